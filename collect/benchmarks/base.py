@@ -1,0 +1,94 @@
+"""The benchmark seam: bugs, and what it takes to run and score one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from sandbox import Sandbox
+
+
+class TestStatus(StrEnum):
+    """How one test ended."""
+
+    __test__ = False
+
+    PASSED = "passed"
+    FAILED = "failed"
+    """Failed or raised, in the test or its fixtures."""
+    SKIPPED = "skipped"
+    MISSING = "missing"
+    """Never reported: not collected, or the run ended before it."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One bug."""
+
+    id: str
+    """Unique within the benchmark."""
+    benchmark: str
+    language: str
+    """python or java."""
+    repository: str
+    """What the train and held-out splits keep together."""
+    problem_statement: str
+    """The issue text that the main agent is given."""
+    fail_to_pass: tuple[str, ...]
+    """Tests that fail before the gold patch and pass after it, as pytest node ids."""
+    pass_to_pass: tuple[str, ...]
+    """Tests that pass before and after."""
+    gold_patch: str
+    """Unified diff, `a/` and `b/` prefixes, against the workspace."""
+    files: Mapping[str, bytes] = field(repr=False, default_factory=dict)
+    """The buggy tree, by relative path. Empty where the image holds it."""
+    test_paths: tuple[str, ...] = ()
+    """Files and folders of the tests. An agent's edits to them are dropped before scoring."""
+    image: str | None = None
+    category: str | None = None
+    """What kind of bug, in the benchmark's own words."""
+
+    @property
+    def hash(self) -> str:
+        """16 hex digits over everything that defines the bug."""
+        digest = hashlib.sha256()
+        facts = [self.id, self.problem_statement, self.gold_patch, self.image]
+        facts += [*self.fail_to_pass, "|", *self.pass_to_pass]
+        digest.update(json.dumps(facts).encode())
+        for path in sorted(self.files):
+            digest.update(path.encode() + b"\0" + self.files[path] + b"\0")
+        return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class TestResults:
+    """What a run of the tests reported."""
+
+    __test__ = False
+
+    statuses: Mapping[str, TestStatus]
+    """By pytest node id, for every test that was asked for."""
+    output: str
+    """The runner's own output, bounded."""
+    timed_out: bool = False
+    seconds: float = 0.0
+
+
+class Benchmark(Protocol):
+    """A source of bugs."""
+
+    @property
+    def name(self) -> str: ...
+
+    def instances(self) -> Sequence[Instance]:
+        """All of them, in a fixed order. Raises ConfigError where the data is missing or broken."""
+
+    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
+        """Lay the buggy tree out in an empty workspace."""
+
+    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
+        """Run tests in a prepared workspace."""

@@ -1,0 +1,54 @@
+"""What passes between an agent and a model, kept exactly as it was sent and received."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+ToolSchema = dict[str, Any]
+"""One tool in OpenAI's form: {"type": "function", "function": {name, description, parameters}}."""
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call as the model emitted it."""
+
+    id: str
+    name: str
+    arguments: str
+    """The raw JSON text of the arguments, valid or not."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    content: str = ""
+    reasoning: str | None = None
+    """The model's separate reasoning text, where its server gives one."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    """For role `tool`: which call this answers."""
+    name: str | None = None
+    """For role `tool`: the tool's name."""
+
+
+def to_openai(message: Message) -> dict[str, Any]:
+    """The message in the form of OpenAI's chat completions, arguments as the raw string."""
+    plain: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        plain["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+        plain["content"] = message.content or None
+    if message.role == "tool":
+        plain["tool_call_id"] = message.tool_call_id
+        plain["name"] = message.name
+    return plain

@@ -1,0 +1,137 @@
+"""The sandbox seam: where commands chosen by a model, and the programs under test, run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SandboxConfig(BaseModel):
+    """Which sandbox to open, and its limits."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    backend: Literal["local", "docker"] = "local"
+    image: str | None = None
+    """Docker image. None: the instance's own image, and an error where it names none."""
+    python: str | None = None
+    """Python interpreter inside the sandbox that runs the bugs' tests.
+
+    None: for `local` the interpreter that runs StepInto, for `docker` the first `python3` on PATH.
+    """
+    memory_mb: int = Field(default=4096, ge=64)
+    pids: int = Field(default=256, ge=8)
+    cpus: float = Field(default=2.0, gt=0)
+    file_size_mb: int = Field(default=512, ge=1)
+    """Largest file a process may write."""
+    command_timeout: float = Field(default=120.0, gt=0)
+    """Seconds, for a command that names no time-out of its own."""
+    output_limit: int = Field(default=64_000, ge=1_000)
+    """Bytes kept of a command's output; the middle of a longer one is cut, and says so."""
+    readable_paths: tuple[str, ...] = ()
+    """More host folders that the local sandbox may read."""
+    unsafe: bool = False
+    """Run commands on the host itself where bubblewrap is missing. Model-chosen commands then
+    have the rights of the user who started StepInto."""
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What one finished command did."""
+
+    exit_code: int
+    """The process's own; 124 where it was killed at its time-out, 137 where killed otherwise."""
+    output: str
+    """Standard output and standard error as they came, decoded as UTF-8 with replacement."""
+    timed_out: bool
+    truncated: bool
+    """Whether the middle of the output was cut to the limit."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command to run."""
+
+    argv: Sequence[str]
+    cwd: str | None = None
+    """Absolute path inside the sandbox; None: the workspace."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the sandbox's own small environment; nothing of the host's comes along."""
+    stdin: bytes = b""
+    timeout: float | None = None
+    """Seconds; None: the sandbox's `command_timeout`."""
+    read_only: bool = False
+    """Refuse every write below the workspace, enforced by the kernel; /tmp stays writable."""
+
+
+class Terminal(Protocol):
+    """An interactive process behind a pseudo-terminal, one owner, driven through pexpect."""
+
+    def send_line(self, line: bytes) -> None:
+        """Write one line. Raises SandboxDead if the process is gone."""
+
+    def read_line(self, timeout: float) -> bytes | None:
+        """The next line without its end; None after `timeout` seconds without a whole one.
+
+        Raises EOFError once the process has closed its side and all it wrote was read.
+        """
+
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+
+    def close(self) -> int:
+        """Kill the process with all it started, and give its exit code (128+n for signal n)."""
+
+
+class Sandbox(Protocol):
+    """One isolated machine with one writable folder, the workspace.
+
+    No network, no capabilities, no host environment, no readable home of the host; memory,
+    processes and file size are limited. `close` leaves nothing behind, and is safe to call twice.
+    """
+
+    @property
+    def config(self) -> SandboxConfig: ...
+
+    @property
+    def workspace(self) -> str:
+        """Absolute path, inside the sandbox, of the writable folder with the code under test."""
+
+    @property
+    def python(self) -> str:
+        """The interpreter, inside the sandbox, that runs the bugs' tests."""
+
+    @property
+    def image_digest(self) -> str | None:
+        """What exactly ran: the image's digest; None where there is no image."""
+
+    def run(self, command: Command) -> CommandResult:
+        """Run a command to its end or its time-out; then nothing of it is left running."""
+
+    def spawn(self, command: Command) -> Terminal:
+        """Start an interactive process behind a pseudo-terminal (`stdin` and `timeout` unused)."""
+
+    def read_file(self, path: str) -> bytes:
+        """Raises SandboxFileError. A relative path is below the workspace."""
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Write a file and the folders above it. Raises SandboxFileError."""
+
+    def write_files(self, files: Mapping[str, bytes]) -> None:
+        """Write many files at once: the way to lay out a workspace."""
+
+    def read_tree(self, path: str = ".") -> dict[str, bytes]:
+        """Every regular file below a folder of the sandbox, by path relative to that folder.
+
+        Byte-code caches (`__pycache__`), `.git` and `.pytest_cache` are left out.
+        """
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...

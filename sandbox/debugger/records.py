@@ -1,0 +1,216 @@
+"""The records of a debug session: the same for every language, stored as they are.
+
+The states are InspectWare's (InspectCoder, section 2.5.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a session is, and so which actions it allows."""
+
+    START = "start"
+    """Nothing launched yet."""
+    RUNTIME = "runtime"
+    """Paused before a line of the running program."""
+    RUNTIME_ERROR = "runtime_error"
+    """Paused where an exception was just raised; the program can go on."""
+    POST_MORTEM = "post_mortem"
+    """An exception ended the test or the program; its frames can be read, nothing can run on."""
+    DONE = "done"
+    """The program is gone."""
+
+
+class StopReason(StrEnum):
+    """Why the program last stopped."""
+
+    ENTRY = "entry"
+    """At the start of the test function or script."""
+    BREAKPOINT = "breakpoint"
+    STEP = "step"
+    EXCEPTION = "exception"
+    """An exception was raised, or has ended the test."""
+    INTERRUPTED = "interrupted"
+    """The time-out passed; this is where the program was."""
+    EXITED = "exited"
+    """The program ended by itself."""
+    KILLED = "killed"
+    """The session had to be ended; `DebugEvent.error` says why."""
+
+
+class Action(StrEnum):
+    """Everything a session can be asked."""
+
+    START = "start"
+    CONTINUE = "continue"
+    STEP_OVER = "step_over"
+    STEP_INTO = "step_into"
+    STEP_OUT = "step_out"
+    RESTART = "restart"
+    LOCALS = "locals"
+    EVALUATE = "evaluate"
+    STACK = "stack"
+    FIELDS = "fields"
+    RUN_CODE = "run_code"
+    SET_BREAKPOINT = "set_breakpoint"
+    REMOVE_BREAKPOINT = "remove_breakpoint"
+    LIST_BREAKPOINTS = "list_breakpoints"
+    CLOSE = "close"
+
+
+CONTROL_ACTIONS = (Action.CONTINUE, Action.STEP_OVER, Action.STEP_INTO, Action.STEP_OUT)
+
+
+class ErrorKind(StrEnum):
+    """Why an action was not carried out, or how a session was lost."""
+
+    NOT_ALLOWED = "not_allowed"
+    """The state forbids the action; nothing changed."""
+    BAD_REQUEST = "bad_request"
+    """No such frame, file, line, function, test or breakpoint; nothing changed."""
+    EVALUATION = "evaluation"
+    """The expression or code raised; the program is where it was."""
+    LAUNCH_FAILED = "launch_failed"
+    """The test could not be collected or the program could not be started."""
+    TIMEOUT = "timeout"
+    """The action ran past its time-out and was interrupted; the session goes on."""
+    UNRESPONSIVE = "unresponsive"
+    """Even the interrupt went unanswered, so the program was killed."""
+    CRASHED = "crashed"
+    """The interpreter died of a signal."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One stack frame, index 0 the innermost."""
+
+    index: int
+    file: str
+    """Relative to the workspace where it lies below it, else absolute."""
+    line: int
+    """1-based."""
+    function: str
+    source: str
+    """The line's text, without its indentation; empty where there is no source."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One rendered value."""
+
+    name: str
+    type: str
+    text: str
+    """Its representation, bounded in size."""
+    truncated: bool = False
+    """Whether `text` was cut."""
+
+
+@dataclass(frozen=True)
+class Breakpoint:
+    """One breakpoint, by line or by function."""
+
+    number: int
+    file: str
+    line: int
+    """Where it is really set: the first executable line at or after the one asked for."""
+    function: str | None = None
+    """Set for a function breakpoint."""
+    condition: str | None = None
+    temporary: bool = False
+    """Removes itself once hit."""
+    hits: int = 0
+
+
+@dataclass(frozen=True)
+class ExceptionInfo:
+    """An exception that was raised."""
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True)
+class BreakpointRequest:
+    """A breakpoint to set: a file and a line, or a function (`name`, `Class.name`, `file:name`)."""
+
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    condition: str | None = None
+    temporary: bool = False
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to debug."""
+
+    test: str
+    """A pytest node id, a unittest name (`pkg.module.Class.method`), or a script with arguments."""
+    breakpoints: tuple[BreakpointRequest, ...] = ()
+    stop_at_entry: bool = True
+    """Stop at the first line of the test function, or of the script."""
+    stdin: str = ""
+    """What the program reads from its standard input."""
+
+
+@dataclass(frozen=True)
+class DebugEvent:
+    """The answer to one action: what was asked, what it came to, and what was seen.
+
+    An event with an `error` of kind not_allowed, bad_request or evaluation changed nothing.
+    """
+
+    action: Action
+    arguments: str
+    """What was asked, as a JSON object."""
+    state: State
+    """After the action."""
+    stop_reason: StopReason | None = None
+    """Set where the program stopped or ended during this action."""
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    depth: int | None = None
+    """Number of frames of the program below the debugger and the test runner, 1 the outermost."""
+    thread: str | None = None
+    exception: ExceptionInfo | None = None
+    return_value: Value | None = None
+    """What the function just left returned, after a step."""
+    exit_code: int | None = None
+    """The program's, where it ended."""
+    output: str = ""
+    """What the program wrote since the last stop, bounded."""
+    output_truncated: bool = False
+    frames: tuple[Frame, ...] = ()
+    values: tuple[Value, ...] = ()
+    breakpoints: tuple[Breakpoint, ...] = ()
+    """All of them after a breakpoint action or a start; those hit where the program stopped."""
+    source: tuple[str, ...] = ()
+    """Numbered lines around the stop, the current one marked."""
+    notes: tuple[str, ...] = ()
+    """Remarks the reader needs: a breakpoint that was moved, the nearest valid names ..."""
+    error_kind: ErrorKind | None = None
+    error: str | None = None
+    allowed: tuple[Action, ...] = ()
+    """What the state allows, where the action was refused."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class DebugLimits:
+    """Bounds of a session. Times in seconds, sizes in characters."""
+
+    start_timeout: float = 60.0
+    action_timeout: float = 30.0
+    interrupt_grace: float = 3.0
+    """How long an interrupted program has to show where it is."""
+    value_chars: int = 600
+    output_chars: int = 4_000
+    max_frames: int = 40
+    max_values: int = 60
+    context_lines: int = 4
+    """Source lines shown above and below a stop."""

@@ -1,0 +1,35 @@
+"""What can go wrong between StepInto and a sandbox.
+
+SandboxError
+├── SandboxUnavailable    the backend is not installed, not running or not allowed here
+├── ImageMissing          the container image is not on this machine
+├── SandboxDead           the sandbox went away (killed, out of memory, daemon gone)
+├── SandboxFileError      a path inside the sandbox can't be read or written
+└── DebuggerError         a debug session could not be driven (see sandbox.debugger)
+
+All but SandboxFileError are failures of infrastructure, never of the model.
+"""
+
+
+class SandboxError(Exception):
+    """Base of every error raised by `sandbox`."""
+
+
+class SandboxUnavailable(SandboxError):
+    """The backend can't be used on this machine; the message says how to mend that."""
+
+
+class ImageMissing(SandboxError):
+    """The container image is not on this machine; the message names it and how to get it."""
+
+
+class SandboxDead(SandboxError):
+    """The sandbox no longer runs. What it printed last must not be read as an observation."""
+
+
+class SandboxFileError(SandboxError):
+    """A file in the sandbox could not be read or written; the message names the path."""
+
+
+class DebuggerError(SandboxError):
+    """The debugger itself failed: the probe broke its protocol or could not be launched."""

@@ -1,0 +1,27 @@
+"""Choose and open a sandbox backend."""
+
+from __future__ import annotations
+
+from sandbox.base import Sandbox, SandboxConfig
+from sandbox.errors import SandboxUnavailable
+
+
+def open_sandbox(config: SandboxConfig, image: str | None = None) -> Sandbox:
+    """Open a fresh sandbox with an empty workspace.
+
+    `image` is the instance's own image, used where the config names none. Raises
+    SandboxUnavailable, ImageMissing.
+    """
+    if config.backend == "local":
+        from sandbox.local import LocalSandbox
+
+        return LocalSandbox(config)
+    chosen = config.image or image
+    if chosen is None:
+        raise SandboxUnavailable(
+            "the docker sandbox needs an image: set sandbox.image, or use a benchmark whose "
+            "instances name one"
+        )
+    from sandbox.container import ContainerSandbox
+
+    return ContainerSandbox(config, chosen)
