@@ -183,7 +183,14 @@ def plain(record: Any) -> Any:
         return {name: plain(getattr(record, name)) for name in record.__dataclass_fields__}
     if isinstance(record, tuple | list):
         return [plain(item) for item in record]
+    if isinstance(record, str) and not record.isascii():
+        return _storable(record)
     return record
+
+
+def _storable(text: str) -> str:
+    # JSON escapes and undecodable output can bring lone surrogates, which no UTF-8 column holds.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def rollout_from_plain(row: dict[str, Any]) -> Rollout:

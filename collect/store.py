@@ -3,27 +3,28 @@
 Layout of a run folder::
 
     rollouts/part-ROLLOUT_ID.parquet         one finished rollout
-    rollouts/data-N.parquet                  compacted rows; N counts the compactions
+    rollouts/data-N.parquet                  compacted rows; N grows with every rewrite
     conversations/...                        the same, every conversation of a rollout in one part
+    .lock                                    held by the process that writes
 
-A rollout counts once its file under `rollouts/` exists, which is written last. Each file appears
-whole, by rename. `RunStore.open` mends what an interrupted writer left: temporary files,
-conversations without their rollout, and the older copy of rows that stand twice.
+A rollout counts once its file under `rollouts/` exists, which is written last; a part stands for
+the compacted rows of the same id. Each file appears whole, by rename. `RunStore.open` mends what
+an interrupted writer left: temporary files, conversations without their rollout, and the older
+copy of rows that stand twice.
+
+Conversations are compacted before rollouts and removed after them. So a conversations part
+without a rollouts part of the same id is always one whose rollout was never finished.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+import fcntl
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.dataset as pads
-import pyarrow.parquet as pq
+from typing import IO
 
 from collect.errors import ConfigError
-from collect.records import SCHEMA_VERSION, Conversation, Rollout
+from collect.records import Conversation, Rollout
 from collect.schema import (
     CONVERSATIONS,
     ROLLOUTS,
@@ -31,9 +32,7 @@ from collect.schema import (
     plain,
     rollout_from_plain,
 )
-
-TEMPORARY = ".tmp-"
-ROWS_PER_GROUP = 256
+from collect.table import Table
 
 
 class RunStore:
@@ -43,19 +42,40 @@ class RunStore:
         self.folder = folder
         self.rollouts = Table(folder / "rollouts", ROLLOUTS)
         self.conversations = Table(folder / "conversations", CONVERSATIONS)
+        self._lock: IO[str] | None = None
 
     @classmethod
     def open(cls, folder: Path) -> RunStore:
-        """Open for writing: make the folders, and mend what an interrupted writer left."""
+        """Open for writing: make the folders, and mend what an interrupted writer left.
+
+        Raises ConfigError where another process writes here, or a file is broken or foreign.
+        """
         store = cls(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        store._lock = _lock(folder / ".lock")
         for table in (store.rollouts, store.conversations):
             table.mend()
-        finished = set(store.rollouts.ids())
-        store.conversations.drop(set(store.conversations.ids()) - finished)
+        unfinished = store.conversations.parts().keys() - store.rollouts.parts().keys()
+        store.conversations.drop_parts(unfinished)
+        orphans = set(store.conversations.ids()) - set(store.rollouts.ids())
+        store.conversations.drop(orphans)
         return store
 
+    def close(self) -> None:
+        """Let another process write. Reading still works."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
     def add(self, rollout: Rollout, conversations: Sequence[Conversation]) -> None:
-        """Make one finished rollout durable, in place of an earlier row of the same id."""
+        """Make one finished rollout durable, in place of an earlier row of the same id.
+
+        Thread-safe for different rollouts. A crash within leaves no row, or an earlier compacted
+        one as it was.
+        """
+        strangers = [c.conversation_id for c in conversations if c.rollout_id != rollout.rollout_id]
+        assert not strangers, f"conversations {strangers} are not of rollout {rollout.rollout_id}"
+        self.rollouts.drop_parts({rollout.rollout_id})
         self.conversations.write(rollout.rollout_id, [plain(row) for row in conversations])
         self.rollouts.write(rollout.rollout_id, [plain(rollout)])
 
@@ -78,122 +98,14 @@ class RunStore:
         return (conversation_from_plain(row) for row in self.conversations.rows())
 
 
-class Table:
-    """One folder of part files and a compacted file, all of one schema, keyed by rollout id."""
-
-    def __init__(self, folder: Path, schema: pa.Schema) -> None:
-        self.folder = folder
-        self.schema = schema
-
-    def parts(self) -> dict[str, Path]:
-        """Part files by rollout id."""
-        found = sorted(self.folder.glob("part-*.parquet"))
-        return {path.stem.removeprefix("part-"): path for path in found}
-
-    def compacted(self) -> Path | None:
-        """The newest compacted file; it holds all that older ones held."""
-        return max(self.folder.glob("data-*.parquet"), key=_generation, default=None)
-
-    def ids(self) -> list[str]:
-        """The rollout ids of all rows, each once."""
-        ids = dict.fromkeys(self.parts())
-        newest = self.compacted()
-        if newest is not None:
-            column = pq.read_table(newest, columns=["rollout_id"])["rollout_id"]
-            ids |= dict.fromkeys(column.to_pylist())
-        return list(ids)
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """All rows as plain dicts, read batch by batch."""
-        for batch in self._batches(without=frozenset()):
-            yield from batch.to_pylist()
-
-    def write(self, rollout_id: str, rows: list[dict[str, Any]]) -> None:
-        """Write one part file, durable when this returns."""
-        table = pa.Table.from_pylist(rows, schema=self.schema)
-        target = self.folder / f"part-{rollout_id}.parquet"
-        _write_atomically(target, lambda file: pq.write_table(table, file, compression="zstd"))
-
-    def mend(self) -> None:
-        """Remove temporary files and older compacted files."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for leftover in self.folder.glob(f"{TEMPORARY}*"):
-            leftover.unlink()
-        newest = self.compacted()
-        for path in self.folder.glob("data-*.parquet"):
-            if path != newest:
-                path.unlink()
-
-    def drop(self, rollout_ids: set[str]) -> None:
-        """Remove the rows of some rollouts."""
-        parts = self.parts()
-        if rollout_ids & (set(self.ids()) - set(parts)):
-            self.compact(without=frozenset(rollout_ids))
-        for rollout_id in rollout_ids & set(self.parts()):
-            parts[rollout_id].unlink()
-
-    def compact(self, without: frozenset[str] = frozenset()) -> None:
-        """Write all rows to a new compacted file, then remove the files it replaces."""
-        parts, newest = self.parts(), self.compacted()
-        if not parts and not (newest and without):
-            return
-        target = self.folder / f"data-{_generation(newest) + 1 if newest else 0}.parquet"
-
-        def write(file: pa.NativeFile) -> None:
-            with pq.ParquetWriter(file, self.schema, compression="zstd") as writer:
-                for batch in self._batches(without):
-                    writer.write_batch(batch, row_group_size=ROWS_PER_GROUP)
-
-        _write_atomically(target, write)
-        for path in [*parts.values(), *([newest] if newest else [])]:
-            path.unlink()
-
-    def _batches(self, without: frozenset[str]) -> Iterator[pa.RecordBatch]:
-        parts, newest = self.parts(), self.compacted()
-        if newest is not None:
-            superseded = pa.array([*parts, *without], pa.string())
-            keep = ~pads.field("rollout_id").isin(superseded)
-            yield from self._scan([newest], keep)
-        yield from self._scan([path for key, path in parts.items() if key not in without], None)
-
-    def _scan(self, paths: list[Path], keep: pads.Expression | None) -> Iterator[pa.RecordBatch]:
-        for path in paths:
-            _check_schema(path, self.schema)
-            source = pads.dataset(path, schema=self.schema, format="parquet")
-            for batch in source.to_batches(filter=keep, batch_size=ROWS_PER_GROUP):
-                if batch.num_rows:
-                    yield batch
-
-
-def _generation(path: Path) -> int:
-    return int(path.stem.removeprefix("data-"))
-
-
-def _check_schema(path: Path, schema: pa.Schema) -> None:
+def _lock(path: Path) -> IO[str]:
+    # A POSIX lock is gone with its process, however that ended, and is not inherited by a fork.
+    file = path.open("w")
     try:
-        found = pq.read_schema(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ConfigError(f"{path} is not a readable Parquet file: {error}") from error
-    version = (found.metadata or {}).get(b"stepinto.schema_version", b"none").decode()
-    if version != str(SCHEMA_VERSION):
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
         raise ConfigError(
-            f"{path} has StepInto schema version {version}, this program reads {SCHEMA_VERSION}; "
-            "use the StepInto release that wrote it"
-        )
-    missing = [name for name in schema.names if name not in found.names]
-    if missing:
-        raise ConfigError(f"{path} lacks the columns {', '.join(missing)}")
-
-
-def _write_atomically(target: Path, write: Callable[[pa.NativeFile], None]) -> None:
-    temporary = target.parent / f"{TEMPORARY}{target.name}"
-    with pa.OSFile(str(temporary), "wb") as file:
-        write(file)
-    with temporary.open("rb") as written:
-        os.fsync(written.fileno())
-    temporary.rename(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+            f"another process is writing to {path.parent}; wait for it or stop it first"
+        ) from error
+    return file

@@ -1,0 +1,187 @@
+"""One Parquet table as a folder of part files and a compacted file; `collect.store` holds two."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from collect.errors import ConfigError
+from collect.records import SCHEMA_VERSION
+
+TEMPORARY = ".tmp-"
+ROWS_PER_GROUP = 256
+ROWS_PER_BATCH = 32
+BYTES_PER_GROUP = 64_000_000
+
+
+class Table:
+    """One folder of part files and a compacted file, all of one schema, keyed by rollout id."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self.folder = folder
+        self.schema = schema
+
+    def parts(self) -> dict[str, Path]:
+        """Part files by rollout id."""
+        found = sorted(self.folder.glob("part-*.parquet"))
+        return {path.stem.removeprefix("part-"): path for path in found}
+
+    def compacted(self) -> Path | None:
+        """The newest compacted file; it holds all that older ones held."""
+        return max(self._all_compacted(), key=_generation, default=None)
+
+    def ids(self) -> list[str]:
+        """The rollout ids of all rows, each once."""
+        return list(dict.fromkeys([*self.parts(), *self._compacted_ids()]))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All rows as plain dicts, read batch by batch."""
+        parts = self.parts()
+        for batch in self._batches(parts, without=parts.keys()):
+            yield from batch.to_pylist()
+
+    def write(self, rollout_id: str, rows: list[dict[str, Any]]) -> None:
+        """Write one part file, durable when this returns."""
+        table = pa.Table.from_pylist(rows, schema=self.schema)
+        target = self.folder / f"part-{rollout_id}.parquet"
+        _write_atomically(target, lambda file: pq.write_table(table, file, compression="zstd"))
+
+    def mend(self) -> None:
+        """Remove temporary files and older compacted files."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for leftover in self.folder.glob(f"{TEMPORARY}*"):
+            leftover.unlink()
+        newest = self.compacted()
+        for path in self._all_compacted():
+            if path != newest:
+                path.unlink()
+
+    def drop(self, rollout_ids: Collection[str]) -> None:
+        """Remove the rows of some rollouts."""
+        newest = self.compacted()
+        if newest is not None and not self._compacted_ids().isdisjoint(rollout_ids):
+            self._rewrite(newest, self._batches({}, without=rollout_ids))
+            newest.unlink()
+        self.drop_parts(rollout_ids)
+
+    def drop_parts(self, rollout_ids: Collection[str]) -> None:
+        """Remove part files; the compacted rows of these rollouts, if any, stand again."""
+        for rollout_id in rollout_ids:
+            (self.folder / f"part-{rollout_id}.parquet").unlink(missing_ok=True)
+
+    def compact(self) -> None:
+        """Write all rows to a new compacted file, then remove the files it replaces."""
+        parts, newest = self.parts(), self.compacted()
+        if not parts:
+            return
+        self._rewrite(newest, self._batches(parts, without=parts.keys()))
+        for path in [*parts.values(), *([newest] if newest else [])]:
+            path.unlink()
+
+    def _all_compacted(self) -> list[Path]:
+        found = self.folder.glob("data-*.parquet")
+        return [path for path in found if path.stem.removeprefix("data-").isdecimal()]
+
+    def _compacted_ids(self) -> set[str]:
+        newest = self.compacted()
+        if newest is None:
+            return set()
+        with _readable(newest), pq.ParquetFile(newest) as file:
+            _check_schema(newest, file.schema_arrow, self.schema)
+            return set(file.read(["rollout_id"])["rollout_id"].to_pylist())
+
+    def _rewrite(self, newest: Path | None, batches: Iterable[pa.RecordBatch]) -> None:
+        target = self.folder / f"data-{_generation(newest) + 1 if newest else 0}.parquet"
+
+        def write(file: pa.NativeFile) -> None:
+            with pq.ParquetWriter(file, self.schema, compression="zstd") as writer:
+                for group in _groups(batches, self.schema):
+                    writer.write_table(group, row_group_size=ROWS_PER_GROUP)
+
+        _write_atomically(target, write)
+
+    def _batches(
+        self, parts: Mapping[str, Path], without: Collection[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The compacted rows but for some rollouts, then these parts."""
+        newest = self.compacted()
+        if newest is not None:
+            left_out = pa.array(list(without), pa.string())
+            for batch in _scan(newest, self.schema):
+                kept = batch.filter(pc.invert(pc.is_in(batch["rollout_id"], left_out)))
+                if kept.num_rows:
+                    yield kept
+        for path in parts.values():
+            yield from _scan(path, self.schema)
+
+
+def _generation(path: Path) -> int:
+    return int(path.stem.removeprefix("data-"))
+
+
+def _scan(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with _readable(path), pq.ParquetFile(path) as file:
+        _check_schema(path, file.schema_arrow, schema)
+        for batch in file.iter_batches(ROWS_PER_BATCH):
+            yield batch.select(schema.names).cast(schema)
+
+
+def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The batches joined into tables of a row group's size."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+            yield pa.Table.from_batches(held, schema)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held, schema)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise ConfigError(
+            f"{path} is not a readable Parquet file: {error}; "
+            "move it away, and the next start does its rollouts again"
+        ) from error
+
+
+def _check_schema(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
+    version = (found.metadata or {}).get(b"stepinto.schema_version", b"none").decode()
+    if version != str(SCHEMA_VERSION):
+        raise ConfigError(
+            f"{path} has StepInto schema version {version}, this program reads {SCHEMA_VERSION}; "
+            "use the StepInto release that wrote it"
+        )
+    missing = [name for name in schema.names if name not in found.names]
+    if missing:
+        raise ConfigError(
+            f"{path} lacks the columns {', '.join(missing)}; it was not written by StepInto, or "
+            "was changed since: move it away"
+        )
+
+
+def _write_atomically(target: Path, write: Callable[[pa.NativeFile], None]) -> None:
+    temporary = target.parent / f"{TEMPORARY}{target.name}"
+    with pa.OSFile(str(temporary), "wb") as file:
+        write(file)
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
+    temporary.rename(target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
