@@ -1,0 +1,132 @@
+"""What a run's config says about its models; `backend` chooses the kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
+
+from collect.models.base import Sampling, Usage
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Prices(_Settings):
+    """Dollars per million tokens."""
+
+    input: NonNegativeFloat = 0.0
+    cached_input: NonNegativeFloat | None = None
+    """Prompt tokens that the server took from its cache. None: the price of input."""
+    output: NonNegativeFloat = 0.0
+
+    def dollars(self, usage: Usage) -> float:
+        """What one or more completions cost."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        fresh_tokens = usage.prompt_tokens - usage.cached_tokens
+        spent = fresh_tokens * self.input + usage.cached_tokens * cached
+        return (spent + usage.completion_tokens * self.output) / 1e6
+
+    @property
+    def free(self) -> bool:
+        """Whether every token costs nothing."""
+        return not (self.input or self.cached_input or self.output)
+
+
+class Retries(_Settings):
+    """How often, and after which waits, a request is sent again."""
+
+    max_retries: NonNegativeInt = 6
+    """After the first request; on 408, 409, 429, 5xx, time-outs, lost connections and replies
+    that are no chat completion."""
+    backoff_base: NonNegativeFloat = 1.0
+    """Seconds before the first retry; doubles with each, less a random part of up to half."""
+    backoff_max: NonNegativeFloat = 60.0
+    retry_after_max: NonNegativeFloat = 300.0
+    """A server that asks for a longer wait than these seconds counts as failed."""
+
+
+class OpenAIConfig(_Settings):
+    """Any server of OpenAI's chat completions: a vendor's, vLLM ..."""
+
+    backend: Literal["openai"]
+    model: str
+    base_url: str | None = None
+    """None: $OPENAI_BASE_URL, or OpenAI itself."""
+    api_key_env: str | None = "OPENAI_API_KEY"
+    """The environment variable that holds the key. null for a server that needs none."""
+    sampling: Sampling = Sampling()
+    prices: Prices = Prices()
+    concurrency: PositiveInt = 8
+    """Requests at once, over all rollouts."""
+    timeout: PositiveFloat = 600.0
+    """Seconds that the server may stay silent."""
+    retries: Retries = Retries()
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """What the server calls the limit of `sampling.max_tokens`."""
+    reasoning_field: Literal["reasoning_content", "reasoning"] | None = None
+    """Send earlier reasoning back under this name, for servers that ask for it."""
+    extra_body: dict[str, Any] = {}
+    """Further fields of every request, as they are."""
+
+
+class LocalConfig(_Settings):
+    """A small model in this process, by transformers. Needs `stepinto[train]`."""
+
+    backend: Literal["local"]
+    model: str
+    """A folder, or an id on the hub."""
+    adapter: Path | None = None
+    """A peft adapter's folder, merged into the model when it is loaded."""
+    chat_template: Path | None = None
+    """A Jinja file in place of the tokenizer's own template."""
+    device: str = "auto"
+    """auto: the first CUDA device, else the CPU."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """auto: bfloat16 on CUDA, float32 on the CPU, which is slower in bfloat16."""
+    max_batch: PositiveInt = 8
+    batch_wait_seconds: NonNegativeFloat = 0.02
+    """How long the first request of a batch waits for others."""
+    max_context: PositiveInt | None = None
+    """Tokens of prompt and completion together. None: what the model was made for."""
+    prefix_cache: NonNegativeInt = 8
+    """Prompts whose keys and values are kept, so that a conversation's next turn reads only what
+    is new. 0 turns it off. Memory: this times the longest prompts."""
+    sampling: Sampling = Sampling(max_tokens=512)
+    threads: PositiveInt | None = None
+    """CPU threads of torch, for the whole process. None: torch's own choice."""
+
+
+class OracleConfig(_Settings):
+    """The scripted teacher, which knows the gold patch."""
+
+    backend: Literal["oracle"]
+    sampling: ClassVar[Sampling] = Sampling()
+    candidates: int = 4
+    answer: Literal["full", "nothing"] = "full"
+
+
+class ReplayConfig(_Settings):
+    """Recorded completions, given back in order."""
+
+    backend: Literal["replay"]
+    sampling: ClassVar[Sampling] = Sampling()
+    path: Path
+    """A run folder, or a JSON-lines file of `collect.models.replay`."""
+
+
+ModelConfig = Annotated[
+    OpenAIConfig | LocalConfig | OracleConfig | ReplayConfig, Field(discriminator="backend")
+]

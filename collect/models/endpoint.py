@@ -1,0 +1,187 @@
+"""Models behind an OpenAI-compatible server: a vendor's, vLLM, SGLang, llama.cpp ..."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import openai
+
+from collect.errors import ConfigError, InfrastructureFailure, ModelFailure
+from collect.messages import Message, ToolSchema
+from collect.models.base import Completion, ConversationContext, Sampling, Usage
+from collect.models.budget import Budget
+from collect.models.config import OpenAIConfig, Retries
+from collect.models.endpoint_errors import Refusal, bounded, read_refusal
+from collect.models.endpoint_wire import read_message, read_usage, request_fields
+from collect.models.waiting import (
+    call_unless_stopped,
+    sleep_unless_stopped,
+    slot_unless_stopped,
+)
+
+CONNECT_SECONDS = 20.0
+
+
+class EndpointBackend:
+    """One model of one server, for all conversations of a run."""
+
+    def __init__(
+        self, name: str, config: OpenAIConfig, budget: Budget, stop: threading.Event
+    ) -> None:
+        """Raises ConfigError where the key or the address is missing or malformed."""
+        self._name = name
+        self.config = config
+        self._budget = budget
+        self._stop = stop
+        self._key = _key(config)
+        self._client = _client(config, self._key)
+        self._slots = threading.BoundedSemaphore(config.concurrency)
+
+    @property
+    def name(self) -> str:
+        """The model's name in the config."""
+        return self._name
+
+    def open(self, context: ConversationContext) -> EndpointModel:
+        """The same for every conversation: the server keeps no state."""
+        return EndpointModel(self)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def complete(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Send one request until it is answered. Raises like `Model.complete`."""
+        retries = self.config.retries
+        for retry in range(retries.max_retries + 1):
+            with slot_unless_stopped(self._slots, self._stop):
+                self._budget.check()
+                answer = call_unless_stopped(lambda: self._request(fields), self._stop)
+            if not isinstance(answer, Refusal):
+                return answer
+            self._raise_if_final(answer, retry)
+            sleep_unless_stopped(_wait_seconds(answer, retry, retries), self._stop)
+        raise AssertionError("unreachable: the last refusal is final")
+
+    def charge(self, usage: Usage | None) -> float:
+        """Count a reply's dollars in the budget."""
+        prices = self.config.prices
+        if usage is None and not prices.free:
+            raise InfrastructureFailure(
+                f"{self.where} reports no token usage, so that its prices can't be counted; "
+                "remove `prices`, or use a server that reports usage"
+            )
+        dollars = prices.dollars(usage or Usage())
+        self._budget.add(dollars)
+        return dollars
+
+    @property
+    def where(self) -> str:
+        """The model and its server, for error messages."""
+        return f"model {self.config.model} at {self._client.base_url}"
+
+    def _request(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
+        """One request: the reply's JSON, or why there is none."""
+        try:
+            raw = self._client.chat.completions.with_raw_response.create(
+                **fields, extra_body=self.config.extra_body or None
+            )
+        except openai.APIStatusError as error:
+            return read_refusal(error.status_code, error.response.text, error.response.headers)
+        except openai.APITimeoutError:
+            return Refusal(None, f"silent for {self.config.timeout:g} s (`timeout`)")
+        except openai.APIConnectionError as error:
+            return Refusal(None, bounded(f"{error} {error.__cause__ or ''}"))
+        return _read_reply(raw.http_response.text)
+
+    def _raise_if_final(self, refusal: Refusal, retry: int) -> None:
+        retries = self.config.retries
+        said = str(refusal)
+        if self._key:
+            said = said.replace(self._key, "[key]")
+        if refusal.context_exceeded:
+            raise ModelFailure(f"the context is too long for {self.where}: {said}")
+        if refusal.content_refused:
+            raise ModelFailure(f"the content was refused by {self.where}: {said}")
+        too_long = (refusal.retry_after or 0) > retries.retry_after_max
+        if refusal.retried and not too_long and retry < retries.max_retries:
+            return
+        asked = f" It asks to wait {refusal.retry_after:.0f} s." if too_long else ""
+        tried = f" after {retry + 1} requests" if retry else ""
+        raise InfrastructureFailure(
+            f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}"
+        )
+
+
+class EndpointModel:
+    """A conversation with a server that keeps no state."""
+
+    def __init__(self, backend: EndpointBackend) -> None:
+        self._backend = backend
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> Completion:
+        """See `collect.models.base.Model`. `seconds` includes retries and the wait for a slot."""
+        backend = self._backend
+        started = time.monotonic()
+        reply = backend.complete(request_fields(backend.config, messages, tools, sampling))
+        usage = read_usage(reply.get("usage"))
+        dollars = backend.charge(usage)
+        choice = reply["choices"][0]
+        finish_reason = str(choice.get("finish_reason") or "stop")
+        try:
+            message = read_message(choice["message"], f"call_{len(messages)}_")
+        except ValueError as error:
+            raise InfrastructureFailure(
+                f"{backend.where} gave an invalid reply: {error}. "
+                "What to do: check the server's tool-call parser"
+            ) from error
+        if finish_reason == "content_filter":
+            raise ModelFailure(f"the reply was withheld by {backend.where}: content_filter")
+        seconds = time.monotonic() - started
+        return Completion(message, usage or Usage(), dollars, seconds, finish_reason)
+
+
+def _read_reply(body: str) -> dict[str, Any] | Refusal:
+    """The JSON of a chat completion; anything else with status 200 is tried again like a 5xx."""
+    try:
+        reply = json.loads(body)
+        dict(reply["choices"][0]["message"])
+    except (ValueError, LookupError, TypeError):
+        said = bounded(body) or "an empty body"
+        return Refusal(None, f"the reply is no chat completion: {said}")
+    return dict(reply)
+
+
+def _wait_seconds(refusal: Refusal, retry: int, retries: Retries) -> float:
+    backoff = min(retries.backoff_max, retries.backoff_base * 2.0**retry)
+    return max(backoff * random.uniform(0.5, 1.0), refusal.retry_after or 0.0)
+
+
+def _key(config: OpenAIConfig) -> str | None:
+    if config.api_key_env is None:
+        return None
+    key = os.environ.get(config.api_key_env)
+    if not key:
+        raise ConfigError(
+            f"model {config.model}: the environment variable {config.api_key_env} holds no key; "
+            "set it, or write `api_key_env: null` for a server that needs none"
+        )
+    return key
+
+
+def _client(config: OpenAIConfig, key: str | None) -> openai.OpenAI:
+    address = config.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+    if not address.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"model {config.model}: the base URL {address!r} does not begin with http:// or https://"
+        )
+    timeout = openai.Timeout(config.timeout, connect=min(CONNECT_SECONDS, config.timeout))
+    return openai.OpenAI(api_key=key or "none", base_url=address, timeout=timeout, max_retries=0)

@@ -1,0 +1,116 @@
+"""Tool calls as text: the Hermes form, `<tool_call>{"name": ..., "arguments": ...}</tool_call>`.
+
+The form of Qwen, Hermes and SmolLM3 templates, and of vLLM's `hermes` parser. Unlike that one, a
+call whose JSON is broken stays a call, so that the agent can answer it with an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from collect.messages import ToolCall
+
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
+_NAME = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)+)"')
+_SPACE = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
+BROKEN = (ValueError, RecursionError)
+"""What decoding broken JSON raises; the second where a model repeats `[[[[`."""
+
+
+def arguments_object(arguments: str) -> dict[str, Any]:
+    """The arguments as what chat templates and strict servers take: always an object.
+
+    vLLM, SGLang and others answer 400 or 500 to a conversation in which an earlier call's
+    arguments are no JSON object (vllm issue 43995), which would end it for one slip of the model.
+    Such text is put in an object, where the model can still read it.
+    """
+    try:
+        decoded = json.loads(arguments or "{}")
+    except BROKEN:
+        decoded = None
+    return decoded if isinstance(decoded, dict) else {"malformed_arguments": arguments}
+
+
+def parse_hermes(text: str, id_prefix: str) -> tuple[str, tuple[ToolCall, ...]]:
+    """Split a reply into its content and its tool calls, arguments as the raw text.
+
+    A call with broken JSON has its whole body as arguments, if its name can be read; otherwise
+    it stays in the content. Without any call the content is the reply, unchanged.
+    """
+    outside: list[str] = []
+    calls: list[ToolCall] = []
+    for piece in _pieces(text):
+        call = _call(piece, f"{id_prefix}{len(calls)}") if piece.startswith(OPEN) else None
+        if call is None:
+            outside.append(piece)
+        else:
+            calls.append(call)
+    content = "".join(outside)
+    return (content.strip() if calls else content), tuple(calls)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text cut into calls, each from its opening tag to its closing one, and the rest."""
+    position = 0
+    while (start := text.find(OPEN, position)) >= 0:
+        yield text[position:start]
+        position = _call_end(text, start + len(OPEN))
+        yield text[start:position]
+    yield text[position:]
+
+
+def _call_end(text: str, start: int) -> int:
+    """Where the call whose body starts here ends, its closing tag included.
+
+    Well-formed JSON is skipped first, since its strings may hold tags.
+    """
+    body = start
+    try:
+        _, body = _DECODER.raw_decode(text, _skip_space(text, start))
+    except BROKEN:
+        body = start
+    close = text.find(CLOSE, body)
+    following = text.find(OPEN, body)
+    if close >= 0 and not 0 <= following < close:
+        return close + len(CLOSE)
+    return following if following >= 0 else len(text)
+
+
+def _call(piece: str, call_id: str) -> ToolCall | None:
+    body = piece.removeprefix(OPEN).removesuffix(CLOSE).strip()
+    try:
+        members = _raw_members(body)
+        name = json.loads(members.get("name", "null"))
+    except BROKEN:
+        found = _NAME.search(body)
+        return ToolCall(call_id, found[1], body) if found else None
+    if not isinstance(name, str) or not name:
+        return None
+    return ToolCall(call_id, name, members.get("arguments", "{}"))
+
+
+def _raw_members(text: str) -> dict[str, str]:
+    """The members of a JSON object, values as their own text. Raises ValueError otherwise."""
+    if not isinstance(json.loads(text), dict):
+        raise ValueError("not a JSON object")
+    members: dict[str, str] = {}
+    position = _skip_space(text, 1)
+    while text[position] != "}":
+        key, position = _DECODER.raw_decode(text, position)
+        start = _skip_space(text, _skip_space(text, position) + 1)
+        _, end = _DECODER.raw_decode(text, start)
+        members[key] = text[start:end]
+        position = _skip_space(text, end)
+        if text[position] == ",":
+            position = _skip_space(text, position + 1)
+    return members
+
+
+def _skip_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    assert found is not None, (text, position)
+    return found.end()

@@ -1,0 +1,65 @@
+"""Blocking calls that end when the run is stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TypeVar
+
+from collect.errors import RolloutStopped
+
+Result = TypeVar("Result")
+POLL_SECONDS = 0.2
+
+
+def result_unless_stopped(future: Future[Result], stop: threading.Event) -> Result:
+    """The future's result. Raises RolloutStopped as soon as the run is stopped."""
+    while True:
+        raise_if_stopped(stop)
+        try:
+            return future.result(timeout=POLL_SECONDS)
+        except TimeoutError:
+            if future.done():
+                raise
+
+
+def call_unless_stopped(function: Callable[[], Result], stop: threading.Event) -> Result:
+    """Call in a thread of its own, which is abandoned when the run is stopped.
+
+    A daemon thread: neither it nor the server that it waits for can hold up the program's end.
+    """
+    future: Future[Result] = Future()
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # handed over to the caller, whatever it is
+            future.set_exception(error)
+
+    threading.Thread(target=call, name="model-request", daemon=True).start()
+    return result_unless_stopped(future, stop)
+
+
+def sleep_unless_stopped(seconds: float, stop: threading.Event) -> None:
+    """Sleep. Raises RolloutStopped as soon as the run is stopped."""
+    if stop.wait(seconds):
+        raise_if_stopped(stop)
+
+
+@contextmanager
+def slot_unless_stopped(slots: threading.Semaphore, stop: threading.Event) -> Iterator[None]:
+    """Hold one of a limited number of slots. Raises RolloutStopped while waiting for it."""
+    while not slots.acquire(timeout=POLL_SECONDS):
+        raise_if_stopped(stop)
+    try:
+        yield
+    finally:
+        slots.release()
+
+
+def raise_if_stopped(stop: threading.Event) -> None:
+    """Raises RolloutStopped if the run is being stopped."""
+    if stop.is_set():
+        raise RolloutStopped("the run is being stopped")
