@@ -1,0 +1,56 @@
+"""A pytest plugin that runs only the tests asked for and reports each phase as a JSON line.
+
+It is copied into the sandbox (see `collect.benchmarks.testing`) and runs there beside the program
+under test: standard library only, CPython 3.8 and pytest 7 or later. `tests.json` next to it
+lists the node ids; `report.jsonl` next to it gets one object a phase: `nodeid`, `when` (setup,
+call, teardown), `outcome` (passed, failed, skipped) and `xfail` (whether it was expected to fail).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TextIO
+
+import pytest
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+class Reporter:
+    """Selects tests by node id, and writes what became of them."""
+
+    def __init__(self, wanted: set[str], report: TextIO) -> None:
+        self.wanted = wanted
+        self.report = report
+
+    # Last, so that it sees what the project's own hooks made of the collection.
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        dropped = [item for item in items if item.nodeid not in self.wanted]
+        items[:] = [item for item in items if item.nodeid in self.wanted]
+        if dropped:
+            config.hook.pytest_deselected(items=dropped)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        fields = {
+            "nodeid": report.nodeid,
+            "when": report.when,
+            "outcome": report.outcome,
+            "xfail": hasattr(report, "wasxfail"),
+        }
+        self.report.write(json.dumps(fields) + "\n")
+        # A test that kills the process or never ends must not take the earlier ones along.
+        self.report.flush()
+
+    def pytest_unconfigure(self) -> None:
+        self.report.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    with open(os.path.join(FOLDER, "tests.json"), encoding="utf-8") as file:
+        wanted = set(json.load(file))
+    report = open(os.path.join(FOLDER, "report.jsonl"), "a", encoding="utf-8")  # noqa: SIM115
+    config.pluginmanager.register(Reporter(wanted, report), "stepinto-reporter")
