@@ -1,0 +1,208 @@
+"""The papers' metrics, one set of numbers an arm (Debug2Fix, section 5.3; InspectCoder, 3.3).
+
+A rollout that failed for infrastructure's or the budget's sake says nothing about its models: it
+is counted as excluded and is part of no rate and no average. A model failure is a rollout that
+did not resolve its bug.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from collect.errors import FailureKind
+from collect.records import ORACLE_TEACHER, Rollout
+from eval.intervals import clustered_wilson
+
+InstanceKey = tuple[str, str]
+"""Benchmark and instance id."""
+
+
+@dataclass(frozen=True, order=True)
+class Arm:
+    """What is compared: a variant with its models."""
+
+    variant: str
+    main_model: str
+    sub_model: str
+    """Empty where the variant has no subagent."""
+
+
+@dataclass(frozen=True)
+class ArmMetrics:
+    """The numbers of one arm. None where there is nothing to average over."""
+
+    arm: Arm
+    scripted: bool
+    """One of its models is the oracle, which knows the gold patch."""
+    rollouts: int
+    """Those with a verdict; the base of every rate and average below."""
+    instances: int
+    resolved: int
+    pass_rate: float | None
+    """Percent of rollouts that resolved their bug."""
+    pass_low: float | None
+    """95 % Wilson interval of the pass rate in percent, clustered by instance."""
+    pass_high: float | None
+    call_rate: float | None
+    """Percent of rollouts in which the subagent was called; None without a subagent."""
+    main_steps: float | None
+    """Average completions of the main agent a rollout."""
+    sub_steps: float | None
+    """Average completions of the subagents a rollout that called one."""
+    sub_steps_all: float | None
+    """The same over all rollouts; None without a subagent."""
+    main_tokens: float | None
+    """Average input and output tokens of the main agent a rollout."""
+    sub_tokens: float | None
+    """Average input and output tokens of the subagents a rollout that called one."""
+    sub_tokens_all: float | None
+    """The same over all rollouts; None without a subagent."""
+    dollars: float
+    """All that was spent, excluded rollouts included."""
+    dollars_per_rollout: float | None
+    dollars_per_fix: float | None
+    """Dollars of the rollouts with a verdict by the number resolved; None where none is."""
+    seconds: float | None
+    """Average wall time a rollout."""
+    fixes_per_hour: float | None
+    """Bugs resolved an hour of rollout time."""
+    debug_success: float | None
+    """Percent of the rollouts that called a debug tool in which the program stopped at least once;
+    None where none called one."""
+    invalid_tool_calls: int
+    refused_tool_calls: int
+    failures: Mapping[str, int]
+    """Rollouts that failed, by kind."""
+    excluded: int
+    """Rollouts without a verdict: infrastructure and budget failures."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Arms on one set of instances."""
+
+    arms: tuple[ArmMetrics, ...]
+    instances: tuple[InstanceKey, ...]
+    """What all arms are measured on."""
+    left_out: tuple[InstanceKey, ...]
+    """Instances that some arm has a verdict for and another has not."""
+    baseline: str
+    """The variant that relative changes refer to."""
+
+    def baseline_of(self, arm: Arm) -> ArmMetrics | None:
+        """The baseline with the arm's main model; None where there is none, or the arm is it."""
+        if arm.variant == self.baseline:
+            return None
+        named = [m for m in self.arms if m.arm.variant == self.baseline and m.rollouts]
+        return next((m for m in named if m.arm.main_model == arm.main_model), None)
+
+
+def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparison:
+    """The metrics of every arm, on the instances for which all arms have a verdict.
+
+    An arm without any verdict is listed but takes no part in choosing the instances.
+    """
+    by_arm: dict[Arm, list[Rollout]] = defaultdict(list)
+    for rollout in rollouts:
+        by_arm[arm_of(rollout)].append(rollout)
+    covered = [keys for rows in by_arm.values() if (keys := _judged_instances(rows))]
+    common = set.intersection(*covered) if covered else set()
+    everything = set.union(*covered) if covered else set()
+    return Comparison(
+        tuple(arm_metrics(arm, by_arm[arm], common) for arm in sorted(by_arm)),
+        tuple(sorted(common)),
+        tuple(sorted(everything - common)),
+        baseline,
+    )
+
+
+def arm_of(rollout: Rollout) -> Arm:
+    """The arm a rollout belongs to."""
+    return Arm(rollout.variant, rollout.main_model, rollout.sub_model)
+
+
+def instance_of(rollout: Rollout) -> InstanceKey:
+    """The bug of a rollout, unique over benchmarks."""
+    return (rollout.benchmark, rollout.instance_id)
+
+
+def has_verdict(rollout: Rollout) -> bool:
+    """Whether the rollout says something about its models."""
+    return rollout.failure_kind in (None, FailureKind.MODEL)
+
+
+def change(value: float | None, base: float | None) -> float | None:
+    """The relative change in percent of the base; None where one is missing or the base is 0."""
+    if value is None or not base:
+        return None
+    return 100 * (value - base) / base
+
+
+def arm_metrics(arm: Arm, rollouts: Sequence[Rollout], instances: set[InstanceKey]) -> ArmMetrics:
+    """The numbers of one arm's rollouts, rates and averages over the given instances only."""
+    rows = [row for row in rollouts if has_verdict(row) and instance_of(row) in instances]
+    called = [row for row in rows if row.sub_calls]
+    debugged = [row for row in rows if row.debug_calls]
+    resolved = sum(row.resolved for row in rows)
+    dollars, seconds = sum(row.dollars for row in rows), sum(row.seconds for row in rows)
+    low, high = _interval(rows)
+    has_subagent = bool(arm.sub_model or called)
+    return ArmMetrics(
+        arm=arm,
+        scripted=any(row.teacher == ORACLE_TEACHER for row in rollouts),
+        rollouts=len(rows),
+        instances=len({instance_of(row) for row in rows}),
+        resolved=resolved,
+        pass_rate=_percent(resolved, len(rows)),
+        pass_low=low,
+        pass_high=high,
+        call_rate=_percent(len(called), len(rows)) if has_subagent else None,
+        main_steps=_mean([row.main_steps for row in rows]),
+        sub_steps=_mean([row.sub_steps for row in called]),
+        sub_steps_all=_mean([row.sub_steps for row in rows]) if has_subagent else None,
+        main_tokens=_mean([_main_tokens(row) for row in rows]),
+        sub_tokens=_mean([_sub_tokens(row) for row in called]),
+        sub_tokens_all=_mean([_sub_tokens(row) for row in rows]) if has_subagent else None,
+        dollars=sum(row.dollars for row in rollouts),
+        dollars_per_rollout=dollars / len(rows) if rows else None,
+        dollars_per_fix=dollars / resolved if resolved else None,
+        seconds=seconds / len(rows) if rows else None,
+        fixes_per_hour=3600 * resolved / seconds if seconds else None,
+        debug_success=_percent(sum(row.debug_stops > 0 for row in debugged), len(debugged)),
+        invalid_tool_calls=sum(row.invalid_tool_calls for row in rows),
+        refused_tool_calls=sum(row.refused_tool_calls for row in rows),
+        failures=dict(Counter(row.failure_kind.value for row in rollouts if row.failure_kind)),
+        excluded=sum(not has_verdict(row) for row in rollouts),
+    )
+
+
+def _judged_instances(rollouts: Iterable[Rollout]) -> set[InstanceKey]:
+    return {instance_of(row) for row in rollouts if has_verdict(row)}
+
+
+def _interval(rollouts: Sequence[Rollout]) -> tuple[float | None, float | None]:
+    if not rollouts:
+        return None, None
+    clusters: dict[InstanceKey, list[bool]] = defaultdict(list)
+    for row in rollouts:
+        clusters[instance_of(row)].append(row.resolved)
+    low, high = clustered_wilson(list(clusters.values()))
+    return 100 * low, 100 * high
+
+
+def _main_tokens(rollout: Rollout) -> int:
+    return rollout.main_prompt_tokens + rollout.main_completion_tokens
+
+
+def _sub_tokens(rollout: Rollout) -> int:
+    return rollout.sub_prompt_tokens + rollout.sub_completion_tokens
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return 100 * part / whole if whole else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
