@@ -1,0 +1,233 @@
+"""The tables of a comparison: the layout of Debug2Fix, tables 1 and 2, and one row an arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from eval.metrics import Arm, ArmMetrics, Comparison, change
+from eval.numbers import MISSING, bracket, counts, decimal, dollars, span, tokens
+
+ORACLE = "oracle"
+VARIANT_NAMES = {
+    "baseline": "Baseline",
+    "debug_tools_only": "Debug Tools Only",
+    "debug2fix": "Debug2Fix",
+    "debug2fix_tool_limit": "Debug2Fix (w/ Tool Limit)",
+}
+"""The paper's names (section 5.5), in the order of its tables."""
+SHOWN_INSTANCES = 8
+
+
+@dataclass(frozen=True)
+class Section:
+    """One block of the paper's table: for each pair of models two columns."""
+
+    title: str
+    columns: tuple[str, str]
+    main: Callable[[ArmMetrics], float | None]
+    sub: Callable[[ArmMetrics], float | None]
+    text: Callable[[float | None], str]
+
+
+SECTIONS = (
+    Section(
+        "Pass & Call Rate (%)",
+        ("Pass %", "Call %"),
+        lambda m: m.pass_rate,
+        lambda m: m.call_rate,
+        decimal,
+    ),
+    Section("Avg. Steps", ("Main", "Sub"), lambda m: m.main_steps, lambda m: m.sub_steps, decimal),
+    Section(
+        "Avg. Tokens (Input + Output)",
+        ("Main", "Sub"),
+        lambda m: m.main_tokens,
+        lambda m: m.sub_tokens,
+        tokens,
+    ),
+)
+
+FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
+    "Bugs": lambda m: str(m.instances),
+    "Rollouts": lambda m: str(m.rollouts),
+    "Resolved": lambda m: str(m.resolved),
+    "Pass %": lambda m: decimal(m.pass_rate),
+    "95 %": lambda m: span(m.pass_low, m.pass_high),
+    "Call %": lambda m: decimal(m.call_rate),
+    "Main steps": lambda m: decimal(m.main_steps),
+    "Sub steps": lambda m: decimal(m.sub_steps),
+    "Main tokens": lambda m: tokens(m.main_tokens),
+    "Sub tokens": lambda m: tokens(m.sub_tokens),
+    "Dollars": lambda m: dollars(m.dollars),
+    "A rollout": lambda m: dollars(m.dollars_per_rollout),
+    "A fix": lambda m: dollars(m.dollars_per_fix),
+    "Fixes/hour": lambda m: decimal(m.fixes_per_hour),
+    "Debug success %": lambda m: decimal(m.debug_success),
+    "Invalid calls": lambda m: str(m.invalid_tool_calls),
+    "Refused calls": lambda m: str(m.refused_tool_calls),
+    "Failures": lambda m: counts(m.failures),
+    "Excluded": lambda m: str(m.excluded),
+}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How models and variants are called in the tables."""
+
+    scripted: Collection[str] = (ORACLE,)
+    """Names of the models that the oracle plays."""
+
+    def variant(self, variant: str) -> str:
+        """The paper's name of a variant, or its own."""
+        return VARIANT_NAMES.get(variant, variant)
+
+    def models(self, arm: Arm, scripted: bool) -> str:
+        """`main → sub`, one name where both are the same, the scripted ones marked."""
+        names = list(dict.fromkeys(name for name in (arm.main_model, arm.sub_model) if name))
+        known = [name for name in names if name in self.scripted]
+        # An arm that the records call scripted is marked, even if no name says which model it is.
+        marked = known if known or not scripted else names
+        return " → ".join(f"{name} (scripted)" if name in marked else name for name in names)
+
+
+def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
+    """The rows of the paper's table, its header first; cells are Markdown."""
+    pairs = _pairs(comparison)
+    heads = [head for pair in pairs for head in (_pair_label(pair, comparison, labels), "")]
+    rows = [["Metric", *heads]]
+    for section in SECTIONS:
+        rows.append([f"**{section.title}**", *[""] * len(heads)])
+        rows.append(["", *section.columns * len(pairs)])
+        for variant in _variants(comparison):
+            cells = [c for pair in pairs for c in _cells(section, comparison, variant, pair)]
+            rows.append([labels.variant(variant), *cells])
+    return rows
+
+
+def flat_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
+    """One row an arm with everything, its header first."""
+    rows = [["Variant", "Models", *FLAT_COLUMNS]]
+    for metrics in _ordered(comparison):
+        names = [labels.variant(metrics.arm.variant), labels.models(metrics.arm, metrics.scripted)]
+        rows.append([*names, *(text(metrics) for text in FLAT_COLUMNS.values())])
+    return rows
+
+
+def foot(comparison: Comparison, labels: Labels) -> list[str]:
+    """What a reader of the tables must know, one sentence or two a line."""
+    arms = comparison.arms
+    most = max((m.rollouts for m in arms), default=0)
+    lines = [f"n = {len(comparison.instances)} bugs, up to {most} rollouts an arm."]
+    if any(m.call_rate is not None for m in arms):
+        lines.append("Sub: average over the rollouts that called the subagent.")
+    if any(comparison.baseline_of(m.arm) for m in arms):
+        name = labels.variant(comparison.baseline)
+        lines.append(f"In brackets: change relative to {name} with the same main model.")
+    lines.append("95 %: Wilson interval of the pass rate, clustered by bug over the attempts.")
+    if any(m.excluded for m in arms):
+        lines.append(_excluded(comparison, labels))
+    if comparison.left_out:
+        lines.append(_left_out(comparison))
+    if any(m.scripted for m in arms):
+        lines.append(
+            "(scripted): the oracle is a scripted teacher that knows the gold patch; its numbers "
+            "are not a model's result."
+        )
+    return lines
+
+
+def summary(comparison: Comparison, labels: Labels) -> str:
+    """The paper's table and its foot, as Markdown that a terminal shows aligned."""
+    notes = "\n".join(f"- {line}" for line in foot(comparison, labels))
+    return f"{_markdown_table(paper_table(comparison, labels))}\n\n{notes}\n"
+
+
+def markdown(comparison: Comparison, labels: Labels, title: str = "Evaluation") -> str:
+    """Both tables as one Markdown page."""
+    flat = _markdown_table(flat_table(comparison, labels))
+    return f"# {title}\n\n{summary(comparison, labels)}\n## Every arm\n\n{flat}\n"
+
+
+def _ordered(comparison: Comparison) -> list[ArmMetrics]:
+    order = _variants(comparison)
+    return sorted(comparison.arms, key=lambda m: (order.index(m.arm.variant), m.arm))
+
+
+def _variants(comparison: Comparison) -> list[str]:
+    present = {m.arm.variant for m in comparison.arms}
+    known = [variant for variant in VARIANT_NAMES if variant in present]
+    return known + sorted(present - set(known))
+
+
+def _pairs(comparison: Comparison) -> list[tuple[str, str]]:
+    """Main and sub model of each column; a variant without subagent joins its main model's."""
+    pairs = sorted({(m.arm.main_model, m.arm.sub_model) for m in comparison.arms})
+    with_sub = {main for main, sub in pairs if sub}
+    return [(main, sub) for main, sub in pairs if sub or main not in with_sub]
+
+
+def _find(comparison: Comparison, variant: str, pair: tuple[str, str]) -> ArmMetrics | None:
+    by_arm = {m.arm: m for m in comparison.arms}
+    return by_arm.get(Arm(variant, *pair)) or by_arm.get(Arm(variant, pair[0], ""))
+
+
+def _pair_label(pair: tuple[str, str], comparison: Comparison, labels: Labels) -> str:
+    arms = [m for m in comparison.arms if (m.arm.main_model, m.arm.sub_model) == pair]
+    return labels.models(arms[0].arm, any(m.scripted for m in arms))
+
+
+def _cells(
+    section: Section, comparison: Comparison, variant: str, pair: tuple[str, str]
+) -> tuple[str, str]:
+    metrics = _find(comparison, variant, pair)
+    if metrics is None:
+        return MISSING, MISSING
+    value = section.main(metrics)
+    baseline = comparison.baseline_of(metrics.arm)
+    text = section.text(value)
+    if baseline is not None:
+        text += bracket(change(value, section.main(baseline)))
+    if section is SECTIONS[0] and value and value == _best_pass_rate(comparison, pair):
+        text = f"**{text}**"
+    return text, section.text(section.sub(metrics))
+
+
+def _best_pass_rate(comparison: Comparison, pair: tuple[str, str]) -> float | None:
+    """The highest of a column, where it has more than one."""
+    column = [_find(comparison, variant, pair) for variant in _variants(comparison)]
+    rates = [m.pass_rate for m in column if m is not None and m.pass_rate is not None]
+    return max(rates) if len(rates) > 1 else None
+
+
+def _excluded(comparison: Comparison, labels: Labels) -> str:
+    counts = ", ".join(
+        f"{m.excluded} of {labels.variant(m.arm.variant)} with {labels.models(m.arm, m.scripted)}"
+        for m in _ordered(comparison)
+        if m.excluded
+    )
+    return (
+        "Rollouts that failed for infrastructure's or the budget's sake have no verdict and are in "
+        f"no rate and no average: {counts}. A model failure counts as not resolved."
+    )
+
+
+def _left_out(comparison: Comparison) -> str:
+    names = [instance for _, instance in comparison.left_out]
+    more = ", ..." if len(names) > SHOWN_INSTANCES else ""
+    return (
+        "Warning: not every arm has a verdict for every bug. All numbers are of the "
+        f"{len(comparison.instances)} bugs that all arms share; left out are {len(names)}: "
+        f"{', '.join(names[:SHOWN_INSTANCES])}{more}."
+    )
+
+
+def _markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    widths = [max(3, *(len(cell) for cell in column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
+        for row in cells
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
