@@ -1,0 +1,143 @@
+"""The dataset card: `README.md` with the hub's YAML, readable without the hub."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from format.dataset import arrow_schema, read_rows, split_file
+from format.report import FormatReport, Funnel, SplitStatistics, Spread
+from format.rows import COLUMNS
+
+EXAMPLE_CHARACTERS = 1_500
+"""How much of one message's text the example shows."""
+
+
+def write_card(folder: Path, report: FormatReport) -> None:
+    """Write the card of the dataset that lies in `folder`."""
+    example = next(read_rows(split_file(folder, next(iter(report.splits)))))
+    sections = [
+        _front_matter(report),
+        f"# {report.config['name']}",
+        _introduction(report),
+        "## Splits\n\n" + _split_table(report.splits),
+        "## What each filter dropped\n\n" + _funnel_table(report.funnel),
+        "## Sources\n\n" + _source_table(report.splits),
+        "## Columns\n\n" + _column_table(),
+        "## Tools called\n\n" + _tool_table(report.splits),
+        "## Example\n\n" + _example(example),
+        "## Config\n\n" + _fenced("yaml", yaml.safe_dump({"format": report.config})),
+    ]
+    (folder / "README.md").write_text("\n\n".join(sections) + "\n")
+
+
+def _front_matter(report: FormatReport) -> str:
+    files = [{"split": name, "path": str(split_file(Path(), name))} for name in report.splits]
+    facts = {
+        "license": report.config["license"],
+        "pretty_name": report.config["name"],
+        "language": ["en"],
+        "task_categories": ["text-generation"],
+        "tags": list(report.config["tags"]),
+        "size_categories": [_size_category(sum(s.rows for s in report.splits.values()))],
+        "configs": [{"config_name": "default", "data_files": files}],
+    }
+    return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---"
+
+
+def _size_category(rows: int) -> str:
+    """The hub's name for a number of rows."""
+    bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
+    return next((name for bound, name in bounds.items() if rows < bound), "n>1M")
+
+
+def _introduction(report: FormatReport) -> str:
+    return (
+        "Conversations of debugger-using agents in sandboxes, as `messages` + `tools` for TRL's "
+        "`SFTTrainer`. Splits are by repository: none is in more than one.\n\n"
+        + _fenced(
+            "python",
+            "from datasets import load_dataset\n\n"
+            'rows = load_dataset("parquet", data_files={"train": "data/train-*.parquet"})',
+        )
+        + "\n\nThe messages hold text of the benchmarks' repositories, whose licences apply to it."
+    )
+
+
+def _split_table(splits: dict[str, SplitStatistics]) -> str:
+    def spread(measure: Spread) -> str:
+        return f"{measure.mean:,.1f} ({measure.lowest:,}-{measure.highest:,})"
+
+    header = ["split", "rows", "instances", "repositories"]
+    header += ["assistant turns, mean (range)", "tool calls", "characters"]
+    rows = []
+    for name, each in splits.items():
+        counts = (each.rows, len(each.instances), len(each.repositories))
+        spreads = (each.assistant_turns, each.tool_calls, each.characters)
+        rows.append([name, *(f"{n:,}" for n in counts), *(spread(s) for s in spreads)])
+    return _table(header, rows)
+
+
+def _funnel_table(funnel: Funnel) -> str:
+    rows = [["", "conversations in the run", "", f"{funnel.conversations:,}"]]
+    rows += [
+        [step.name, step.rule, f"{step.dropped:,}", f"{step.remaining:,}"] for step in funnel.steps
+    ]
+    return _table(["filter", "keeps where", "dropped", "left"], rows)
+
+
+def _source_table(splits: dict[str, SplitStatistics]) -> str:
+    rows = [
+        [split, *source.split("\t"), f"{count:,}"]
+        for split, each in splits.items()
+        for source, count in each.sources.most_common()
+    ]
+    return _table(["split", "benchmark", "variant", "teacher", "model", "rows"], rows)
+
+
+def _column_table() -> str:
+    types = {field.name: str(field.type) for field in arrow_schema()}
+    readable = {name: kind.replace("extension<arrow.json>", "JSON") for name, kind in types.items()}
+    return _table(["column", "type", "what"], [[n, readable[n], w] for n, w in COLUMNS.items()])
+
+
+def _tool_table(splits: dict[str, SplitStatistics]) -> str:
+    total: Counter[str] = Counter()
+    for each in splits.values():
+        total.update(each.tools_called)
+    return _table(["tool", "calls"], [[name, f"{n:,}"] for name, n in total.most_common()])
+
+
+def _example(row: dict[str, Any]) -> str:
+    return _fenced("json", json.dumps(_shortened(row), indent=2, ensure_ascii=False))
+
+
+def _shortened(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose long texts are cut, with the number of characters left out."""
+    messages = [each | {"content": _cut(each["content"])} for each in row["messages"]]
+    names = [tool["function"]["name"] for tool in row["tools"]]
+    return row | {"messages": messages, "tools": f"the schemas of {', '.join(names)}"}
+
+
+def _cut(text: str) -> str:
+    left_out = len(text) - EXAMPLE_CHARACTERS
+    return text if left_out <= 0 else f"{text[:EXAMPLE_CHARACTERS]} [{left_out:,} characters more]"
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
+    )
+
+
+def _fenced(language: str, text: str) -> str:
+    """A code block whose fence is longer than any run of backticks in the text."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

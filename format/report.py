@@ -1,0 +1,115 @@
+"""What the format stage did: the funnel, and statistics of each split."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class FunnelStep(BaseModel):
+    """One filter and what it left."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    rule: str
+    """What is true of the conversations that it keeps."""
+    dropped: int = 0
+    remaining: int = 0
+
+
+class Funnel(BaseModel):
+    """How many conversations each filter dropped, in order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    conversations: int = 0
+    """In the run."""
+    steps: list[FunnelStep]
+
+    def count(self, dropped_by: int | None) -> None:
+        """Count one conversation: the index of the step that dropped it, or None where kept."""
+        self.conversations += 1
+        passed = self.steps if dropped_by is None else self.steps[:dropped_by]
+        for step in passed:
+            step.remaining += 1
+        if dropped_by is not None:
+            self.steps[dropped_by].dropped += 1
+
+    @property
+    def kept(self) -> int:
+        """Conversations that every filter let through."""
+        return self.steps[-1].remaining if self.steps else self.conversations
+
+
+class Spread(BaseModel):
+    """Sum, extremes and mean of one measure."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    count: int = 0
+    total: int = 0
+    lowest: int = 0
+    highest: int = 0
+
+    def add(self, value: int) -> None:
+        """Count one more value."""
+        self.lowest = min(self.lowest, value) if self.count else value
+        self.highest = max(self.highest, value)
+        self.count += 1
+        self.total += value
+
+    @property
+    def mean(self) -> float:
+        """0 where nothing was counted."""
+        return self.total / self.count if self.count else 0.0
+
+
+class SplitStatistics(BaseModel):
+    """What one split holds."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: int = 0
+    instances: set[str] = Field(default_factory=set)
+    repositories: set[str] = Field(default_factory=set)
+    assistant_turns: Spread = Field(default_factory=Spread)
+    tool_calls: Spread = Field(default_factory=Spread)
+    characters: Spread = Field(default_factory=Spread)
+    """Of a row's messages and tools."""
+    tools_called: Counter[str] = Field(default_factory=Counter)
+    sources: Counter[str] = Field(default_factory=Counter)
+    """Rows by benchmark, variant, teacher and model, tab-separated."""
+
+    def add(self, row: dict[str, Any], characters: int) -> None:
+        """Count one row."""
+        calls = list(_calls(row["messages"]))
+        self.rows += 1
+        self.instances.add(f"{row['benchmark']}/{row['instance_id']}")
+        self.repositories.add(row["repository"])
+        self.assistant_turns.add(sum(m["role"] == "assistant" for m in row["messages"]))
+        self.tool_calls.add(len(calls))
+        self.characters.add(characters)
+        self.tools_called.update(calls)
+        source = (row[key] for key in ("benchmark", "variant", "teacher", "model"))
+        self.sources["\t".join(source)] += 1
+
+
+def _calls(messages: list[dict[str, Any]]) -> Iterator[str]:
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            yield call["function"]["name"]
+
+
+class FormatReport(BaseModel):
+    """Everything the card says, as data; `sft/report.json`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    funnel: Funnel
+    splits: dict[str, SplitStatistics]
+    """`train`, and `test` where it has rows."""
+    config: dict[str, Any]

@@ -1,0 +1,92 @@
+"""From a conversation to a row in TRL's conversational tool-calling form.
+
+Messages are stored as JSON (`datasets.Json`), since Arrow's structs would fill the arguments of
+every call with nulls for the keys of all others (huggingface/trl#5118, datasets#7869).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from collect.messages import Message, ToolCall
+from collect.records import Conversation
+
+COLUMNS = {
+    "messages": "the conversation in TRL's conversational form, tool-call arguments as objects",
+    "tools": "JSON schemas of the tools the model was given, in OpenAI's form",
+    "conversation_id": "the conversation's id in the run",
+    "rollout_id": "the rollout that the conversation is of",
+    "role": "which agent held it: main, debug_subagent, inspector or patch_coder",
+    "benchmark": "where the bug is from",
+    "instance_id": "the bug",
+    "repository": "what the splits keep together",
+    "language": "python or java",
+    "variant": "the agents' set-up",
+    "teacher": "oracle where the scripted oracle took part, which knows the gold patch; else model",
+    "model": "which model wrote the assistant's turns",
+    "attempt": "0-based",
+}
+JSON_COLUMNS = ("messages", "tools")
+
+
+def to_row(conversation: Conversation, language: str) -> dict[str, Any]:
+    """The row of a conversation that the filters let through."""
+    named = {name: getattr(conversation, name, None) for name in COLUMNS}
+    return named | {
+        "messages": [message_object(row.message) for row in conversation.messages],
+        "tools": json.loads(conversation.tools),
+        "role": str(conversation.role),
+        "language": language,
+    }
+
+
+def message_object(message: Message) -> dict[str, Any]:
+    """One message in TRL's form. Raises ValueError where arguments are no JSON object."""
+    plain: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.reasoning:
+        plain["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        plain["tool_calls"] = [_call_object(call) for call in message.tool_calls]
+    if message.role == "tool":
+        plain |= {"name": message.name, "tool_call_id": message.tool_call_id}
+    return plain
+
+
+def _call_object(call: ToolCall) -> dict[str, Any]:
+    arguments = json.loads(call.arguments, parse_constant=_refuse_constant)
+    if not isinstance(arguments, dict):
+        raise ValueError(f"the arguments of call {call.id} are no JSON object: {call.arguments}")
+    function = {"name": call.name, "arguments": arguments}
+    return {"type": "function", "id": call.id, "function": function}
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def encode(value: Any) -> str:
+    """JSON text as stored: compact, characters unescaped."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def exact_messages(conversation: Conversation) -> list[str] | None:
+    """The messages as JSON texts, or None where reading them back would change or lose a value.
+
+    The reader (`datasets.Json`) has numbers of 64 bits and no lone surrogates.
+    """
+    from datasets import Json
+
+    reader = Json()
+    texts = []
+    for row in conversation.messages:
+        try:
+            text = encode(message_object(row.message))
+            text.encode()
+            unchanged = encode(reader.decode_example(text)) == text
+        except (ValueError, RecursionError):
+            return None
+        if not unchanged:
+            return None
+        texts.append(text)
+    return texts

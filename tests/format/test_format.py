@@ -1,0 +1,213 @@
+"""The format stage on runs built from records."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from datasets import load_dataset
+
+from collect.errors import ConfigError, FailureKind
+from collect.records import Conversation, Rollout
+from collect.schema import plain
+from collect.store import RunStore
+from format.config import FormatConfig
+from format.dataset import read_rows, split_file
+from format.stage import run_format
+from tests.format.conversations import (
+    REPOSITORIES,
+    make_rollouts,
+    nasty_arguments,
+    with_inspection,
+    write_run,
+)
+from tests.records import make_conversations, make_failed_rollout, make_rollout
+
+ALL_TRAIN = FormatConfig(test_fraction=0)
+
+
+def load(run: Path, split: str, tmp_path: Path) -> list[dict[str, Any]]:
+    """The rows as a user's `datasets` reads them."""
+    files = {split: str(run / "sft" / "data" / f"{split}-*.parquet")}
+    loaded = load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))
+    return list(loaded[split])
+
+
+def call_arguments(row: dict[str, Any]) -> list[Any]:
+    return [
+        call["function"]["arguments"]
+        for message in row["messages"]
+        for call in message.get("tool_calls", ())
+    ]
+
+
+def test_writes_rows_in_trl_form(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", make_rollouts(1))
+    report = run_format(ALL_TRAIN, run)
+    (row,) = load(run, "train", tmp_path)
+    assert report.splits["train"].rows == 1
+    roles = [message["role"] for message in row["messages"]]
+    assert roles == ["system", "user", *["assistant", "tool"] * 3, "assistant"]
+    call = row["messages"][2]["tool_calls"][0]
+    assert call == {
+        "type": "function",
+        "id": "call_sub_1",
+        "function": {
+            "name": "debug_start_session",
+            "arguments": {"test": "tests/test_cache.py::test_put_twice_keeps_one_entry"},
+        },
+    }
+    answer = row["messages"][3]
+    assert (answer["name"], answer["tool_call_id"]) == ("debug_start_session", "call_sub_1")
+    assert "tool_calls" not in answer
+    assert row["tools"][0]["function"]["name"] == "debug_start_session"
+    assert (row["repository"], row["role"], row["attempt"]) == ("ledger", "debug_subagent", 0)
+
+
+def test_differing_arguments_round_trip_exactly(tmp_path: Path) -> None:
+    nasty = nasty_arguments()
+    run = write_run(tmp_path / "run", [*make_rollouts(1, nasty), *make_rollouts(3)[1:]])
+    run_format(ALL_TRAIN, run)
+    loaded = {row["repository"]: row for row in load(run, "train", tmp_path)}
+    read = {row["repository"]: row for row in read_rows(split_file(run / "sft", "train"))}
+    assert json.dumps(call_arguments(loaded["ledger"])[-1]) == json.dumps(json.loads(nasty))
+    assert call_arguments(loaded["textflow"])[-1] == {"what": "locals"}
+    assert json.dumps(loaded) == json.dumps(read)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"a": ',
+        "[1, 2]",
+        '"text"',
+        "",
+        '{"a": NaN}',
+        '{"a": 18446744073709551616}',
+        '{"a": 0.1234567890123456789}',
+        '{"a": "\\ud800"}',
+    ],
+)
+def test_inexact_arguments_are_dropped_and_counted(tmp_path: Path, arguments: str) -> None:
+    run = write_run(tmp_path / "run", [*make_rollouts(1, arguments), *make_rollouts(2)[1:]])
+    report = run_format(ALL_TRAIN, run)
+    assert dropped(report.funnel.steps)["exact_arguments"] == 1
+    assert [row["repository"] for row in load(run, "train", tmp_path)] == ["textflow"]
+
+
+def dropped(steps: list[Any]) -> dict[str, int]:
+    return {step.name: step.dropped for step in steps if step.dropped}
+
+
+def no_events(conversation: Conversation, kept: int) -> Conversation:
+    return replace(conversation, events=conversation.events[:kept])
+
+
+def sub_of(rollout: Rollout) -> Conversation:
+    return with_inspection(make_conversations(rollout)[1])
+
+
+BAD: dict[str, tuple[Rollout, Conversation]] = {
+    "resolved": (r := make_rollout("bad-1", resolved=False), sub_of(r)),
+    "session_started": (r := make_rollout("bad-2"), no_events(sub_of(r), 0)),
+    "inspected": (r := make_rollout("bad-3"), no_events(sub_of(r), 2)),
+    "answered": (r := make_rollout("bad-4"), replace(sub_of(r), answer=None)),
+    "within_length": (r := make_rollout("bad-5"), replace(sub_of(r), tools=" " * 50_000 + "[]")),
+}
+
+
+def test_each_filter_is_counted_in_order(tmp_path: Path) -> None:
+    failed = make_failed_rollout(FailureKind.MODEL, "bad-6", resolved=True)
+    bad = [(rollout, (conversation,)) for rollout, conversation in BAD.values()]
+    rollouts = [*make_rollouts(2), *bad, (failed, (sub_of(failed),))]
+    again = make_rollout("ledger-1", attempt=1)
+    rollouts.append((again, (sub_of(again),)))
+    run = write_run(tmp_path / "run", rollouts)
+    funnel = run_format(FormatConfig(test_fraction=0, max_characters=20_000), run).funnel
+    expected = dict.fromkeys(BAD, 1) | {"role": 2, "no_failure": 1, "unique": 1}
+    assert dropped(funnel.steps) == expected
+    assert funnel.conversations == 11
+    assert [step.remaining for step in funnel.steps][-1] == funnel.kept == 2
+    lines = (run / "sft" / "README.md").read_text().splitlines()
+    assert any(line.startswith("| unique |") and line.endswith("| 1 | 2 |") for line in lines)
+
+
+def test_filters_can_be_switched_off(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [(a, (b,)) for a, b in BAD.values()])
+    config = FormatConfig(
+        test_fraction=0,
+        only_resolved=False,
+        require_session=False,
+        min_stops=None,
+        min_inspections=None,
+        require_answer=False,
+        max_characters=None,
+    )
+    assert run_format(config, run).funnel.kept == len(BAD)
+
+
+def test_no_repository_is_in_both_splits(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    report = run_format(FormatConfig(test_fraction=0.4), run)
+    splits = {
+        name: {row["repository"] for row in load(run, name, tmp_path)} for name in ("train", "test")
+    }
+    assert all(splits.values())
+    assert not splits["train"] & splits["test"]
+    assert splits["train"] | splits["test"] == set(REPOSITORIES)
+    assert {name: each.repositories for name, each in report.splits.items()} == splits
+
+
+def test_nothing_left_names_the_filter_and_writes_nothing(tmp_path: Path) -> None:
+    rollouts = [(make_rollout(f"{name}-1", resolved=False)) for name in REPOSITORIES]
+    run = write_run(tmp_path / "run", [(r, make_conversations(r)) for r in rollouts])
+    with pytest.raises(ConfigError, match="'resolved' dropped 5"):
+        run_format(ALL_TRAIN, run)
+    assert {path.name for path in run.iterdir() if "sft" in path.name} == set()
+
+
+def test_a_run_without_rollouts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="stepinto collect"):
+        run_format(ALL_TRAIN, tmp_path)
+
+
+def test_formatting_again_replaces_the_folder(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    run_format(FormatConfig(test_fraction=0.4), run)
+    run_format(ALL_TRAIN, run)
+    files = sorted(str(p.relative_to(run / "sft")) for p in (run / "sft").rglob("*.*"))
+    assert files == ["README.md", "data/train-00000.parquet", "report.json"]
+
+
+def test_card_has_the_hub_yaml_an_example_and_the_config(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    config = FormatConfig(test_fraction=0.4, license="apache-2.0")
+    report = run_format(config, run)
+    text = (run / "sft" / "README.md").read_text()
+    _, front, body = text.split("---\n", 2)
+    facts = yaml.safe_load(front)
+    assert facts["license"] == "apache-2.0"
+    assert facts["configs"][0]["data_files"][0] == {
+        "split": "train",
+        "path": "data/train-00000.parquet",
+    }
+    loaded = load_dataset(str(run / "sft"), cache_dir=str(tmp_path / "cache"))
+    assert {name: len(rows) for name, rows in loaded.items()} == {
+        name: each.rows for name, each in report.splits.items()
+    }
+    assert yaml.safe_dump({"format": config.model_dump(mode="json")}) in body
+    assert '"name": "debug_inspect"' in body
+    tools = Counter({"debug_start_session": 5, "debug_control": 5, "debug_inspect": 5})
+    assert all(f"| {name} | {count} |" in body for name, count in tools.items())
+
+
+def test_conversations_without_their_rollout_do_not_count(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", make_rollouts(2))
+    rollout, conversations = make_rollouts(3)[2]
+    RunStore(run).conversations.write(rollout.rollout_id, [plain(c) for c in conversations])
+    assert run_format(ALL_TRAIN, run).funnel.conversations == 4
