@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from collect import quantities
+
 MISSING = "-"
 
 
@@ -13,23 +15,13 @@ def decimal(value: float | None) -> str:
 
 
 def tokens(value: float | None) -> str:
-    """Tokens with three significant digits: 640, 15.2k, 347k, 1.55M."""
-    if value is None:
-        return MISSING
-    if value < 999.5:
-        return f"{value:.0f}"
-    if value < 99_950:
-        return f"{value / 1e3:.1f}k"
-    if value < 999_500:
-        return f"{value / 1e3:.0f}k"
-    return f"{value / 1e6:.2f}M"
+    """Tokens: 640, 15.2k, 347k, 1.55M."""
+    return MISSING if value is None else quantities.tokens(value)
 
 
 def dollars(value: float | None) -> str:
-    """Dollars; fractions of a cent where there are no whole ones."""
-    if value is None:
-        return MISSING
-    return f"${value:.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
+    """Dollars: $0.0400, $12.30."""
+    return MISSING if value is None else quantities.dollars(value)
 
 
 def bracket(percent: float | None) -> str:

@@ -1,0 +1,161 @@
+"""How a run is getting on: a live display on a terminal, else one line a finished rollout."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from collect.errors import FailureKind
+from collect.quantities import dollars, duration, tokens
+from collect.records import Rollout
+
+LISTED = 8
+
+
+class Progress:
+    """Counts what a run's rollouts come to, and shows it. Thread-safe.
+
+    Use as a context manager; leaving it prints a summary line. Everything goes to standard error.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        done_before: int = 0,
+        *,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        listed: int = LISTED,
+    ) -> None:
+        """`total` counts all rollouts of the run, `done_before` those that earlier starts did.
+
+        At most `listed` running rollouts are shown by name.
+        """
+        self.total = total
+        self.done = done_before
+        self._done_before = done_before
+        self._console = console or Console(stderr=True)
+        self._clock = clock
+        self._listed = listed
+        self._lock = threading.Lock()
+        self._running: dict[str, tuple[str, float]] = {}
+        self._resolved = self._judged = self._tokens = 0
+        self._dollars = 0.0
+        self._failures: Counter[str] = Counter()
+        self._started_at = clock()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        self._started_at = self._clock()
+        if self._console.is_terminal:
+            self._live = Live(get_renderable=self.render, console=self._console, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        self._print(self.summary())
+
+    def started(self, rollout_id: str, label: str = "") -> None:
+        """A rollout begins; `label` is what the display calls it, else its id."""
+        with self._lock:
+            self._running[rollout_id] = (label or rollout_id, self._clock())
+
+    def stopped(self, rollout_id: str) -> None:
+        """A rollout ended without a row, as at Ctrl-C; it stays to be done."""
+        with self._lock:
+            self._running.pop(rollout_id, None)
+
+    def finished(self, rollout: Rollout) -> None:
+        """A rollout ended with a row."""
+        with self._lock:
+            self._running.pop(rollout.rollout_id, None)
+            self._count(rollout)
+            line = f"{self._numbers()} | {_outcome(rollout)}"
+            # Printed under the lock, so that the numbers of the lines never go back.
+            if self._live is None:
+                self._print(line)
+
+    def summary(self) -> str:
+        """One line on the whole run so far."""
+        with self._lock:
+            return f"{self._numbers(running=False)} in {duration(self._elapsed())}"
+
+    def render(self) -> RenderableType:
+        """What the live display shows now."""
+        with self._lock:
+            bar = ProgressBar(total=max(self.total, 1), completed=self.done, width=40)
+            rows: list[RenderableType] = [bar, Text(self._numbers())]
+            rows.append(Text(f"elapsed {duration(self._elapsed())}"))
+            if self._running:
+                rows.append(self._running_table())
+            return Group(*rows)
+
+    def _count(self, rollout: Rollout) -> None:
+        self.done += 1
+        self._resolved += rollout.resolved
+        self._judged += rollout.failure_kind in (None, FailureKind.MODEL)
+        self._tokens += rollout.main_prompt_tokens + rollout.main_completion_tokens
+        self._tokens += rollout.sub_prompt_tokens + rollout.sub_completion_tokens
+        self._dollars += rollout.dollars
+        if rollout.failure_kind is not None:
+            self._failures[rollout.failure_kind.value] += 1
+
+    def _numbers(self, running: bool = True) -> str:
+        """`12/72 resolved 9 (75%) failed infrastructure 1 running 2 tokens 1.2M $0.34 left 3m`."""
+        parts = [f"{self.done}/{self.total}", f"resolved {self._resolved}"]
+        if self._judged:
+            parts.append(f"({100 * self._resolved / self._judged:.0f}%)")
+        parts += [f"failed {kind} {count}" for kind, count in sorted(self._failures.items())]
+        if running:
+            parts.append(f"running {len(self._running)}")
+        parts += [f"tokens {tokens(self._tokens)}", dollars(self._dollars)]
+        if running:
+            parts.append(f"left {self._left()}")
+        return " ".join(parts)
+
+    def _elapsed(self) -> float:
+        return self._clock() - self._started_at
+
+    def _left(self) -> str:
+        finished_now, remaining = self.done - self._done_before, self.total - self.done
+        if not remaining:
+            return "0s"
+        return duration(self._elapsed() / finished_now * remaining) if finished_now else "?"
+
+    def _running_table(self) -> Table:
+        table = Table.grid(padding=(0, 2))
+        oldest = sorted(self._running.values(), key=lambda entry: entry[1])
+        for label, since in oldest[: self._listed]:
+            table.add_row("", Text(label), Text(duration(self._clock() - since), style="dim"))
+        if len(oldest) > self._listed:
+            table.add_row("", Text(f"and {len(oldest) - self._listed} more", style="dim"), "")
+        return table
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _outcome(rollout: Rollout) -> str:
+    """`ledger-cache-1 debug2fix: resolved`."""
+    name = f"{rollout.instance_id} {rollout.variant}"
+    if rollout.failure_kind is not None:
+        return f"{name}: failed ({rollout.failure_kind}, {rollout.failure_type})"
+    return f"{name}: {'resolved' if rollout.resolved else 'not resolved'}"

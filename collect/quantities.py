@@ -1,0 +1,33 @@
+"""Quantities as people read them: 347k tokens, $0.04, 3m."""
+
+from __future__ import annotations
+
+
+def tokens(count: float) -> str:
+    """Tokens with about three significant digits: 640, 15.2k, 347k, 1.55M."""
+    if count < 999.5:
+        return f"{count:.0f}"
+    if count < 99_950:
+        return f"{count / 1e3:.1f}k"
+    if count < 999_500:
+        return f"{count / 1e3:.0f}k"
+    return f"{count / 1e6:.2f}M"
+
+
+def dollars(amount: float) -> str:
+    """Dollars; fractions of a cent below one dollar."""
+    return f"${amount:.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """A time span in its two largest units at most: 8s, 3m, 1h05m, 2d03h."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours}h{minutes:02d}m"
+    return f"{hours // 24}d{hours % 24:02d}h"
