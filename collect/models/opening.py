@@ -1,0 +1,42 @@
+"""From the models of a config to backends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from collect.models.base import ModelBackend
+from collect.models.budget import Budget
+from collect.models.config import LocalConfig, ModelConfig, OpenAIConfig, ReplayConfig
+
+
+def open_models(
+    configs: Mapping[str, ModelConfig], budget: Budget, stop: threading.Event
+) -> dict[str, ModelBackend]:
+    """One backend a name. Missing keys, packages and files raise ConfigError here; a local model
+    is read into memory when its first conversation is opened, and can still raise it then.
+
+    Once `stop` is set, every waiting or later request raises RolloutStopped.
+    """
+    return {name: open_model(name, config, budget, stop) for name, config in configs.items()}
+
+
+def open_model(
+    name: str, config: ModelConfig, budget: Budget, stop: threading.Event
+) -> ModelBackend:
+    """One backend. Imports only what this kind needs. Raises ConfigError."""
+    if isinstance(config, OpenAIConfig):
+        from collect.models.endpoint import EndpointBackend
+
+        return EndpointBackend(name, config, budget, stop)
+    if isinstance(config, LocalConfig):
+        from collect.models.local import LocalBackend
+
+        return LocalBackend(name, config, stop)
+    if isinstance(config, ReplayConfig):
+        from collect.models.replay import ReplayBackend
+
+        return ReplayBackend.from_config(name, config)
+    from collect.models.oracle import OracleBackend
+
+    return OracleBackend(name, config)
