@@ -174,6 +174,12 @@ def test_insertions_at_the_ends_stay_in_the_file(
     assert changed_lines(diff_trees({"a": before}, {"a": after})) == [expected]
 
 
+def test_a_rename_made_by_git_applies() -> None:
+    patch = "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n"
+    assert apply_patch({"a": b"1\n"}, patch) == {"b": b"1\n"}
+    assert apply_patch({"b": b"1\n"}, reverse_patch(patch)) == {"a": b"1\n"}
+
+
 def test_edits_take_as_little_context_as_is_unique() -> None:
     before = {"a.py": b"def f():\n    return 1\n\ndef g():\n    return 1\n"}
     after = {"a.py": b"def f():\n    return 1\n\ndef g():\n    return 2\n"}
@@ -195,6 +201,11 @@ def test_edits_take_as_little_context_as_is_unique() -> None:
         ({}, "--- /dev/null\n+++ b/../a\n@@ -0,0 +1 @@\n+2\n", "outside"),
         ({}, "--- a/a\n+++ b/a\n@@ -1,5 +1 @@\n-1\n", "not a unified diff"),
         ({"a": b"\xff"}, "Binary files a/a and b/a differ\n", "binary"),
+        (
+            {"a": b"1\n"},
+            "diff --git a/a b/b\nsimilarity index 100%\ncopy from a\ncopy to b\n",
+            "b: copies",
+        ),
         ({"a": b"1\n2\n"}, "--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n", "not all of its lines"),
     ],
 )

@@ -1,0 +1,124 @@
+"""The benchmark that comes with StepInto: Python bugs whose cause shows only at run time.
+
+On disk: `repositories/NAME/` holds a correct tree with its tests in `tests/`, and
+`bugs/NAME__SLUG/` one bug in it: `bug.yaml`, and `gold.patch` from the buggy tree to the correct
+one. The buggy tree is the correct one with the patch reversed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from collect.benchmarks.base import Instance, TestResults
+from collect.benchmarks.testing import run_pytest
+from collect.errors import ConfigError
+from collect.patches import PatchError, apply_patch, drop_paths, reverse_patch
+from sandbox import Sandbox
+
+BUNDLED = Path(__file__).with_name("bundled")
+TEST_PATHS = ("tests",)
+
+
+class _Bug(BaseModel):
+    """One bug.yaml."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    repository: str
+    category: str
+    issue: str = Field(min_length=1)
+    fail_to_pass: tuple[str, ...] = Field(min_length=1)
+    pass_to_pass: tuple[str, ...]
+
+
+class BundledBenchmark:
+    """The bundled bugs, or those of another folder of the same shape."""
+
+    name = "bundled"
+
+    def __init__(self, root: Path = BUNDLED, test_timeout: float = 60.0) -> None:
+        """`test_timeout` is in seconds, for one run of an instance's tests."""
+        self.root = root
+        self.test_timeout = test_timeout
+
+    @cached_property
+    def _instances(self) -> tuple[Instance, ...]:
+        bugs = self.root / "bugs"
+        if not bugs.is_dir():
+            raise ConfigError(
+                f"{bugs}: no such folder; a bundled benchmark has the folders bugs and repositories"
+            )
+        return tuple(_instance(self.root, folder) for folder in sorted(bugs.iterdir()))
+
+    def instances(self) -> Sequence[Instance]:
+        return self._instances
+
+    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
+        sandbox.write_files(instance.files)
+
+    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
+        return run_pytest(sandbox, list(tests), self.test_timeout)
+
+
+def _instance(root: Path, folder: Path) -> Instance:
+    bug = _read_bug(folder / "bug.yaml")
+    patch_file = folder / "gold.patch"
+    gold_patch = _read(patch_file)
+    repository = root / "repositories" / bug.repository
+    if not repository.is_dir():
+        raise ConfigError(f"{folder / 'bug.yaml'}: repository: no such folder: {repository}")
+    try:
+        if drop_paths(gold_patch, TEST_PATHS) != drop_paths(gold_patch, ()) or not gold_patch:
+            raise ConfigError(f"{patch_file}: must change the program, and none of its tests")
+        files = apply_patch(_tree(repository), reverse_patch(gold_patch))
+    except PatchError as error:
+        raise ConfigError(
+            f"{patch_file}: can't be reversed on {repository}, the correct tree: {error}"
+        ) from error
+    return Instance(
+        id=folder.name,
+        benchmark=BundledBenchmark.name,
+        language="python",
+        repository=bug.repository,
+        problem_statement=bug.issue,
+        fail_to_pass=bug.fail_to_pass,
+        pass_to_pass=bug.pass_to_pass,
+        gold_patch=gold_patch,
+        files=files,
+        test_paths=TEST_PATHS,
+        category=bug.category,
+    )
+
+
+def _read_bug(path: Path) -> _Bug:
+    try:
+        return _Bug.model_validate(yaml.safe_load(_read(path)))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "the whole file"
+        raise ConfigError(f"{path}: {key}: {first['msg']}") from error
+
+
+def _read(path: Path) -> str:
+    try:
+        # Bytes, for reading as text would turn "\r\n" into "\n".
+        return path.read_bytes().decode()
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file; every bug has bug.yaml and gold.patch") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error}") from error
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not {"__pycache__", ".pytest_cache"} & set(path.parts)
+    }

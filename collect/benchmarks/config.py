@@ -1,0 +1,31 @@
+"""Which bugs a run is about."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class BenchmarkConfig(BaseModel):
+    """A benchmark, and which of its instances."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Literal["bundled", "humanevalfix"]
+    path: str | None = None
+    """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
+    with `bugs` and `repositories`. None: the hub, and the bugs that come with StepInto."""
+    hub_id: str | None = None
+    """Dataset on the hub, where `path` is None. None: the benchmark's own."""
+    split: Literal["all", "train", "held_out"] = "all"
+    """By repository, over the whole benchmark: whatever `instances` and `limit` say."""
+    held_out_fraction: float = Field(default=0.25, ge=0, le=1)
+    """Share of the repositories in the held-out split."""
+    split_seed: int = 0
+    instances: tuple[str, ...] | None = None
+    """Ids, or globs over them (`textflow__*`). None: all."""
+    limit: int | None = Field(default=None, ge=1)
+    """At most so many, the first ones."""
+    test_timeout: float = Field(default=60.0, gt=0)
+    """Seconds for one run of an instance's tests."""

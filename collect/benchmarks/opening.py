@@ -1,0 +1,60 @@
+"""Open the benchmark that a config names, and choose its instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.bundled import BUNDLED, BundledBenchmark
+from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.humanevalfix import HUB_ID, HumanEvalFixBenchmark
+from collect.benchmarks.splits import held_out
+from collect.errors import ConfigError
+
+
+def open_benchmark(config: BenchmarkConfig) -> Benchmark:
+    """The benchmark; its data is read by `instances()`."""
+    path = Path(config.path) if config.path is not None else None
+    if config.name == "bundled":
+        return BundledBenchmark(path or BUNDLED, config.test_timeout)
+    return HumanEvalFixBenchmark(path, config.hub_id or HUB_ID, config.test_timeout)
+
+
+def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:
+    """The instances that the config asks for, in the benchmark's order. Raises ConfigError."""
+    instances = benchmark.instances()
+    patterns = config.instances
+    if patterns is not None:
+        _refuse_unknown(patterns, [instance.id for instance in instances])
+    selected = [
+        instance
+        for instance in _split(config, instances)
+        if patterns is None or any(fnmatchcase(instance.id, pattern) for pattern in patterns)
+    ]
+    if not selected:
+        raise ConfigError(
+            f"benchmark {config.name}: no instance left; benchmark.split is {config.split}, "
+            f"benchmark.instances is {'all' if patterns is None else ', '.join(patterns)}"
+        )
+    return selected[: config.limit]
+
+
+def _split(config: BenchmarkConfig, instances: Iterable[Instance]) -> list[Instance]:
+    instances = list(instances)
+    if config.split == "all":
+        return instances
+    repositories = {instance.repository for instance in instances}
+    kept = held_out(repositories, config.held_out_fraction, config.split_seed)
+    wanted = config.split == "held_out"
+    return [instance for instance in instances if (instance.repository in kept) == wanted]
+
+
+def _refuse_unknown(patterns: Iterable[str], ids: list[str]) -> None:
+    for pattern in patterns:
+        if not any(fnmatchcase(instance_id, pattern) for instance_id in ids):
+            nearest = get_close_matches(pattern, ids, n=3, cutoff=0.4)
+            hint = f"; the nearest are {', '.join(nearest)}" if nearest else ""
+            raise ConfigError(f"benchmark.instances: {pattern} matches no instance{hint}")

@@ -1,0 +1,156 @@
+"""Unified diffs in git's format, as text and as records.
+
+Paths are quoted as git quotes them. File modes, renames and binary contents are not carried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from unidiff import PatchSet
+from unidiff.errors import UnidiffParseError
+
+_MODE = "100644"
+_NO_NEWLINE = "\\ No newline at end of file\n"
+_KINDS = (" ", "+", "-")
+_ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
+
+
+class PatchError(Exception):
+    """A patch can't be parsed or applied; the message names the file and the hunk."""
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """One block of changed lines with the lines around it."""
+
+    source_start: int
+    target_start: int
+    lines: tuple[tuple[str, str], ...]
+    """Of each line the type (space, + or -) and the text, with its line end where it has one."""
+
+    @property
+    def old(self) -> list[str]:
+        return [text for kind, text in self.lines if kind != "+"]
+
+    @property
+    def new(self) -> list[str]:
+        return [text for kind, text in self.lines if kind != "-"]
+
+
+@dataclass(frozen=True)
+class FilePatch:
+    """What a patch does to one file."""
+
+    source: str | None
+    """Path before; None: the patch creates the file."""
+    target: str | None
+    """Path after; None: the patch deletes the file."""
+    hunks: tuple[Hunk, ...]
+
+    @property
+    def path(self) -> str:
+        return self.target or self.source or ""
+
+
+def parse(patch: str) -> list[FilePatch]:
+    """The records of a patch; text around the diffs is left out. Raises PatchError."""
+    try:
+        parsed = PatchSet(patch)
+    except UnidiffParseError as error:
+        raise PatchError(f"not a unified diff: {error}") from error
+    files = []
+    for file in parsed:
+        source, target = _path(file.source_file, "a/"), _path(file.target_file, "b/")
+        if file.is_binary_file:
+            raise PatchError(f"{target or source}: a binary change can't be applied")
+        if any(line.startswith("copy from") for line in file.patch_info or ()):
+            raise PatchError(f"{target}: copies can't be applied; make the diff without them")
+        hunks = tuple(
+            Hunk(hunk.source_start, hunk.target_start, tuple(_hunk_lines(hunk))) for hunk in file
+        )
+        files.append(FilePatch(source, target, hunks))
+    return files
+
+
+def _hunk_lines(hunk: Sequence[object]) -> Iterator[tuple[str, str]]:
+    pending: tuple[str, str] | None = None
+    for line in hunk:
+        kind, text = str(line)[:1], str(line)[1:]
+        if kind == "\\" and pending is not None:
+            pending = pending[0], pending[1].removesuffix("\n")
+        elif kind in _KINDS:
+            if pending is not None:
+                yield pending
+            pending = kind, text
+    if pending is not None:
+        yield pending
+
+
+def render(file: FilePatch) -> str:
+    """One file's part of a patch."""
+    source = quote("a/" + (file.source or file.path))
+    target = quote("b/" + (file.target or file.path))
+    parts = [f"diff --git {source} {target}\n"]
+    if file.source is None:
+        parts.append(f"new file mode {_MODE}\n")
+    elif file.target is None:
+        parts.append(f"deleted file mode {_MODE}\n")
+    if file.hunks:
+        parts.append(f"--- {source if file.source is not None else '/dev/null'}\n")
+        parts.append(f"+++ {target if file.target is not None else '/dev/null'}\n")
+    for hunk in file.hunks:
+        old, new = len(hunk.old), len(hunk.new)
+        parts.append(f"@@ -{hunk.source_start},{old} +{hunk.target_start},{new} @@\n")
+        for kind, text in hunk.lines:
+            parts.append(kind + text + ("" if text.endswith("\n") else "\n" + _NO_NEWLINE))
+    return "".join(parts)
+
+
+def first_index(start: int, lines: Sequence[object]) -> int:
+    """0-based index of a hunk's first line; a side without lines names the line before it."""
+    return start - 1 if lines else start
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines with their ends, split at line feeds only, as diffs count them."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def split_bytes(data: bytes) -> list[bytes]:
+    """The same for bytes."""
+    return re.findall(rb"[^\n]*\n|[^\n]+", data)
+
+
+def _path(header: str, prefix: str) -> str | None:
+    path = unquote(header)
+    if path == "/dev/null":
+        return None
+    path = path.removeprefix(prefix)
+    if path.startswith("/") or ".." in PurePosixPath(path).parts:
+        raise PatchError(f"{path}: outside of the tree; paths must be relative and without '..'")
+    return path
+
+
+def quote(path: str) -> str:
+    """git's C-style quoting. Blanks too, for a `diff --git` line with blanks is ambiguous."""
+    if re.fullmatch(r'[^\x00-\x20"\\\x7f]+', path):
+        return path
+    escape = r'[\x00-\x20"\\\x7f]'
+    return '"' + re.sub(escape, lambda found: f"\\{ord(found[0]):03o}", path) + '"'
+
+
+def unquote(path: str) -> str:
+    """A path as git writes it, quoted or not, as it is."""
+    if not (len(path) > 1 and path.startswith('"') and path.endswith('"')):
+        return path
+
+    def byte(found: re.Match[bytes]) -> bytes:
+        code = found[1].decode()
+        return bytes([_ESCAPES[code] if code in _ESCAPES else int(code, 8)])
+
+    raw = re.sub(rb'\\([0-7]{3}|[abtnvfr"\\])', byte, path[1:-1].encode())
+    return raw.decode(errors="replace")

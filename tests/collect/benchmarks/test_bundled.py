@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.verify import verify
+from collect.errors import ConfigError
+from collect.patches import apply_patch
+from sandbox import Command, SandboxConfig, open_sandbox
+
+
+def test_an_instance(bundle: Path) -> None:
+    (instance,) = BundledBenchmark(bundle).instances()
+    assert instance.id == "counter__total"
+    assert instance.repository == "counter"
+    assert instance.category == "off_by_one"
+    assert instance.problem_statement == "`total` forgets the last number\n"
+    assert b"numbers[:-1]" in instance.files["counter/totals.py"]
+    fixed = apply_patch(instance.files, instance.gold_patch)
+    correct = bundle / "repositories" / "counter" / "counter" / "totals.py"
+    assert fixed["counter/totals.py"] == correct.read_bytes()
+
+
+def replace(file: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        path = root / "bugs" / "counter__total" / file
+        path.write_text(path.read_text().replace(old, new))
+
+    return change
+
+
+def remove(file: str) -> Callable[[Path], None]:
+    return lambda root: (root / "bugs" / "counter__total" / file).unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (replace("bug.yaml", "category", "kind"), r"bug\.yaml: category: Field required"),
+        (replace("bug.yaml", "issue: |", "issue: [\n"), r"bug\.yaml: not YAML"),
+        (replace("bug.yaml", "y: counter", "y: abacus"), r"bug\.yaml: repository: .*abacus"),
+        (replace("gold.patch", "sum(numbers)", "0"), r"gold\.patch: can't be reversed .* hunk 1"),
+        (replace("gold.patch", "counter/totals", "tests/x"), r"gold\.patch: must change the prog"),
+        (remove("gold.patch"), r"gold\.patch: no such file"),
+        (remove("bug.yaml"), r"bug\.yaml: no such file"),
+    ],
+)
+def test_broken_data_is_named(bundle: Path, damage: Callable[[Path], None], message: str) -> None:
+    damage(bundle)
+    with pytest.raises(ConfigError, match=message):
+        BundledBenchmark(bundle).instances()
+
+
+def test_a_folder_of_another_shape(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such folder"):
+        BundledBenchmark(tmp_path).instances()
+
+
+def test_ids_and_issues_of_the_bundled_bugs() -> None:
+    instances = BundledBenchmark().instances()
+    assert len({instance.id for instance in instances}) == len(instances)
+    for instance in instances:
+        assert instance.id.startswith(f"{instance.repository}__")
+        assert not set(instance.fail_to_pass) & set(instance.pass_to_pass)
+
+
+@pytest.mark.slow
+def test_every_bundled_bug_is_what_it_claims() -> None:
+    benchmark = BundledBenchmark()
+    done = verify(benchmark, benchmark.instances(), SandboxConfig(), workers=2)
+    problems = {verification.instance_id: verification.problems for verification in done}
+    assert {name: found for name, found in problems.items() if found} == {}
+
+
+@pytest.mark.slow
+def test_every_test_of_a_bundled_repository_is_listed() -> None:
+    """What no instance lists, no verification would see change."""
+    repositories = {instance.repository: instance for instance in BundledBenchmark().instances()}
+    for instance in repositories.values():
+        with open_sandbox(SandboxConfig()) as sandbox:
+            BundledBenchmark().prepare(instance, sandbox)
+            argv = [sandbox.python, "-m", "pytest", "--collect-only", "-q", "--rootdir=."]
+            output = sandbox.run(Command([*argv, "-p", "no:cacheprovider", "tests"])).output
+        collected = {line for line in output.splitlines() if "::" in line}
+        assert collected == {*instance.fail_to_pass, *instance.pass_to_pass}, instance.id

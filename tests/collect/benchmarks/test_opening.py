@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from collect.benchmarks.base import Instance
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
+from collect.benchmarks.opening import open_benchmark, select_instances
+from collect.benchmarks.splits import held_out
+from collect.errors import ConfigError
+
+
+class Several(BundledBenchmark):
+    """Two bugs in each of four repositories."""
+
+    def instances(self) -> list[Instance]:
+        return [
+            Instance(f"{repository}__{slug}", "bundled", "python", repository, "", (), (), "")
+            for repository in ("cache", "dates", "graph", "parser")
+            for slug in ("one", "two")
+        ]
+
+
+def selected(**fields: object) -> list[str]:
+    config = BenchmarkConfig.model_validate({"name": "bundled", **fields})
+    return [instance.id for instance in select_instances(config, Several())]
+
+
+def test_opening(bundle: Path) -> None:
+    opened = open_benchmark(BenchmarkConfig(name="bundled", path=str(bundle), test_timeout=7))
+    assert isinstance(opened, BundledBenchmark)
+    assert (opened.root, opened.test_timeout) == (bundle, 7)
+    assert isinstance(open_benchmark(BenchmarkConfig(name="humanevalfix")), HumanEvalFixBenchmark)
+
+
+def test_selection_by_id_glob_and_limit() -> None:
+    assert len(selected()) == 8
+    assert selected(limit=2) == ["cache__one", "cache__two"]
+    assert selected(instances=["parser__two", "dates__*"]) == [
+        "dates__one",
+        "dates__two",
+        "parser__two",
+    ]
+
+
+def test_the_splits_part_the_repositories() -> None:
+    train, kept = selected(split="train"), selected(split="held_out")
+    assert sorted(train + kept) == sorted(selected())
+    assert not {name.split("__")[0] for name in train} & {name.split("__")[0] for name in kept}
+    assert len(kept) == 2
+
+
+def test_unknown_ids_are_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"parser__too matches no instance.*parser__two"):
+        selected(instances=["parser__too"])
+
+
+def test_an_empty_selection_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no instance left"):
+        selected(split="held_out", held_out_fraction=0)
+
+
+def test_unknown_keys_are_refused() -> None:
+    with pytest.raises(ValidationError, match="limits"):
+        selected(limits=3)
+
+
+@given(
+    st.sets(st.text(min_size=1, max_size=5), min_size=2, max_size=20),
+    st.floats(0.01, 0.99),
+    st.integers(),
+)
+def test_held_out_is_a_true_part_whatever_the_order(
+    repositories: set[str], fraction: float, seed: int
+) -> None:
+    kept = held_out(repositories, fraction, seed)
+    assert kept == held_out(sorted(repositories) * 2, fraction, seed)
+    assert 0 < len(kept) < len(repositories)
+    assert kept < repositories
