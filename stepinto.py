@@ -2,7 +2,145 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-def main() -> int:
+from rich.console import Console
+from rich.markdown import Markdown
+
+from collect.errors import ConfigError
+from configs.loading import load_config, save_config
+from configs.run_config import RunConfig
+from sandbox.errors import SandboxError
+
+STOPPED = 130
+"""Exit status where the user or the budget ended the run early, as for Ctrl-C in a shell."""
+
+console = Console(soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 where it did what it was asked."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except (ConfigError, SandboxError) as error:
+        print(f"stepinto: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="stepinto",
+        description="Collect debugger trajectories, train a debug subagent on them, measure it.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, (stages, text) in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        _add_config(command)
+        command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
+    bench = commands.add_parser("bench", help="list a config's bugs, show one, or verify them all")
+    bench.add_argument("action", choices=("list", "show", "verify"))
+    _add_config(bench)
+    bench.set_defaults(command=_bench)
+    doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
+    doctor.set_defaults(command=_doctor)
+    return parser
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("config", type=Path, help="a YAML file, or a run folder")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="e.g. collect.attempts=4")
+
+
+def _run_stages(options: argparse.Namespace, stages: Sequence[Callable[[RunConfig], int]]) -> int:
+    config = load_config(options.config, options.overrides)
+    save_config(config)
+    for stage in stages:
+        status = stage(config)
+        if status:
+            return status
     return 0
+
+
+def _collect(config: RunConfig) -> int:
+    from collect.stage import run_collect
+
+    console.rule("collect")
+    summary = run_collect(config, config.collect, config.folder)
+    console.print(
+        f"{summary.done} of {summary.total} rollouts, {summary.resolved} resolved, "
+        f"{summary.failed} failed, ${summary.dollars:.2f}; in {summary.folder}/rollouts and "
+        f"{summary.folder}/conversations"
+    )
+    return STOPPED if summary.stopped else 0
+
+
+def _format(config: RunConfig) -> int:
+    from format.stage import run_format
+
+    console.rule("format")
+    console.print(str(run_format(config.format, config.folder)))
+    return 0
+
+
+def _train(config: RunConfig) -> int:
+    from train.stage import run_train
+
+    console.rule("train")
+    console.print(str(run_train(config.train, config.folder)))
+    return 0
+
+
+def _eval(config: RunConfig) -> int:
+    from eval.stage import run_eval
+
+    console.rule("eval")
+    described = config.model_dump(mode="json")
+    report = run_eval(config, config.eval, config.collect.benchmark, config.folder, described)
+    console.print(Markdown(report.tables.markdown.read_text(encoding="utf-8")))
+    tables = report.tables
+    console.print(f"tables: {tables.markdown}, {tables.csv}, {tables.json}")
+    return STOPPED if report.rollouts.stopped else 0
+
+
+COMMANDS: dict[str, tuple[tuple[Callable[[RunConfig], int], ...], str]] = {
+    "collect": ((_collect,), "roll out the agents on the bugs"),
+    "format": ((_format,), "make fine-tuning data from the rollouts"),
+    "train": ((_train,), "fine-tune the small model"),
+    "eval": ((_eval,), "measure pairs of models on held-out bugs"),
+    "run": ((_collect, _format, _train, _eval), "all four stages in a row"),
+}
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from collect.benchmarks.opening import open_benchmark, select_instances
+
+    config = load_config(options.config, options.overrides)
+    benchmark = open_benchmark(config.collect.benchmark)
+    instances = select_instances(config.collect.benchmark, benchmark)
+    if options.action == "verify":
+        from collect.benchmarks.verify import verification_table, verify
+
+        results = verify(benchmark, instances, config.sandbox, workers=config.runner.concurrency)
+        console.print(verification_table(results))
+        return 0 if all(result.ok for result in results) else 1
+    for instance in instances:
+        failing, passing = len(instance.fail_to_pass), len(instance.pass_to_pass)
+        console.print(f"{instance.id}  {instance.category}  {failing} failing, {passing} passing")
+        if options.action == "show":
+            console.print(f"\n{instance.problem_statement}\n{instance.gold_patch}", markup=False)
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from sandbox.doctor import check_machine, render
+
+    console.print(render(check_machine()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -101,9 +101,10 @@ class Progress:
     def render(self) -> RenderableType:
         """What the live display shows now."""
         with self._lock:
+            head = Table.grid(padding=(0, 2))
             bar = ProgressBar(total=max(self.total, 1), completed=self.done, width=40)
-            rows: list[RenderableType] = [bar, Text(self._numbers())]
-            rows.append(Text(f"elapsed {duration(self._elapsed())}"))
+            head.add_row(bar, Text(f"elapsed {duration(self._elapsed())}"))
+            rows: list[RenderableType] = [head, Text(self._numbers())]
             if self._running:
                 rows.append(self._running_table())
             return Group(*rows)

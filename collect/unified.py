@@ -1,6 +1,7 @@
 """Unified diffs in git's format, as text and as records.
 
-Paths are quoted as git quotes them. File modes, renames and binary contents are not carried.
+Paths are quoted as git quotes them. File modes and binary contents are not
+carried.
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ def render(file: FilePatch) -> str:
         parts.append(f"new file mode {_MODE}\n")
     elif file.target is None:
         parts.append(f"deleted file mode {_MODE}\n")
+    elif file.source != file.target:
+        parts.append(f"rename from {quote(file.source)}\nrename to {quote(file.target)}\n")
     if file.hunks:
         parts.append(f"--- {source if file.source is not None else '/dev/null'}\n")
         parts.append(f"+++ {target if file.target is not None else '/dev/null'}\n")

@@ -1,0 +1,39 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.set-up
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: quickstart test check setup bubblewrap clean
+
+# Set up, then collect, format, train and eval on real debugger sessions.
+quickstart: setup
+	$(BIN)/stepinto run configs/quickstart.yaml
+
+# Set up, then lint, type-check and run every test.
+test: check
+	$(BIN)/python -m tests.interpreters
+	$(BIN)/pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+setup: $(SETUP) bubblewrap
+
+# torch comes first, so that nothing else chooses another build of it.
+$(SETUP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,dev]'
+	touch $(SETUP)
+
+# The sandbox that commands and programs under test run in.
+bubblewrap:
+	@command -v bwrap >/dev/null || { \
+		$(SUDO) apt-get update -qq && \
+		$(SUDO) apt-get install -y -qq --no-install-recommends bubblewrap util-linux; }
+
+clean:
+	rm -rf $(VENV) .cache runs .mypy_cache .pytest_cache .ruff_cache

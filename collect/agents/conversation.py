@@ -1,0 +1,91 @@
+"""The log of a conversation while it is held."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from collect.messages import Message, ToolSchema
+from collect.models.base import Completion, Usage
+from collect.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
+from sandbox.debugger import DebugEvent
+
+
+@dataclass
+class ConversationLog:
+    """Everything one agent sent and received, in order."""
+
+    index: int
+    """Within the rollout; 0 is the main agent's."""
+    role: Role
+    model: str
+    teacher: str
+    sampling: str
+    tools: Sequence[ToolSchema]
+    parent_index: int | None = None
+    parent_call_id: str | None = None
+    rows: list[MessageRow] = field(default_factory=list)
+    events: list[EventRow] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    dollars: float = 0.0
+    steps: int = 0
+    stop_reason: StopReason = StopReason.FAILURE
+
+    @property
+    def last_index(self) -> int:
+        """Index of the newest message."""
+        return len(self.rows) - 1
+
+    @property
+    def final_answer(self) -> str:
+        """The text of the last message where that is the model's, else empty."""
+        last = self.rows[-1].message if self.rows else None
+        return last.content if last is not None and last.role == "assistant" else ""
+
+    @property
+    def tools_json(self) -> str:
+        """The tools as they are sent."""
+        return json.dumps(list(self.tools))
+
+    def sent(self) -> list[Message]:
+        """The conversation so far, as the model gets it."""
+        return [row.message for row in self.rows]
+
+    def add(self, message: Message) -> None:
+        """Note a message that took nothing."""
+        self.add_row(MessageRow(message))
+
+    def add_row(self, row: MessageRow) -> None:
+        """Note a message with what it took."""
+        self.rows.append(row)
+
+    def add_completion(self, completion: Completion) -> None:
+        """Note a model's reply, its tokens and its price."""
+        self.steps += 1
+        self.usage += completion.usage
+        self.dollars += completion.dollars
+        self.add_row(
+            MessageRow(
+                completion.message,
+                prompt_tokens=completion.usage.prompt_tokens,
+                completion_tokens=completion.usage.completion_tokens,
+                cached_tokens=completion.usage.cached_tokens,
+                dollars=completion.dollars,
+                seconds=completion.seconds,
+                finish_reason=completion.finish_reason,
+            )
+        )
+
+    def add_event(self, message_index: int, call_id: str, event: DebugEvent) -> None:
+        """Note a debugger event caused by a call of the message at that index."""
+        self.events.append(EventRow(message_index, call_id, event))
+
+    def finish(self, reason: StopReason) -> StopReason:
+        """Note why the conversation ended."""
+        self.stop_reason = reason
+        return reason
+
+    def count(self, outcome: ToolOutcome) -> int:
+        """How many tool calls came to this outcome."""
+        return sum(row.tool_outcome is outcome for row in self.rows)

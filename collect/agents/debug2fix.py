@@ -1,0 +1,131 @@
+"""Debug2Fix: a main agent, and the Debug Subagent that it asks about runtime behaviour.
+
+The four variants of section 5.5 differ only in the main agent's tools and prompt.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from collect.agents.answer import parse_answer
+from collect.agents.config import Variant
+from collect.agents.debug_tools import debug_tools
+from collect.agents.file_tools import EditFile, EditGate, Grep, ListFiles, ReadFile
+from collect.agents.loop import AgentSpec
+from collect.agents.prompts import prompt
+from collect.agents.rollout_context import RolloutContext
+from collect.agents.shell_tool import Bash
+from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
+from collect.errors import ModelFailure
+from collect.records import Role, StopReason, ToolOutcome
+
+
+def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
+    """Let the main agent work on the instance in its sandbox.
+
+    Raises RolloutError, RolloutStopped, SandboxError.
+    """
+    gate = EditGate(is_open=variant is not Variant.DEBUG2FIX_TOOL_LIMIT)
+    with closing(context.debugger()) as debugger:
+        tools: list[Tool] = [
+            Bash(context.sandbox, context.config.bash_timeout, gate),
+            ReadFile(context.sandbox),
+            Grep(context.sandbox),
+            EditFile(context.sandbox, gate),
+        ]
+        if variant is Variant.DEBUG_TOOLS_ONLY:
+            tools += debug_tools(debugger)
+        if variant.has_subagent:
+            tools.append(DebugSubagent(context, gate))
+        spec = AgentSpec(main_prompt(variant), Toolbox(tools), context.config.main_max_steps)
+        agent = context.agent(spec, Role.MAIN)
+        return agent.run(prompt("main_task", problem_statement=context.instance.problem_statement))
+
+
+def main_prompt(variant: Variant) -> str:
+    """The main agent's system prompt: the plain agent's, and what the variant adds (figure 4)."""
+    parts = ["main"]
+    if variant is Variant.DEBUG_TOOLS_ONLY:
+        parts.append("main_debug_tools")
+    if variant.has_subagent:
+        parts.append("main_debug_subagent")
+    if variant is Variant.DEBUG2FIX_TOOL_LIMIT:
+        parts.append("main_tool_limit")
+    return "\n\n".join(prompt(part) for part in parts)
+
+
+class DebugSubagentArguments(Arguments):
+    question: Annotated[
+        str, Field(min_length=1, description="What you want to know about runtime behaviour.")
+    ]
+    test: Annotated[
+        str, Field(min_length=1, description="The failing test or script that exercises it.")
+    ]
+    path: Annotated[str | None, Field(description="The code to look at.")] = None
+    lines: Annotated[
+        tuple[int, ...] | None, Field(description="Lines of `path` to set breakpoints on.")
+    ] = None
+    variables: Annotated[
+        tuple[str, ...] | None, Field(description="Variables to pay attention to.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class DebugSubagent:
+    """Ask the Debug Subagent (section 4.1). Calling it opens the edit gate."""
+
+    context: RolloutContext
+    gate: EditGate
+    name: str = "debug_subagent"
+    description: str = (
+        "Ask a debugging assistant about the program's runtime behaviour. It runs the test under "
+        "a debugger and answers with evidence: observed values, stack frames, source locations."
+    )
+    arguments: type[Arguments] = DebugSubagentArguments
+
+    def call(self, arguments: DebugSubagentArguments, call_id: str) -> ToolReply:
+        self.gate.is_open = True
+        with closing(self.context.debugger()) as debugger:
+            sandbox = self.context.sandbox
+            tools = [*debug_tools(debugger), ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
+            agent = self.context.agent(self._spec(tools), Role.DEBUG_SUBAGENT, call_id)
+            try:
+                agent.run(subagent_task(arguments))
+            except ModelFailure as failure:
+                return ToolReply(f"Error: the debug subagent failed: {failure}", ToolOutcome.ERROR)
+        answer = agent.log.final_answer
+        if not answer.strip():
+            return ToolReply("Error: the debug subagent gave no answer.", ToolOutcome.ERROR)
+        return ToolReply(answer)
+
+    def _spec(self, tools: list[Tool]) -> AgentSpec:
+        config = self.context.config
+        return AgentSpec(
+            prompt("subagent"),
+            Toolbox(tools),
+            config.sub_max_steps,
+            forced_answer=prompt("subagent_forced_answer"),
+            reminder=remind_of_block,
+            max_reminders=config.sub_max_reminders,
+        )
+
+
+def remind_of_block(answer: str) -> str | None:
+    """What to tell a subagent whose final answer has no well-formed block."""
+    return None if parse_answer(answer) else prompt("subagent_reminder")
+
+
+def subagent_task(arguments: DebugSubagentArguments) -> str:
+    """The subagent's first user message: the question, and what else the main agent gave."""
+    lines = [prompt("subagent_task", question=arguments.question, test=arguments.test)]
+    if arguments.path:
+        lines.append(f"Path: {arguments.path}")
+    if arguments.lines:
+        lines.append(f"Lines: {', '.join(map(str, arguments.lines))}")
+    if arguments.variables:
+        lines.append(f"Variables: {', '.join(arguments.variables)}")
+    return "\n".join(lines)

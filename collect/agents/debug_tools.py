@@ -1,0 +1,193 @@
+"""The four debug tools (Debug2Fix, section 4.2) over one debug session."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+from sandbox.debugger.rendering import render
+
+from collect.agents.tools import Arguments, Tool, ToolReply
+from collect.records import ToolOutcome
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    ErrorKind,
+    Launch,
+)
+
+LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>\d+)$")
+
+
+def debug_tools(debugger: Debugger) -> list[Tool]:
+    """All four, over the same session."""
+    return [
+        StartSession(debugger),
+        Inspect(debugger),
+        Control(debugger),
+        SetBreakpoint(debugger),
+    ]
+
+
+def breakpoint_request(
+    location: str, condition: str | None = None, temporary: bool = False
+) -> BreakpointRequest:
+    """Read `file:line`, or else the name of a function."""
+    match = LINE_LOCATION.match(location.strip())
+    if match:
+        return BreakpointRequest(
+            file=match["file"],
+            line=int(match["line"]),
+            condition=condition,
+            temporary=temporary,
+        )
+    name = location.strip().removesuffix("()")
+    return BreakpointRequest(function=name, condition=condition, temporary=temporary)
+
+
+Location = Annotated[
+    str, Field(description="'path/file.py:LINE', or a function: 'name' or 'Class.name'.")
+]
+
+
+class StartSessionArguments(Arguments):
+    test: Annotated[
+        str, Field(description="The test to debug, e.g. 'tests/test_a.py::test_x', or a script.")
+    ]
+    breakpoints: Annotated[
+        tuple[Location, ...],
+        Field(description="Initial breakpoints: 'path/file.py:LINE' or function names."),
+    ] = ()
+    stop_at_test: Annotated[bool, Field(description="Also stop where the test begins.")] = True
+
+
+@dataclass(frozen=True)
+class StartSession:
+    """Prepare, launch, attach, set breakpoints, run to the first stop: all in one call."""
+
+    debugger: Debugger
+    name: str = "debug_start_session"
+    description: str = (
+        "Start a debug session on a test: launches it under the debugger, sets the breakpoints, "
+        "and runs to the first stop. Call this before the other debug tools."
+    )
+    arguments: type[Arguments] = StartSessionArguments
+
+    def call(self, arguments: StartSessionArguments, call_id: str) -> ToolReply:
+        points = tuple(breakpoint_request(location) for location in arguments.breakpoints)
+        launch = Launch(arguments.test, points, stop_at_entry=arguments.stop_at_test)
+        return reply(self.debugger.start(launch))
+
+
+class ControlArguments(Arguments):
+    action: Annotated[
+        Literal["continue", "step_over", "step_into", "step_out", "restart", "terminate"],
+        Field(description="What to do."),
+    ]
+
+
+@dataclass(frozen=True)
+class Control:
+    """Let the program run on in one of four ways, start it again, or end it."""
+
+    debugger: Debugger
+    name: str = "debug_control"
+    description: str = (
+        "Run the paused program: continue to the next breakpoint, step over or into the current "
+        "line, step out of the function, restart the test, or terminate the session."
+    )
+    arguments: type[Arguments] = ControlArguments
+
+    def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
+        if arguments.action == "terminate":
+            self.debugger.close()
+            return ToolReply("The debug session is closed.")
+        if arguments.action == "restart":
+            return reply(self.debugger.restart())
+        return reply(self.debugger.control(Action(arguments.action)))
+
+
+class InspectArguments(Arguments):
+    what: Annotated[
+        Literal["locals", "evaluate", "stack", "fields"],
+        Field(
+            description="locals: the frame's variables. evaluate: the value of an expression. "
+            "stack: the call stack. fields: what is inside the object an expression gives."
+        ),
+    ]
+    expression: Annotated[str | None, Field(description="For evaluate and fields.")] = None
+    frame: Annotated[int, Field(ge=0, description="Stack frame, 0 the innermost.")] = 0
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Look at the paused program."""
+
+    debugger: Debugger
+    name: str = "debug_inspect"
+    description: str = (
+        "Inspect the paused program: local variables, an expression, the stack, or fields."
+    )
+    arguments: type[Arguments] = InspectArguments
+
+    def call(self, arguments: InspectArguments, call_id: str) -> ToolReply:
+        if arguments.what == "locals":
+            return reply(self.debugger.locals(arguments.frame))
+        if arguments.what == "stack":
+            return reply(self.debugger.stack())
+        if not arguments.expression:
+            return ToolReply(f"Error: {arguments.what} needs an expression.", ToolOutcome.INVALID)
+        if arguments.what == "fields":
+            return reply(self.debugger.fields(arguments.expression, arguments.frame))
+        return reply(self.debugger.evaluate(arguments.expression, arguments.frame))
+
+
+class BreakpointArguments(Arguments):
+    action: Annotated[Literal["set", "remove", "list"], Field(description="What to do.")]
+    location: Annotated[
+        str | None,
+        Field(description="For set: 'path/file.py:LINE', or a function: 'name', 'Class.name'."),
+    ] = None
+    condition: Annotated[
+        str | None, Field(description="For set: stop only where this expression is true.")
+    ] = None
+    number: Annotated[int | None, Field(description="For remove: the breakpoint's number.")] = None
+
+
+@dataclass(frozen=True)
+class SetBreakpoint:
+    """Set, remove and list breakpoints."""
+
+    debugger: Debugger
+    name: str = "debug_breakpoint"
+    description: str = "Set a line or function breakpoint, remove one, or list all."
+    arguments: type[Arguments] = BreakpointArguments
+
+    def call(self, arguments: BreakpointArguments, call_id: str) -> ToolReply:
+        if arguments.action == "list":
+            return reply(self.debugger.list_breakpoints())
+        if arguments.action == "remove":
+            if arguments.number is None:
+                return ToolReply("Error: remove needs a number.", ToolOutcome.INVALID)
+            return reply(self.debugger.remove_breakpoint(arguments.number))
+        if not arguments.location:
+            return ToolReply("Error: set needs a location.", ToolOutcome.INVALID)
+        request = breakpoint_request(arguments.location, arguments.condition)
+        return reply(self.debugger.set_breakpoint(request))
+
+
+def reply(event: DebugEvent) -> ToolReply:
+    """A debugger's event as a tool's answer."""
+    return ToolReply(render(event), _outcome(event), event)
+
+
+def _outcome(event: DebugEvent) -> ToolOutcome:
+    if event.error_kind is None:
+        return ToolOutcome.OK
+    if event.error_kind is ErrorKind.NOT_ALLOWED:
+        return ToolOutcome.REFUSED
+    return ToolOutcome.ERROR

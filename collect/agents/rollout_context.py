@@ -1,0 +1,71 @@
+"""What every agent of one rollout shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Event
+
+from collect.agents.config import AgentsConfig
+from collect.agents.conversation import ConversationLog
+from collect.agents.loop import AgentRun, AgentSpec
+from collect.benchmarks.base import Instance
+from collect.models.base import ConversationContext, ModelBackend, Sampling
+from collect.records import MODEL_TEACHER, ORACLE_TEACHER, Role
+from sandbox import Sandbox
+from sandbox.debugger import Debugger
+from sandbox.debugger.opening import open_debugger
+
+
+@dataclass(frozen=True)
+class Player:
+    """The model that plays one role, and how it is sampled."""
+
+    backend: ModelBackend
+    sampling: Sampling
+    is_oracle: bool
+
+    @property
+    def teacher(self) -> str:
+        """What stands in the records' `teacher` column."""
+        return ORACLE_TEACHER if self.is_oracle else MODEL_TEACHER
+
+
+@dataclass(frozen=True)
+class RolloutContext:
+    """One rollout: its bug, its sandbox, its models, and the conversations held so far."""
+
+    instance: Instance
+    variant: str
+    attempt: int
+    sandbox: Sandbox
+    config: AgentsConfig
+    players: Mapping[Role, Player]
+    stop: Event
+    logs: list[ConversationLog] = field(default_factory=list)
+
+    def debugger(self) -> Debugger:
+        """A debugger for the instance's language, not started yet. The caller closes it."""
+        return open_debugger(self.instance.language, self.sandbox, self.config.debugger)
+
+    def agent(self, spec: AgentSpec, role: Role, parent_call_id: str | None = None) -> AgentRun:
+        """An agent ready to run; its conversation is part of the rollout from now on.
+
+        With `parent_call_id` the conversation answers that tool call of the main agent's.
+        """
+        player = self.players[role]
+        log = ConversationLog(
+            index=len(self.logs),
+            role=role,
+            model=player.backend.name,
+            teacher=player.teacher,
+            sampling=player.sampling.model_dump_json(),
+            tools=spec.toolbox.schemas(),
+            parent_index=None if parent_call_id is None else 0,
+            parent_call_id=parent_call_id,
+        )
+        self.logs.append(log)
+        model = player.backend.open(
+            ConversationContext(self.instance, self.variant, self.attempt, role, log.index)
+        )
+        return AgentRun(spec, model, player.sampling, log, self.stop)

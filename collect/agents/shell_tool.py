@@ -1,0 +1,56 @@
+"""The main agent's shell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from collect.agents.file_tools import EDIT_REFUSED, EditGate
+from collect.agents.tools import Arguments, ToolReply
+from collect.records import ToolOutcome
+from sandbox import Command, Sandbox
+
+REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
+
+
+class BashArguments(Arguments):
+    command: Annotated[str, Field(description="The command line.")]
+    timeout: Annotated[float | None, Field(gt=0, description="Seconds until it is killed.")] = None
+
+
+@dataclass(frozen=True)
+class Bash:
+    """Run a shell command in the repository.
+
+    While the edit gate is closed the workspace is read-only to the command, by the kernel: so a
+    command that only looks or runs tests works, and one that edits fails whatever it is written
+    in. Each call is a new shell; what it leaves running is killed.
+    """
+
+    sandbox: Sandbox
+    max_timeout: float
+    gate: EditGate = field(default_factory=EditGate)
+    name: str = "bash"
+    description: str = (
+        "Run a bash command in the repository root and get its output. Each call is a new shell; "
+        "there is no network."
+    )
+    arguments: type[Arguments] = BashArguments
+
+    def call(self, arguments: BashArguments, call_id: str) -> ToolReply:
+        timeout = min(arguments.timeout or self.max_timeout, self.max_timeout)
+        closed = not self.gate.is_open
+        argv = ["bash", "-c", arguments.command]
+        result = self.sandbox.run(Command(argv, timeout=timeout, read_only=closed))
+        text = result.output
+        if result.timed_out:
+            text += f"\n[killed after {timeout:g} s]"
+        elif result.exit_code:
+            text += f"\n[exit code {result.exit_code}]"
+        if closed and any(sign in result.output for sign in REFUSED_BY_KERNEL):
+            return ToolReply(f"{text}\n{EDIT_REFUSED}".lstrip("\n"), ToolOutcome.REFUSED)
+        failed = result.timed_out or result.exit_code
+        outcome = ToolOutcome.ERROR if failed else ToolOutcome.OK
+        return ToolReply(text.strip("\n") or "[no output]", outcome)

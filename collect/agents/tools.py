@@ -1,0 +1,121 @@
+"""The tool seam: what an agent can do, and how a model's call becomes one action."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from collect.messages import ToolCall, ToolSchema
+from collect.records import ToolOutcome
+from sandbox.debugger import DebugEvent
+from sandbox.errors import SandboxFileError
+
+
+class Arguments(BaseModel):
+    """Base of every tool's arguments."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class ToolReply:
+    """What a tool answers."""
+
+    text: str
+    outcome: ToolOutcome = ToolOutcome.OK
+    event: DebugEvent | None = None
+    """The debugger's record, where the tool drove it."""
+
+
+class Tool(Protocol):
+    """One tool. Its docstring-like `description` and its arguments' schema go to the model."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def arguments(self) -> type[Arguments]: ...
+
+    def call(self, arguments: Any, call_id: str) -> ToolReply:
+        """Act on arguments of the type `arguments`.
+
+        Raises SandboxFileError for a bad path, and any RolloutError or SandboxError.
+        """
+
+
+class Toolbox:
+    """The tools of one agent."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    def schemas(self) -> list[ToolSchema]:
+        """The tools as they are sent to a model."""
+        return [_schema(tool) for tool in self._tools.values()]
+
+    def call(self, call: ToolCall) -> ToolReply:
+        """Carry out a model's call; a malformed one is answered with what is wrong with it."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tools)
+            return _invalid(f"There is no tool named {call.name!r}. The tools are: {known}.")
+        try:
+            arguments = tool.arguments.model_validate(_decode(call.arguments))
+        except json.JSONDecodeError as error:
+            return _invalid(f"The arguments of {call.name} are not valid JSON: {error}.")
+        except ValidationError as error:
+            return _invalid(f"The arguments of {call.name} are wrong: {_explain(error)}.")
+        try:
+            return tool.call(arguments, call.id)
+        except SandboxFileError as error:
+            return ToolReply(f"Error: {error}", ToolOutcome.ERROR)
+
+
+def _decode(arguments: str) -> Any:
+    return json.loads(arguments) if arguments.strip() else {}
+
+
+def _invalid(text: str) -> ToolReply:
+    return ToolReply(f"Error: {text}", ToolOutcome.INVALID)
+
+
+def _explain(error: ValidationError) -> str:
+    problems = []
+    for problem in error.errors():
+        place = ".".join(str(part) for part in problem["loc"])
+        problems.append(f"{place}: {problem['msg']}" if place else problem["msg"])
+    return "; ".join(problems)
+
+
+def _schema(tool: Tool) -> ToolSchema:
+    parameters = _without_titles(tool.arguments.model_json_schema())
+    parameters.pop("description", None)
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": parameters,
+        },
+    }
+
+
+def _without_titles(schema: Any) -> Any:
+    """Drop the titles that pydantic adds: they repeat the names, and cost prompt tokens."""
+    if isinstance(schema, list):
+        return [_without_titles(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: value for key, value in schema.items() if not _is_title(key, value)}
+    return {key: _without_titles(value) for key, value in kept.items()}
+
+
+def _is_title(key: str, value: Any) -> bool:
+    return key == "title" and isinstance(value, str)

@@ -1,0 +1,36 @@
+"""Which StepInto made a row."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@cache
+def code_version() -> str:
+    """The installed package's version."""
+    try:
+        return version("stepinto")
+    except PackageNotFoundError:
+        return "uninstalled"
+
+
+@cache
+def code_commit() -> str | None:
+    """The commit of a source checkout, `-dirty` where it was changed; None in an installed copy."""
+    if not (REPOSITORY / ".git").exists():
+        return None
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return f"{commit}-dirty" if _git("status", "--porcelain") else commit
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(REPOSITORY), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

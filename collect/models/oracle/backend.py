@@ -1,0 +1,48 @@
+"""The oracle as a model backend."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+from collect.models.base import ConversationContext
+from collect.models.config import OracleConfig
+from collect.models.oracle.main_agent import OracleMain
+from collect.models.oracle.scripted import Script, ScriptedModel
+from collect.models.oracle.subagent import OracleSubagent, SilentSubagent
+from collect.records import Role
+
+
+class OracleBackend:
+    """Opens a scripted conversation for the role that is asked for."""
+
+    def __init__(self, name: str, config: OracleConfig) -> None:
+        self._name = name
+        self._config = config
+
+    @property
+    def name(self) -> str:
+        """The model's name in the config."""
+        return self._name
+
+    def open(self, context: ConversationContext) -> ScriptedModel:
+        """Deterministic by instance, attempt and conversation."""
+        return ScriptedModel(self._script(context))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _script(self, context: ConversationContext) -> Script:
+        rng = random.Random(_seed(context))
+        if context.role == Role.MAIN:
+            count = self._config.candidates
+            return OracleMain(context.instance, context.variant, count, rng)
+        if self._config.answer == "nothing":
+            return SilentSubagent()
+        return OracleSubagent(context.instance, rng)
+
+
+def _seed(context: ConversationContext) -> int:
+    # The variant is left out: so that its pairs differ by what they can do, not by their luck.
+    facts = f"{context.instance.id}\0{context.attempt}\0{context.index}"
+    return int.from_bytes(hashlib.sha256(facts.encode()).digest()[:8], "big")

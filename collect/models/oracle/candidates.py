@@ -1,0 +1,164 @@
+"""Candidate patches: the gold one among plausible wrong ones, and the choice among them.
+
+A main agent played by the oracle may not use the gold patch on its own. It gets candidates in an
+order that says nothing, and takes the one that lies where the subagent's answer points. An answer
+that points nowhere leaves it to chance.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from collect.agents.answer import parse_answer
+from collect.benchmarks.base import Instance
+from collect.models.oracle.source import Function, function_at, functions, parse
+from collect.patches import ChangedRange, Edit, changed_lines, diff_trees, hunk_edits
+
+LOCATION = re.compile(r"([\w./-]+\.py)[:,]?\s*(?:line\s+)?(\d+)")
+NEARBY = 5
+"""Lines that an answer may be off and still point at a candidate."""
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+ARITHMETIC: dict[type[ast.operator], str] = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "+",
+    ast.Div: "//",
+    ast.FloorDiv: "/",
+    ast.Mod: "//",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One patch, and where it lies."""
+
+    ranges: tuple[ChangedRange, ...]
+    edits: tuple[Edit, ...]
+    function: str
+
+    @property
+    def place(self) -> str:
+        """Its first changed line, as `file:line`."""
+        first = self.ranges[0]
+        return f"{first.path}:{first.end if first.insertion else first.start}"
+
+
+def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[Candidate]:
+    """The gold patch and up to `count - 1` wrong ones, in random order.
+
+    The wrong ones lie in other functions where there are enough, else on other lines.
+    """
+    gold = gold_candidate(instance)
+    taken = {(gold.ranges[0].path, gold.function)}
+    spare: list[Candidate] = []
+    chosen = [gold]
+    changes = list(_wrong_changes(instance, gold))
+    rng.shuffle(changes)
+    for change in changes:
+        if len(chosen) == count:
+            break
+        key = (change.ranges[0].path, change.function)
+        (spare if key in taken else chosen).append(change)
+        taken.add(key)
+    for change in spare:
+        if len(chosen) < count and all(_apart(change, other) for other in chosen):
+            chosen.append(change)
+    rng.shuffle(chosen)
+    return chosen
+
+
+def gold_candidate(instance: Instance) -> Candidate:
+    """The gold patch as a candidate."""
+    ranges = tuple(changed_lines(instance.gold_patch))
+    tree = parse(instance.files[ranges[0].path])
+    found = function_at(tree, ranges[0].end) if tree else None
+    edits = tuple(hunk_edits(instance.files, instance.gold_patch))
+    return Candidate(ranges, edits, found[0] if found else "")
+
+
+def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:
+    """The candidate nearest to where an answer points; any one where it points at none."""
+    parsed = parse_answer(answer)
+    texts = [parsed.location, f"{parsed.answer}\n{parsed.evidence}"] if parsed else [answer]
+    for text in texts:
+        for path, line in LOCATION.findall(text):
+            near = [(_distance(c, path, int(line)), i) for i, c in enumerate(candidates)]
+            distance, index = min(near)
+            if distance <= NEARBY:
+                return candidates[index]
+    return rng.choice(candidates)
+
+
+def _distance(candidate: Candidate, path: str, line: int) -> float:
+    distances = [
+        max(changed.start - line, line - changed.end, 0)
+        for changed in candidate.ranges
+        if changed.path == path or changed.path.endswith(f"/{path}") or path.endswith(changed.path)
+    ]
+    return min(distances, default=float("inf"))
+
+
+def _apart(one: Candidate, other: Candidate) -> bool:
+    return all(
+        a.path != b.path or a.start > b.end or b.start > a.end
+        for a in one.ranges
+        for b in other.ranges
+    )
+
+
+def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[Candidate]:
+    for path, data in sorted(instance.files.items()):
+        is_test = any(path == t or path.startswith(f"{t}/") for t in instance.test_paths)
+        tree = parse(data) if path.endswith(".py") and not is_test else None
+        if tree is None:
+            continue
+        for name, function in functions(tree):
+            for line, text in _mutations(function, data.decode("utf-8", "replace")):
+                changed = ChangedRange(path, line, line)
+                made = _candidate(instance.files, changed, name, text)
+                if _apart(made, gold):
+                    yield made
+
+
+def _candidate(
+    files: Mapping[str, bytes], changed: ChangedRange, name: str, text: str
+) -> Candidate:
+    patch = diff_trees({changed.path: files[changed.path]}, {changed.path: text.encode()})
+    return Candidate((changed,), tuple(hunk_edits(files, patch)), name)
+
+
+def _mutations(function: Function, source: str) -> Iterator[tuple[int, str]]:
+    """Lines of a function and the source with one operator on that line changed."""
+    lines = source.splitlines(keepends=True)
+    for node in ast.walk(function):
+        replacement: str | None = None
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            replacement = COMPARISONS.get(type(node.ops[0]))
+            left, right = node.left, node.comparators[0]
+        elif isinstance(node, ast.BinOp):
+            replacement = ARITHMETIC.get(type(node.op))
+            left, right = node.left, node.right
+        if replacement is None or left.end_lineno != right.lineno:
+            continue
+        line = lines[right.lineno - 1]
+        between = line.encode()[left.end_col_offset : right.col_offset].decode()
+        if "(" in between or ")" in between:
+            continue
+        head = line.encode()[: left.end_col_offset].decode()
+        tail = line.encode()[right.col_offset :].decode()
+        changed = f"{head} {replacement} {tail}"
+        rest = [*lines[: right.lineno - 1], changed, *lines[right.lineno :]]
+        yield right.lineno, "".join(rest)

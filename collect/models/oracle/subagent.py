@@ -1,0 +1,193 @@
+"""The oracle as Debug Subagent: it knows where the fault is, and goes there with the debugger.
+
+What it reports is only what the debugger showed it on the way.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Generator
+
+from collect.benchmarks.base import Instance
+from collect.messages import Message
+from collect.models.oracle.scripted import Turns, say
+from collect.models.oracle.source import (
+    Place,
+    assigned,
+    function_at,
+    parse,
+    place_to_stop,
+    probes,
+)
+from collect.patches import changed_lines
+
+PAUSED = re.compile(r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)", re.MULTILINE)
+VALUE = re.compile(r"^\s*(?P<name>\S.*?) = (?P<text>.*)$", re.MULTILINE)
+EXCEPTION = re.compile(r"^.*?\b(?P<type>[A-Z]\w*(?:Error|Exception|Warning))\b.*$", re.MULTILINE)
+MAX_CONTINUES = 4
+MAX_PROBES = 3
+MAX_EVIDENCE = 8
+ASKED = re.compile(r"^Question: (.*)$", re.MULTILINE)
+TEST = re.compile(r"^Test: (.*)$", re.MULTILINE)
+
+
+class OracleSubagent:
+    """One investigation. `tree` is the syntax tree of the file that the gold patch changes."""
+
+    def __init__(self, instance: Instance, rng: random.Random) -> None:
+        changed = changed_lines(instance.gold_patch)[0]
+        self._path = changed.path
+        self._source = instance.files[changed.path].decode("utf-8", "replace").splitlines()
+        tree = parse(instance.files[changed.path])
+        self._tree = tree if tree is not None else ast.Module([], [])
+        self._place = place_to_stop(self._tree, changed) if tree else Place(changed.end, "")
+        self._rng = rng
+        self._question = ""
+        self._findings: list[str] = []
+        self._outcome = ""
+        self._stopped_at: str | None = None
+
+    def turns(self, task: str) -> Turns:
+        """Read the code, run to the suspicious line, look, step, and answer."""
+        self._question = _first(ASKED, task)
+        test = _first(TEST, task)
+        yield from self._read()
+        at_place = yield from self._go_to_place(test)
+        if at_place:
+            yield from self._look()
+            yield from self._see_failure()
+        yield say(self.last_word())
+
+    def last_word(self) -> str:
+        """The answer block, from what was observed so far."""
+        where = self._stopped_at or "not reached"
+        evidence = "; ".join(self._findings[:MAX_EVIDENCE]) or "none"
+        return (
+            "<debug_answer>\n"
+            f"**Question**: {self._question}\n"
+            f"**Answer**: {self._conclusion()}\n"
+            f"**Evidence**: {evidence}\n"
+            f"**Location**: {where}\n"
+            "</debug_answer>"
+        )
+
+    def _read(self) -> Turns:
+        found = function_at(self._tree, self._place.line)
+        first = found[1].lineno if found else max(self._place.line - 15, 1)
+        last = (found[1].end_lineno or first) if found else self._place.line + 15
+        observed = "the code around it" if not found else f"`{found[0]}`"
+        yield say(
+            f"I will read {observed} before I stop there.",
+            ("read_file", {"path": self._path, "start_line": first, "end_line": last}),
+        )
+
+    def _go_to_place(self, test: str) -> Generator[Message, list[str], bool]:
+        target = f"{self._path}:{self._place.line}"
+        seen = yield say(
+            f"I start the test under the debugger with a breakpoint at {target}.",
+            ("debug_start_session", {"test": test, "breakpoints": [target]}),
+        )
+        for _ in range(MAX_CONTINUES):
+            stop = PAUSED.search(seen[0])
+            if stop is None:
+                self._note_outcome(seen[0])
+                return False
+            if self._is_place(stop):
+                self._note_stop(stop)
+                return True
+            seen = yield say(
+                f"Paused in {stop['function']}; I continue to the breakpoint.",
+                ("debug_control", {"action": "continue"}),
+            )
+        return False
+
+    def _is_place(self, stop: re.Match[str]) -> bool:
+        if stop["file"] != self._path:
+            return False
+        found = function_at(self._tree, int(stop["line"]))
+        return (found[0] if found else "") == self._place.function
+
+    def _note_stop(self, stop: re.Match[str]) -> None:
+        self._stopped_at = f"{stop['file']}:{stop['line']}"
+        self._stopped_line = int(stop["line"])
+
+    def _look(self) -> Turns:
+        seen = yield say(
+            "This is the code in question. Which values does it work on?",
+            ("debug_inspect", {"what": "locals"}),
+        )
+        self._note_values(seen[0], limit=3)
+        for expression in probes(self._tree, self._stopped_line, MAX_PROBES):
+            seen = yield say(
+                f"I check `{expression}` here.",
+                ("debug_inspect", {"what": "evaluate", "expression": expression}),
+            )
+            self._note_values(seen[0], limit=1)
+        if self._rng.random() < 0.5:
+            yield say("Who called this?", ("debug_inspect", {"what": "stack"}))
+        seen = yield say(
+            "I execute this line and see what it does.", ("debug_control", {"action": "step_over"})
+        )
+        stop = PAUSED.search(seen[0])
+        if stop is None or stop["file"] != self._path:
+            return
+        for target in assigned(self._tree, self._stopped_line):
+            seen = yield say(
+                f"What is `{target}` now?",
+                ("debug_inspect", {"what": "evaluate", "expression": target}),
+            )
+            self._note_values(seen[0], limit=1)
+
+    def _see_failure(self) -> Turns:
+        if self._rng.random() < 0.5:
+            return
+        seen = yield say(
+            "I let the test run on, to see how it ends.",
+            ("debug_control", {"action": "continue"}),
+        )
+        if PAUSED.search(seen[0]) is None:
+            self._note_outcome(seen[0])
+
+    def _note_values(self, text: str, limit: int) -> None:
+        for value in list(VALUE.finditer(text))[:limit]:
+            fact = f"{value['name']} = {value['text'].strip()}"
+            if fact not in self._findings:
+                self._findings.append(fact)
+
+    def _note_outcome(self, text: str) -> None:
+        raised = EXCEPTION.search(text)
+        if raised:
+            self._outcome = f" The test then fails with {raised['type']}."
+
+    def _conclusion(self) -> str:
+        if self._stopped_at is None:
+            return f"The debugger did not stop in the code in question.{self._outcome}"
+        text = self._source[self._stopped_line - 1].strip()
+        function = self._place.function or "module level"
+        values = f", where {self._findings[0]}" if self._findings else ""
+        return (
+            f"The values go wrong in {function} at {self._stopped_at}, in `{text}`{values}."
+            f"{self._outcome}"
+        )
+
+
+class SilentSubagent:
+    """A subagent that answers nothing: what the main oracle is worth on its own."""
+
+    def turns(self, task: str) -> Turns:
+        """No investigation."""
+        yield say(self.last_word())
+
+    def last_word(self) -> str:
+        """A well-formed answer without content."""
+        return (
+            "<debug_answer>\n**Question**: as asked\n**Answer**: I could not establish this.\n"
+            "**Evidence**: none\n**Location**: unknown\n</debug_answer>"
+        )
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match[1].strip() if match else ""

@@ -1,0 +1,157 @@
+"""One rollout: a fresh sandbox, the agents at work in it, and the verdict on their patch."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from collect.agents.config import AgentsConfig, Variant
+from collect.agents.conversation import ConversationLog
+from collect.agents.debug2fix import run_debug2fix
+from collect.agents.rollout_context import Player, RolloutContext
+from collect.benchmarks.base import Benchmark, Instance
+from collect.errors import FailureKind, ModelFailure, RolloutError, RolloutStopped
+from collect.patches import diff_trees, drop_paths
+from collect.records import Role, StopReason
+from collect.scoring import Verdict, score
+from sandbox import SandboxConfig, open_sandbox
+from sandbox.errors import SandboxError
+
+MAX_FAILURE_CHARS = 4_000
+
+
+@dataclass(frozen=True)
+class RolloutSpec:
+    """Which rollout to do."""
+
+    instance: Instance
+    variant: Variant
+    main: str
+    """Name of the main agent's model in the config."""
+    sub: str | None
+    """Name of the subagent's; None where the variant has none."""
+    attempt: int
+
+    @property
+    def id(self) -> str:
+        """16 hex digits: the same for the same rollout in every start of a run."""
+        facts = (self.instance.benchmark, self.instance.id, self.variant.value)
+        key = "\0".join((*facts, self.main, self.sub or "", str(self.attempt)))
+        return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class RolloutSettings:
+    """What all rollouts of a run share."""
+
+    benchmark: Benchmark
+    sandbox: SandboxConfig
+    agents: AgentsConfig
+    players: Mapping[str, Player]
+    """By model name."""
+    stop: Event
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a rollout has no verdict, or ended early."""
+
+    kind: FailureKind
+    type: str
+    message: str
+
+
+@dataclass
+class RolloutTrace:
+    """What a rollout came to, filled in as it goes, so that a failure loses nothing."""
+
+    logs: list[ConversationLog] = field(default_factory=list)
+    stop_reason: StopReason = StopReason.FAILURE
+    patch: str = ""
+    image_digest: str | None = None
+    verdict: Verdict = field(default_factory=lambda: Verdict(()))
+    failure: Failure | None = None
+    started_at: float = field(default_factory=time.time)
+    seconds: float = 0.0
+    scoring_seconds: float = 0.0
+
+
+def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
+    """Do one rollout. Whatever fails becomes part of the trace.
+
+    Raises RolloutStopped only: then there is nothing to record.
+    """
+    started = time.monotonic()
+    trace = RolloutTrace()
+    _guarded(lambda: _run_agents(spec, settings, trace), trace)
+    if trace.failure is None or trace.failure.kind is FailureKind.MODEL:
+        scoring_started = time.monotonic()
+        _guarded(lambda: _score(spec, settings, trace), trace)
+        trace.scoring_seconds = time.monotonic() - scoring_started
+    trace.seconds = time.monotonic() - started
+    return trace
+
+
+def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
+    instance = spec.instance
+    with open_sandbox(settings.sandbox, instance.image) as sandbox:
+        trace.image_digest = sandbox.image_digest
+        settings.benchmark.prepare(instance, sandbox)
+        before = sandbox.read_tree()
+        context = RolloutContext(
+            instance=instance,
+            variant=spec.variant,
+            attempt=spec.attempt,
+            sandbox=sandbox,
+            config=settings.agents,
+            players=_cast(spec, settings.players),
+            stop=settings.stop,
+            logs=trace.logs,
+        )
+        try:
+            trace.stop_reason = run_debug2fix(context, spec.variant)
+        except ModelFailure as failure:
+            trace.failure = _failure(failure)
+        trace.patch = drop_paths(diff_trees(before, sandbox.read_tree()), instance.test_paths)
+
+
+def _cast(spec: RolloutSpec, players: Mapping[str, Player]) -> dict[Role, Player]:
+    cast = {Role.MAIN: players[spec.main]}
+    if spec.sub is not None:
+        cast[Role.DEBUG_SUBAGENT] = players[spec.sub]
+    return {role: _for_attempt(player, spec.attempt) for role, player in cast.items()}
+
+
+def _for_attempt(player: Player, attempt: int) -> Player:
+    seed = player.sampling.seed
+    if seed is None:
+        return player
+    return replace(player, sampling=player.sampling.model_copy(update={"seed": seed + attempt}))
+
+
+def _score(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
+    trace.verdict = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
+
+
+def _guarded(work: Callable[[], None], trace: RolloutTrace) -> None:
+    """Turn what `work` raises into the trace's failure: a failed rollout is data."""
+    try:
+        work()
+    except RolloutStopped:
+        raise
+    except Exception as error:
+        trace.failure = _failure(error)
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, RolloutError):
+        return Failure(error.kind, type(error).__name__, str(error)[:MAX_FAILURE_CHARS])
+    message = str(error)
+    if not isinstance(error, SandboxError):
+        # A defect of StepInto itself: the row must be enough to find it.
+        message = "".join(traceback.format_exception(error))[-MAX_FAILURE_CHARS:]
+    return Failure(FailureKind.INFRASTRUCTURE, type(error).__name__, message[:MAX_FAILURE_CHARS])

@@ -1,0 +1,138 @@
+"""From a finished rollout to its rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from collect.agents.answer import parse_answer
+from collect.agents.conversation import ConversationLog
+from collect.agents.rollout_context import Player
+from collect.build_info import code_commit, code_version
+from collect.models.base import Usage
+from collect.records import (
+    MODEL_TEACHER,
+    ORACLE_TEACHER,
+    SCHEMA_VERSION,
+    Conversation,
+    Role,
+    Rollout,
+    ToolOutcome,
+)
+from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace
+from sandbox.debugger import StopReason
+
+SYSTEM = "debug2fix"
+PROGRAM_ENDED = (StopReason.EXITED, StopReason.KILLED)
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """What says from where the rows of a run come."""
+
+    run: str
+    seed: int
+
+
+def rows_of(
+    spec: RolloutSpec,
+    trace: RolloutTrace,
+    settings: RolloutSettings,
+    identity: RunIdentity,
+    config_hash: str,
+) -> tuple[Rollout, list[Conversation]]:
+    """The rollout's row and those of its conversations."""
+    instance, failure, logs = spec.instance, trace.failure, trace.logs
+    main = [log for log in logs if log.role is Role.MAIN]
+    sub = [log for log in logs if log.role is Role.DEBUG_SUBAGENT]
+    players = [settings.players[name] for name in (spec.main, spec.sub) if name is not None]
+    events = [row.event for log in logs for row in log.events]
+    stops = [e for e in events if e.stop_reason and e.stop_reason not in PROGRAM_ENDED]
+    rollout = Rollout(
+        schema_version=SCHEMA_VERSION,
+        rollout_id=spec.id,
+        run=identity.run,
+        system=SYSTEM,
+        variant=spec.variant.value,
+        benchmark=instance.benchmark,
+        instance_id=instance.id,
+        instance_hash=instance.hash,
+        repository=instance.repository,
+        language=instance.language,
+        category=instance.category,
+        attempt=spec.attempt,
+        seed=identity.seed + spec.attempt,
+        main_model=spec.main,
+        sub_model=spec.sub or "",
+        teacher=_teacher(players),
+        sampling=_sampling(logs),
+        sandbox=settings.sandbox.backend,
+        image_digest=trace.image_digest,
+        code_version=code_version(),
+        code_commit=code_commit(),
+        config_hash=config_hash,
+        resolved=trace.verdict.resolved,
+        tests=trace.verdict.tests,
+        patch=trace.patch,
+        stop_reason=trace.stop_reason,
+        failure_kind=failure.kind if failure else None,
+        failure_type=failure.type if failure else None,
+        failure_message=failure.message if failure else None,
+        main_steps=sum(log.steps for log in main),
+        sub_steps=sum(log.steps for log in sub),
+        sub_calls=len(sub),
+        debug_calls=len(events),
+        debug_stops=len(stops),
+        invalid_tool_calls=sum(log.count(ToolOutcome.INVALID) for log in logs),
+        refused_tool_calls=sum(log.count(ToolOutcome.REFUSED) for log in logs),
+        main_prompt_tokens=_usage(main).prompt_tokens,
+        main_completion_tokens=_usage(main).completion_tokens,
+        sub_prompt_tokens=_usage(sub).prompt_tokens,
+        sub_completion_tokens=_usage(sub).completion_tokens,
+        dollars=sum(log.dollars for log in logs),
+        started_at=trace.started_at,
+        seconds=trace.seconds,
+        scoring_seconds=trace.scoring_seconds,
+    )
+    return rollout, [_conversation(spec, log) for log in logs]
+
+
+def _teacher(players: Sequence[Player]) -> str:
+    return ORACLE_TEACHER if any(player.is_oracle for player in players) else MODEL_TEACHER
+
+
+def _sampling(logs: Sequence[ConversationLog]) -> str:
+    return json.dumps({log.role.value: json.loads(log.sampling) for log in logs})
+
+
+def _usage(logs: Sequence[ConversationLog]) -> Usage:
+    return sum((log.usage for log in logs), Usage())
+
+
+def _conversation(spec: RolloutSpec, log: ConversationLog) -> Conversation:
+    parent = None if log.parent_index is None else f"{spec.id}-{log.parent_index}"
+    return Conversation(
+        schema_version=SCHEMA_VERSION,
+        conversation_id=f"{spec.id}-{log.index}",
+        rollout_id=spec.id,
+        index=log.index,
+        role=log.role,
+        parent_conversation_id=parent,
+        parent_call_id=log.parent_call_id,
+        benchmark=spec.instance.benchmark,
+        instance_id=spec.instance.id,
+        repository=spec.instance.repository,
+        variant=spec.variant.value,
+        attempt=spec.attempt,
+        model=log.model,
+        teacher=log.teacher,
+        sampling=log.sampling,
+        messages=tuple(log.rows),
+        tools=log.tools_json,
+        events=tuple(log.events),
+        final_answer=log.final_answer,
+        answer=parse_answer(log.final_answer) if log.role is Role.DEBUG_SUBAGENT else None,
+        steps=log.steps,
+        stop_reason=log.stop_reason,
+    )

@@ -1,0 +1,201 @@
+"""Do a set of rollouts and keep them: what collect and eval have in common.
+
+A second start on the same folder does only what is missing, or failed for the sake of the
+infrastructure or the budget.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collect.agents.rollout_context import Player
+from collect.benchmarks.base import Benchmark
+from collect.config import Machinery
+from collect.errors import ConfigError, FailureKind, RolloutStopped
+from collect.models.budget import Budget
+from collect.models.config import ModelConfig, OracleConfig
+from collect.models.opening import open_models
+from collect.progress import Progress
+from collect.records import Rollout
+from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
+from collect.rollout_rows import RunIdentity, rows_of
+from collect.runner import AsyncioRunner
+from collect.store import RunStore
+
+TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
+NOT_OF_A_MODELS_IDENTITY = {
+    "prices",
+    "concurrency",
+    "timeout",
+    "retries",
+    "api_key_env",
+    "device",
+    "max_batch",
+    "batch_wait_seconds",
+    "prefix_cache",
+    "threads",
+}
+
+
+@dataclass(frozen=True)
+class RolloutsSummary:
+    """What a start came to."""
+
+    folder: Path
+    total: int
+    """Rollouts that the config asks for."""
+    done: int
+    """Rows there are now."""
+    resolved: int
+    failed: int
+    """Rows with a failure of any kind."""
+    stopped: bool
+    """Whether the user or the budget stopped it before the end."""
+    dollars: float
+
+
+def do_rollouts(
+    machinery: Machinery,
+    benchmark: Benchmark,
+    specs: Sequence[RolloutSpec],
+    identity: RunIdentity,
+    folder: Path,
+) -> RolloutsSummary:
+    """Do the rollouts that `folder` does not have yet.
+
+    Raises ConfigError where the folder holds rollouts made with other settings.
+    """
+    with closing(RunStore.open(folder)) as store:
+        batch = _Batch(machinery, benchmark, specs, identity, store)
+        batch.run()
+        store.compact()
+        return batch.summary()
+
+
+class _Batch:
+    """One start: the rollouts to do, and what they share."""
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        benchmark: Benchmark,
+        specs: Sequence[RolloutSpec],
+        identity: RunIdentity,
+        store: RunStore,
+    ) -> None:
+        self.machinery, self.benchmark, self.identity = machinery, benchmark, identity
+        self.specs, self.store = specs, store
+        self.stop = threading.Event()
+        self.hashes = {spec.id: settings_hash(machinery, spec) for spec in specs}
+        self.todo = self._missing()
+        self.budget = Budget(machinery.runner.budget_dollars, self._spent())
+
+    def run(self) -> None:
+        """Do what is missing."""
+        if not self.todo:
+            return
+        done_before = len(self.specs) - len(self.todo)
+        backends = open_models(self._models(), self.budget, self.stop)
+        players = {
+            name: Player(backend, config.sampling, isinstance(config, OracleConfig))
+            for (name, config), backend in zip(
+                self._models().items(), backends.values(), strict=True
+            )
+        }
+        settings = RolloutSettings(
+            self.benchmark, self.machinery.sandbox, self.machinery.agents, players, self.stop
+        )
+        runner = AsyncioRunner(self.machinery.runner.concurrency, self.stop)
+        try:
+            with Progress(len(self.specs), done_before) as progress:
+                runner.run(self.todo, lambda spec: self._do(spec, settings, progress))
+        finally:
+            for backend in backends.values():
+                backend.close()
+
+    def summary(self) -> RolloutsSummary:
+        """What the folder holds of what was asked for."""
+        rows = [row for row in self.store.read_rollouts() if row.rollout_id in self.hashes]
+        return RolloutsSummary(
+            folder=self.store.folder,
+            total=len(self.specs),
+            done=len(rows),
+            resolved=sum(row.resolved for row in rows),
+            failed=sum(row.failure_kind is not None for row in rows),
+            stopped=self.stop.is_set(),
+            dollars=sum(row.dollars for row in rows),
+        )
+
+    def _do(self, spec: RolloutSpec, settings: RolloutSettings, progress: Progress) -> None:
+        progress.started(f"{spec.instance.id} {spec.variant}")
+        try:
+            trace = run_rollout(spec, settings)
+        except RolloutStopped:
+            return
+        row, conversations = rows_of(spec, trace, settings, self.identity, self.hashes[spec.id])
+        self.store.add(row, conversations)
+        progress.finished(row)
+        if row.failure_kind is FailureKind.BUDGET:
+            self.stop.set()
+
+    def _missing(self) -> list[RolloutSpec]:
+        done = set()
+        instances = {spec.id: spec.instance for spec in self.specs}
+        for row in self.store.read_rollouts():
+            if row.rollout_id not in self.hashes or row.failure_kind in TRIED_AGAIN:
+                continue
+            self._check_same_settings(row, instances[row.rollout_id].hash)
+            done.add(row.rollout_id)
+        return [spec for spec in self.specs if spec.id not in done]
+
+    def _check_same_settings(self, row: Rollout, instance_hash: str) -> None:
+        if row.instance_hash != instance_hash:
+            changed = f"another version of the bug {row.instance_id}"
+        elif row.config_hash != self.hashes[row.rollout_id]:
+            changed = "another sandbox, agents, seed or models section"
+        else:
+            return
+        raise ConfigError(
+            f"{self.store.folder} holds rollouts made with {changed}; they must not be mixed. "
+            "Choose another `run` name, or remove that folder"
+        )
+
+    def _models(self) -> dict[str, ModelConfig]:
+        names = {name for spec in self.specs for name in (spec.main, spec.sub) if name is not None}
+        return {name: self.machinery.model_config_of(name) for name in sorted(names)}
+
+    def _spent(self) -> float:
+        return sum(row.dollars for row in self.store.read_rollouts())
+
+
+def settings_hash(machinery: Machinery, spec: RolloutSpec) -> str:
+    """16 hex digits over every setting that can change what a rollout does."""
+    facts: dict[str, Any] = {
+        "seed": machinery.seed,
+        "sandbox": machinery.sandbox.model_dump(mode="json"),
+        "agents": machinery.agents.model_dump(mode="json"),
+        "models": [
+            _model_facts(machinery.model_config_of(name)) for name in (spec.main, spec.sub) if name
+        ],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _model_facts(config: ModelConfig) -> dict[str, Any]:
+    facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
+    folder = Path(facts.get("model", ""))
+    if config.backend == "local" and folder.is_dir():
+        # A model trained again is another model, though it lies in the same place.
+        facts["files"] = sorted(
+            (file.name, file.stat().st_size, file.stat().st_mtime_ns)
+            for file in folder.iterdir()
+            if file.is_file()
+        )
+    return facts

@@ -1,0 +1,81 @@
+"""Many rollouts at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+Job = TypeVar("Job")
+
+
+class Runner(Protocol):
+    """Does jobs, several at a time, until all are done or the run is stopped."""
+
+    def run(self, jobs: Sequence[Job], do: Callable[[Job], None]) -> None:
+        """Call `do` on every job. The first exception that `do` raises ends the run, and is
+        raised here once the jobs under way have ended."""
+
+
+class AsyncioRunner:
+    """Rollouts on this machine: asyncio hands them to one thread each.
+
+    Ctrl-C or SIGTERM sets `stop`: no job is started any more, and those under way end at their
+    next step. A second one ends the process at once; sandboxes die with it.
+    """
+
+    def __init__(self, concurrency: int, stop: threading.Event) -> None:
+        self._concurrency = concurrency
+        self._stop = stop
+
+    def run(self, jobs: Sequence[Job], do: Callable[[Job], None]) -> None:
+        with _stopped_by_signals(self._stop):
+            asyncio.run(self._run(jobs, do))
+
+    async def _run(self, jobs: Sequence[Job], do: Callable[[Job], None]) -> None:
+        waiting = iter(jobs)
+        # The pool's threads outlive every job: a sandbox dies with the thread that started it.
+        with ThreadPoolExecutor(self._concurrency) as pool:
+            workers = [self._work(waiting, do, pool) for _ in range(self._concurrency)]
+            results = await asyncio.gather(*workers, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _work(
+        self, waiting: Iterator[Job], do: Callable[[Job], None], pool: ThreadPoolExecutor
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for job in waiting:
+            if self._stop.is_set():
+                return
+            try:
+                await loop.run_in_executor(pool, do, job)
+            except BaseException:
+                self._stop.set()
+                raise
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: object) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    earlier = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""One YAML a run, and how it is read."""

@@ -1,0 +1,153 @@
+"""Read a run's config: one YAML file, dotted overrides on top, every key checked.
+
+The resolved config is saved in the run folder, so that the folder can be given instead of a file.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from collect.errors import ConfigError
+from configs.run_config import RunConfig
+
+SAVED_NAME = "config.yaml"
+RUN_PLACEHOLDER = "{run}"
+"""Stands for the run's folder in any text of a config."""
+
+
+def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """The config of a YAML file or of a run folder, with `key.subkey=value` overrides.
+
+    Raises ConfigError that names the file, the key and, for an unknown key, the nearest known one.
+    """
+    path = source / SAVED_NAME if source.is_dir() else source
+    raw = _read_yaml(path)
+    for override in overrides:
+        _apply_override(raw, override)
+    folder = str(Path(raw.get("runs_folder", "runs")) / str(raw.get("run", "")))
+    try:
+        return RunConfig.model_validate(_fill_in(raw, folder))
+    except ValidationError as error:
+        problems = "\n".join(f"  {line}" for line in _explain(error))
+        raise ConfigError(f"{path}: the config is wrong:\n{problems}") from error
+
+
+def save_config(config: RunConfig) -> Path:
+    """Save the resolved config in the run folder, for later stages and readers."""
+    config.folder.mkdir(parents=True, exist_ok=True)
+    path = config.folder / SAVED_NAME
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    temporary.rename(path)
+    return path
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"there is no config {path}; give a YAML file, or a run folder with a {SAVED_NAME}"
+        ) from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} can't be read as YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} must hold keys and values, not {type(raw).__name__}")
+    return raw
+
+
+def _apply_override(raw: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator or not key:
+        raise ConfigError(f"override {override!r} must have the form key.subkey=value")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"the value of override {override!r} is not YAML: {error}") from error
+    *parents, last = key.split(".")
+    place = raw
+    for parent in parents:
+        below = place.setdefault(parent, {})
+        if not isinstance(below, dict):
+            raise ConfigError(f"override {override!r}: {parent!r} is a value, it has no keys")
+        place = below
+    place[last] = value
+
+
+def _fill_in(value: Any, folder: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(RUN_PLACEHOLDER, folder)
+    if isinstance(value, list):
+        return [_fill_in(item, folder) for item in value]
+    if isinstance(value, dict):
+        return {key: _fill_in(item, folder) for key, item in value.items()}
+    return value
+
+
+def _explain(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            yield f"{key}: there is no such key{_nearest(problem['loc'])}"
+        else:
+            yield f"{key}: {problem['msg']} (it is {problem['input']!r})"
+
+
+def _nearest(location: Sequence[str | int]) -> str:
+    known = _known_keys(location[:-1])
+    close = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.4)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there are: {', '.join(known)}" if known else ""
+
+
+def _known_keys(location: Sequence[str | int]) -> list[str]:
+    """The keys allowed at a place of the config, found along pydantic's error location."""
+    candidates: list[Any] = [RunConfig]
+    for part in location:
+        candidates = [inner for outer in candidates for inner in _inside(outer, str(part))]
+    models = [found for found in candidates if _is_model(found)]
+    return sorted({name for model in models for name in model.model_fields})
+
+
+def _inside(annotation: Any, part: str) -> Iterator[Any]:
+    if _is_model(annotation):
+        if part in annotation.model_fields:
+            yield from _unfolded(annotation.model_fields[part].annotation)
+        elif _tag(annotation) == part:
+            yield annotation
+        return
+    if typing.get_origin(annotation) in (dict, collections.abc.Mapping):
+        yield from _unfolded(typing.get_args(annotation)[1])
+    elif typing.get_origin(annotation) in (list, tuple):
+        yield from _unfolded(typing.get_args(annotation)[0])
+
+
+def _unfolded(annotation: Any) -> Iterator[Any]:
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        yield from _unfolded(typing.get_args(annotation)[0])
+    elif origin in (typing.Union, types.UnionType):
+        for member in typing.get_args(annotation):
+            yield from _unfolded(member)
+    else:
+        yield annotation
+
+
+def _tag(model: type[BaseModel]) -> str | None:
+    """The value by which a model of a discriminated union is chosen."""
+    field = model.model_fields.get("backend")
+    return typing.get_args(field.annotation)[0] if field else None
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

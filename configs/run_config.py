@@ -1,0 +1,29 @@
+"""A run's whole config: what all stages share, and a section a stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from collect.config import CollectConfig, Machinery
+from eval.config import EvalConfig
+from format.config import FormatConfig
+from train.config import TrainConfig
+
+
+class RunConfig(Machinery):
+    """Everything that one YAML file can say."""
+
+    run: str = Field(min_length=1, pattern=r"^[\w.-]+$")
+    """The run's name, and the name of its folder."""
+    runs_folder: Path = Path("runs")
+    collect: CollectConfig = CollectConfig()
+    format: FormatConfig = FormatConfig()
+    train: TrainConfig = TrainConfig()
+    eval: EvalConfig = EvalConfig()
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of the run lies."""
+        return self.runs_folder / self.run
