@@ -1,0 +1,155 @@
+"""The progress display, as lines and as the live view."""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from rich.console import Console
+
+from collect.errors import FailureKind
+from collect.progress import Progress
+from collect.quantities import dollars, duration, tokens
+from tests.records import make_failed_rollout, make_rollout
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def plain_console() -> Console:
+    return Console(file=io.StringIO(), force_terminal=False, width=40)
+
+
+def lines(console: Console) -> list[str]:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_one_line_a_finished_rollout() -> None:
+    console, clock = plain_console(), Clock()
+    with Progress(7, 2, console=console, clock=clock) as progress:
+        rollouts = [make_rollout(f"ledger-{n}", resolved=n != 1) for n in range(2)]
+        failed = make_failed_rollout(FailureKind.INFRASTRUCTURE, "ledger-2", dollars=0.0)
+        for rollout in [*rollouts, failed]:
+            progress.started(rollout.rollout_id)
+        for rollout in [*rollouts, failed]:
+            clock.now += 60
+            progress.finished(rollout)
+    assert lines(console) == [
+        "3/7 resolved 1 (100%) running 2 tokens 14.9k $0.0400 left 4m"
+        " | ledger-0 debug2fix: resolved",
+        "4/7 resolved 1 (50%) running 1 tokens 29.8k $0.0800 left 3m"
+        " | ledger-1 debug2fix: not resolved",
+        "5/7 resolved 1 (50%) failed infrastructure 1 running 0 tokens 44.7k $0.0800 left 2m"
+        " | ledger-2 debug2fix: failed (infrastructure, SandboxDead)",
+        "5/7 resolved 1 (50%) failed infrastructure 1 tokens 44.7k $0.0800 in 3m",
+    ]
+
+
+def test_a_model_failure_counts_as_not_resolved() -> None:
+    console = plain_console()
+    with Progress(2, console=console, clock=Clock()) as progress:
+        progress.finished(make_rollout("ledger-1"))
+        progress.finished(make_failed_rollout(FailureKind.MODEL, "ledger-2"))
+    assert lines(console)[-1].startswith("2/2 resolved 1 (50%) failed model 1 ")
+
+
+def test_a_stopped_rollout_runs_no_more_and_is_not_done() -> None:
+    console = plain_console()
+    with Progress(2, console=console, clock=Clock()) as progress:
+        progress.started("a")
+        progress.started("b")
+        progress.stopped("a")
+        progress.finished(make_rollout("ledger-1", rollout_id="b"))
+    assert lines(console)[0].startswith("1/2 resolved 1 (100%) running 0 ")
+
+
+def test_the_summary_is_printed_when_the_run_fails() -> None:
+    console = plain_console()
+    progress = Progress(2, console=console, clock=Clock())
+    with pytest.raises(KeyboardInterrupt), progress:
+        raise KeyboardInterrupt
+    assert lines(console) == ["0/2 resolved 0 tokens 0 $0.00 in 0s"]
+
+
+def test_the_live_view() -> None:
+    console = Console(record=True, file=io.StringIO(), force_terminal=True, width=100)
+    clock = Clock()
+    with Progress(12, 2, console=console, clock=clock, listed=2) as progress:
+        for name in ("oldest", "older", "newest [b]"):
+            progress.started(name, f"rollout {name}")
+            clock.now += 5
+        progress.finished(make_rollout(rollout_id="older"))
+        progress.started("last")
+        clock.now += 50
+        console.print(progress.render())
+    text = console.export_text()
+    assert "3/12 resolved 1 (100%) running 3 tokens 14.9k $0.0400 left 10m" in text
+    assert "elapsed 1m" in text
+    rows = [line.split() for line in text.splitlines() if line.startswith("  ")]
+    assert ["rollout", "oldest", "1m"] in rows
+    assert ["rollout", "newest", "[b]", "55s"] in rows
+    assert ["and", "1", "more"] in rows
+    assert text.splitlines()[-1].startswith("3/12 resolved 1 (100%) tokens")
+
+
+def test_many_threads_at_once() -> None:
+    console = plain_console()
+    with Progress(200, console=console) as progress, ThreadPoolExecutor(8) as pool:
+
+        def one(number: int) -> None:
+            rollout = make_rollout(f"ledger-{number}")
+            progress.started(rollout.rollout_id)
+            progress.finished(rollout)
+
+        list(pool.map(one, range(200)))
+    assert [line.split("/")[0] for line in lines(console)[:-1]] == [str(n + 1) for n in range(200)]
+    assert lines(console)[-1].startswith("200/200 resolved 200 (100%)")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0s"),
+        (59.4, "59s"),
+        (59.6, "1m"),
+        (3570, "1h00m"),
+        (7500, "2h05m"),
+        (190_000, "2d04h"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0"),
+        (999.4, "999"),
+        (999.5, "1.0k"),
+        (15_240, "15.2k"),
+        (99_950, "100k"),
+        (347_400, "347k"),
+        (999_499, "999k"),
+        (999_500, "1.00M"),
+        (1_549_999, "1.55M"),
+        (23_456_789, "23.46M"),
+    ],
+)
+def test_tokens(count: float, text: str) -> None:
+    assert tokens(count) == text
+
+
+def test_dollars() -> None:
+    assert [dollars(x) for x in (0, 0.0004, 0.25, 1, 12.345)] == [
+        *("$0.00", "$0.0004", "$0.2500", "$1.00", "$12.35"),
+    ]
