@@ -1,8 +1,9 @@
 """Unified diffs: make, apply, reverse and cut them, and say which lines they change.
 
 Patches are in git's format (`diff --git`, `a/` and `b/` prefixes, /dev/null for new and deleted
-files), so that `git apply` takes them. File modes and binary contents are not carried: a file that is not
-UTF-8 is only named, in a comment line before the first diff. Renames are understood, not made.
+files), so that `git apply` takes them. File modes and binary contents are not carried: a file
+that is not UTF-8 is only named, in a comment line before the first diff. Renames are understood,
+not made.
 """
 
 from __future__ import annotations

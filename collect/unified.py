@@ -1,7 +1,7 @@
 """Unified diffs in git's format, as text and as records.
 
-Paths are quoted as git quotes them. File modes and binary contents are not
-carried.
+Paths are quoted as git quotes them. File modes and binary contents are
+not carried.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from collect.benchmarks.base import TestResults, TestStatus
 from sandbox import Command, CommandResult, Sandbox
-from sandbox.errors import SandboxFileError
+from sandbox.errors import SandboxFileError, SandboxUnavailable
 
 PLUGIN = "stepinto_pytest_report"
 _OPTIONS = ("--continue-on-collection-errors", "--maxfail=0", "--color=no")
@@ -24,7 +24,8 @@ def run_pytest(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestRe
 
     `timeout` is in seconds and for the whole run; when it strikes, the tests that ended before it
     keep their status. A node id that does not exist is MISSING and leaves the others alone. The
-    project's conftest files and ini options apply; installed third-party plugins do not.
+    project's conftest files and ini options apply; installed third-party plugins do not. Raises
+    SandboxUnavailable where the sandbox's Python has no pytest.
     """
     files = [file for file in _files(tests) if _exists(sandbox, file)]
     if not files:
@@ -34,6 +35,7 @@ def run_pytest(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestRe
     try:
         _deliver(sandbox, folder, tests)
         result = sandbox.run(_command(sandbox, folder, files, timeout))
+        _refuse_missing_pytest(sandbox, result)
         statuses = _statuses(tests, _read_report(sandbox, folder))
     finally:
         sandbox.run(Command(["rm", "-rf", folder]))
@@ -75,6 +77,14 @@ def _command(sandbox: Sandbox, folder: str, files: Sequence[str], timeout: float
     }
     argv = [sandbox.python, "-m", "pytest", *plugins, rootdir, *_OPTIONS, *files]
     return Command(argv, env=environment, timeout=timeout)
+
+
+def _refuse_missing_pytest(sandbox: Sandbox, result: CommandResult) -> None:
+    if result.output.rstrip().endswith("No module named pytest"):
+        raise SandboxUnavailable(
+            f"{sandbox.python}, the sandbox's Python, has no pytest: install it there, or set "
+            "sandbox.python to an interpreter that has it"
+        )
 
 
 def _read_report(sandbox: Sandbox, folder: str) -> Iterator[dict[str, object]]:

@@ -174,10 +174,11 @@ def test_insertions_at_the_ends_stay_in_the_file(
     assert changed_lines(diff_trees({"a": before}, {"a": after})) == [expected]
 
 
-def test_a_rename_made_by_git_applies() -> None:
+def test_a_rename_made_by_git_applies(tmp_path: Path) -> None:
     patch = "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n"
     assert apply_patch({"a": b"1\n"}, patch) == {"b": b"1\n"}
     assert apply_patch({"b": b"1\n"}, reverse_patch(patch)) == {"a": b"1\n"}
+    assert git_apply(tmp_path, {"b": b"1\n"}, reverse_patch(patch)) == {"a": b"1\n"}
 
 
 def test_edits_take_as_little_context_as_is_unique() -> None:

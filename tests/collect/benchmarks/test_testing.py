@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from collect.benchmarks import pytest_report
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.testing import run_pytest
-from sandbox import Sandbox
+from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox.errors import SandboxUnavailable
 
 STATUSES = """\
 import pytest
@@ -154,6 +156,17 @@ def test_conftest_is_used(sandbox: Sandbox) -> None:
 
 def test_no_tests_run_nothing(sandbox: Sandbox) -> None:
     assert run_pytest(sandbox, [], timeout=60).statuses == {}
+
+
+def test_a_python_without_pytest_is_named(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    venv.create(bare, symlinks=True)
+    config = SandboxConfig(python=str(bare / "bin" / "python"), readable_paths=(str(bare),))
+    with open_sandbox(config) as opened:
+        write(opened, {"test_a.py": "def test_x():\n    pass\n"})
+        with pytest.raises(SandboxUnavailable, match="has no pytest"):
+            run_pytest(opened, ["test_a.py::test_x"], timeout=60)
+        assert set(opened.read_tree()) == {"test_a.py"}
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.13"])
