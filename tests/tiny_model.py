@@ -64,7 +64,7 @@ def teach(folder: Path, replies: Mapping[str, str], steps: int = 150) -> None:
         for ids, labels in rows:
             output = model(input_ids=ids, labels=labels)
             output.loss.backward()
-            loss = float(output.loss)
+            loss = float(output.loss.detach())
         optimizer.step()
         optimizer.zero_grad()
     assert loss < 0.1, f"the loss is still {loss:.2f} after {steps} steps"

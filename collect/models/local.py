@@ -17,7 +17,7 @@ from collect.models.waiting import result_unless_stopped
 
 if TYPE_CHECKING:
     from collect.models.chat_format import ChatFormat
-    from collect.models.generation import Generated, Prompt
+    from collect.models.generation import Generated, Generator, Prompt
 
 PACKAGES = ("torch", "transformers")
 
@@ -66,9 +66,10 @@ class LoadedModel:
         from collect.models.local_loading import load
 
         self.chat: ChatFormat
-        self.chat, generator, self.max_context = load(config, stop)
+        self.generator: Generator
+        self.chat, self.generator, self.max_context = load(config, stop)
         self.batcher: Batcher[Prompt, Generated] = Batcher(
-            generator.generate, config.max_batch, config.batch_wait_seconds
+            self.generator.generate, config.max_batch, config.batch_wait_seconds
         )
 
 

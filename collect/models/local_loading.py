@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils.logging import disable_progress_bar
 
 from collect.errors import ConfigError
 from collect.models.chat_format import ChatFormat
@@ -20,6 +21,7 @@ def load(config: LocalConfig, stop: threading.Event) -> tuple[ChatFormat, Genera
     """Format, generator, and the longest context in tokens. Raises ConfigError."""
     if config.threads is not None:
         torch.set_num_threads(config.threads)
+    disable_progress_bar()  # it would run through StepInto's own
     tokenizer = _tokenizer(config)
     model = _model(config)
     chat = ChatFormat(tokenizer, f"model {config.model}")

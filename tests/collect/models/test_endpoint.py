@@ -1,0 +1,327 @@
+"""The endpoint backend against a real HTTP server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from collect.errors import (
+    BudgetExhausted,
+    ConfigError,
+    InfrastructureFailure,
+    ModelFailure,
+    RolloutStopped,
+)
+from collect.messages import Message, ToolCall
+from collect.models.base import Completion, Sampling, Usage
+from collect.models.budget import Budget
+from collect.models.config import OpenAIConfig, Prices, Retries
+from collect.models.endpoint import EndpointBackend
+from collect.models.endpoint_errors import retry_after
+from tests.collect.models.chat_server import Answer, ChatServer, error, reply
+from tests.collect.models.contexts import context
+
+KEY = "sk-secret-of-the-test"
+TOOL = {
+    "type": "function",
+    "function": {"name": "read", "description": "", "parameters": {"type": "object"}},
+}
+FAST = Retries(max_retries=2, backoff_base=0.001)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_KEY", KEY)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer().running() as running:
+        yield running
+
+
+def backend(
+    server: ChatServer,
+    budget: Budget | None = None,
+    stop: threading.Event | None = None,
+    **settings: Any,
+) -> EndpointBackend:
+    fields = {"base_url": server.url, "api_key_env": "TEST_KEY", "retries": FAST} | settings
+    config = OpenAIConfig(backend="openai", model="large", **fields)
+    return EndpointBackend("main", config, budget or Budget(None), stop or threading.Event())
+
+
+def ask(
+    endpoint: EndpointBackend, *messages: Message, sampling: Sampling | None = None
+) -> Completion:
+    conversation = messages or (Message("user", "Hello?"),)
+    model = endpoint.open(context())
+    return model.complete(conversation, [TOOL], sampling or Sampling())
+
+
+def test_a_reply_is_kept_as_it_came(server: ChatServer) -> None:
+    raw = '{"path" :"a.py",\n "first":1.0'
+    calls = [
+        {"id": "abc", "type": "function", "function": {"name": "read", "arguments": raw}},
+        {"type": "function", "function": {"name": "read", "arguments": {"path": "b.py"}}},
+    ]
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 50,
+        "prompt_tokens_details": {"cached_tokens": 800},
+    }
+    server.will_answer(
+        reply(
+            None,
+            tool_calls=calls,
+            finish_reason="tool_calls",
+            usage=usage,
+            reasoning_content="I think.",
+            annotations=[{"new": "field"}],
+        )
+    )
+    prices = Prices(input=2.0, cached_input=0.5, output=10.0)
+    budget = Budget(1.0)
+    completion = ask(backend(server, budget, prices=prices))
+    assert completion.message == Message(
+        role="assistant",
+        reasoning="I think.",
+        tool_calls=(
+            ToolCall("abc", "read", raw),
+            ToolCall("call_1_1", "read", '{"path": "b.py"}'),
+        ),
+    )
+    assert completion.usage == Usage(1000, 50, 800)
+    assert completion.finish_reason == "tool_calls"
+    assert completion.dollars == pytest.approx(0.0004 + 0.0004 + 0.0005)
+    assert budget.spent == completion.dollars
+    assert completion.seconds > 0
+
+
+def test_the_request_says_what_the_config_says(server: ChatServer) -> None:
+    endpoint = backend(
+        server,
+        parallel_tool_calls=False,
+        tool_choice="auto",
+        max_tokens_field="max_tokens",
+        extra_body={"top_k": 20},
+    )
+    ask(endpoint, sampling=Sampling(temperature=0.5, max_tokens=64, seed=3))
+    assert server.requests == [
+        {
+            "model": "large",
+            "messages": [{"role": "user", "content": "Hello?"}],
+            "temperature": 0.5,
+            "seed": 3,
+            "max_tokens": 64,
+            "tools": [TOOL],
+            "tool_choice": "auto",
+            "parallel_tool_calls": False,
+            "top_k": 20,
+        }
+    ]
+    assert server.keys == [f"Bearer {KEY}"]
+
+
+def test_malformed_arguments_are_sent_back_as_an_object(server: ChatServer) -> None:
+    asked = Message(
+        "assistant",
+        reasoning="hm",
+        tool_calls=(
+            ToolCall("1", "read", '{"path": '),
+            ToolCall("2", "read", '{"a":1}'),
+            ToolCall("3", "read", ""),
+        ),
+    )
+    ask(backend(server, reasoning_field="reasoning_content"), Message("user", "?"), asked)
+    sent = server.requests[0]["messages"][1]
+    arguments = [call["function"]["arguments"] for call in sent["tool_calls"]]
+    assert arguments == [json.dumps({"malformed_arguments": '{"path": '}), '{"a":1}', "{}"]
+    assert sent["reasoning_content"] == "hm"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        error(429, "slow down", Retry_After="0"),
+        error(500, "oops"),
+        error(503, "starting"),
+        Answer(502, "<html>Bad gateway</html>", {"Content-Type": "text/html"}),
+        Answer(drop=True),
+        Answer(body="not json"),
+        Answer(body='{"choices": []}'),
+        Answer(body='{"error": {"message": "upstream"}}'),
+        Answer(body=""),
+    ],
+)
+def test_trouble_that_passes_is_sat_out(server: ChatServer, trouble: Answer) -> None:
+    server.will_answer(trouble, trouble, reply("At last."))
+    assert ask(backend(server)).message.content == "At last."
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        (error(500, f"key {KEY} broke"), r"after 3 requests: HTTP 500: key \[key\] broke"),
+        (error(429, "slow down"), "lower `concurrency`"),
+        (Answer(drop=True), "no answer"),
+        (Answer(body="x" * 5000), r"no chat completion: x{600} \.\.\."),
+    ],
+)
+def test_trouble_that_stays_is_the_infrastructures(
+    server: ChatServer, trouble: Answer, said: str
+) -> None:
+    server.will_answer(trouble)
+    with pytest.raises(InfrastructureFailure, match=said) as failure:
+        ask(backend(server))
+    assert server.url in str(failure.value)
+    assert "model large" in str(failure.value)
+    assert KEY not in str(failure.value)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (error(401, "bad key"), "api_key_env"),
+        (error(403, "not yours"), "HTTP 403: not yours"),
+        (error(404, "no model large"), "check `model` and `base_url`"),
+        (error(400, "unknown field top_k"), "unknown field top_k.*extra_body"),
+        (error(429, "no credit", "insufficient_quota"), "no credit"),
+        (error(429, "tomorrow", Retry_After="9000"), "asks to wait 9000 s"),
+        (Answer(400, '{"object":"error","message":"plain vllm"}'), "HTTP 400: plain vllm"),
+        (Answer(400, '{"detail":[{"loc":"body"}]}'), "loc"),
+    ],
+)
+def test_what_cannot_pass_fails_at_once(server: ChatServer, answer: Answer, said: str) -> None:
+    server.will_answer(answer)
+    with pytest.raises(InfrastructureFailure, match=said):
+        ask(backend(server))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (error(400, "too many", "context_length_exceeded"), "context is too long"),
+        (
+            error(400, "This model's maximum context length is 2048 tokens. However, you ..."),
+            "context is too long.*2048",
+        ),
+        (error(400, "prompt is too long: 213423 tokens > 200000 maximum"), "context is too long"),
+        (error(413, "The decoder prompt (length 9) is longer than the maximum model length of 8"),
+         "context is too long"),
+        (error(400, "flagged", "content_policy_violation"), "content was refused"),
+        (reply("", finish_reason="content_filter"), "content_filter"),
+    ],
+)  # fmt: skip
+def test_what_the_model_cannot_take_is_the_models(
+    server: ChatServer, answer: Answer, said: str
+) -> None:
+    server.will_answer(answer)
+    with pytest.raises(ModelFailure, match=said):
+        ask(backend(server))
+    assert len(server.requests) == 1
+
+
+def test_a_broken_tool_call_object_is_the_servers(server: ChatServer) -> None:
+    server.will_answer(reply(None, tool_calls=[{"id": "1", "custom": {}}]))
+    with pytest.raises(InfrastructureFailure, match="no function call"):
+        ask(backend(server))
+
+
+def test_a_silent_server_times_out(server: ChatServer) -> None:
+    server.will_answer(reply(hold=True))
+    with pytest.raises(InfrastructureFailure, match=r"silent for 0\.1 s"):
+        ask(backend(server, timeout=0.1, retries=Retries(max_retries=1, backoff_base=0)))
+    assert len(server.requests) == 2
+
+
+def test_nobody_listens() -> None:
+    server = ChatServer()
+    with server.running():
+        pass
+    with pytest.raises(InfrastructureFailure, match="check that the server runs"):
+        ask(backend(server))
+
+
+def test_no_more_requests_at_once_than_allowed(server: ChatServer) -> None:
+    server.will_answer(reply(hold=True))
+    endpoint = backend(server, concurrency=2)
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(ask, endpoint) for _ in range(6)]
+        assert server.arrived.acquire(timeout=10)
+        assert server.arrived.acquire(timeout=10)
+        assert not server.arrived.acquire(timeout=0.1)
+        server.released.set()
+        assert all(one.result(10).message.content == "Hello." for one in asked)
+    assert server.most_at_once == 2
+    assert len(server.requests) == 6
+
+
+def test_the_budget_is_shared_and_ends_requests(server: ChatServer) -> None:
+    budget = Budget(0.00025)
+    prices = Prices(input=1.0)  # a request of 100 tokens costs $0.0001
+    first, second = backend(server, budget, prices=prices), backend(server, budget, prices=prices)
+    for endpoint in (first, second, first):
+        ask(endpoint)
+    with pytest.raises(BudgetExhausted, match="is spent"):
+        ask(second)
+    assert len(server.requests) == 3
+    assert budget.spent == pytest.approx(0.0003)
+
+
+def test_prices_need_usage(server: ChatServer) -> None:
+    server.will_answer(reply(usage={"none": 0}))
+    assert ask(backend(server)).usage == Usage()
+    with pytest.raises(InfrastructureFailure, match="no token usage"):
+        ask(backend(server, prices=Prices(output=1.0)))
+
+
+@pytest.mark.parametrize("answer", [reply(hold=True), error(429, "wait", Retry_After="200")])
+def test_stopping_ends_a_request_and_a_wait(server: ChatServer, answer: Answer) -> None:
+    server.will_answer(answer)
+    stop = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        endpoint = backend(server, stop=stop, concurrency=1)
+        asked = [pool.submit(ask, endpoint) for _ in range(2)]
+        assert server.arrived.acquire(timeout=10)
+        stop.set()
+        for one in asked:
+            with pytest.raises(RolloutStopped):
+                one.result(10)
+
+
+def test_the_key_is_named_and_must_be_there(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TEST_KEY")
+    with pytest.raises(ConfigError, match="TEST_KEY holds no key"):
+        backend(server)
+    assert ask(backend(server, api_key_env=None)).message.content == "Hello."
+    assert server.keys == ["Bearer none"]
+
+
+def test_the_address_can_come_from_the_environment(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    assert ask(backend(server, base_url=None)).message.content == "Hello."
+    with pytest.raises(ConfigError, match="localhost"):
+        backend(server, base_url="localhost:8000")
+
+
+def test_retry_after_is_read_as_number_or_date() -> None:
+    assert retry_after({"retry-after": "2.5"}) == 2.5
+    assert retry_after({"retry-after": formatdate(0, usegmt=True)}) == 0.0
+    assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({}) is None

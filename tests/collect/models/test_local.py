@@ -1,0 +1,246 @@
+"""The local backend on a real, tiny model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs stepinto[train]")
+
+from collect.errors import ConfigError, ModelFailure, RolloutStopped
+from collect.messages import Message, ToolCall
+from collect.models.base import Completion, Sampling
+from collect.models.budget import Budget
+from collect.models.config import LocalConfig
+from collect.models.local import LocalBackend
+from collect.models.opening import open_models
+from tests.collect.models.contexts import context
+from tests.tiny_model import build_tiny_model, teach
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "read",
+            "description": "Read a file.",
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+        },
+    }
+]
+GREEDY = Sampling(max_tokens=12)
+QUESTIONS = ["Where?", "What does the debugger say about self.order at line 12?", "Why " * 40]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+Open = Callable[..., LocalBackend]
+
+
+@pytest.fixture
+def open_local(tiny: Path) -> Iterator[Open]:
+    opened = []
+
+    def open_one(stop: threading.Event | None = None, **settings: Any) -> LocalBackend:
+        fields = {"model": str(tiny), "threads": 1} | settings
+        config = LocalConfig(backend="local", **fields)
+        opened.append(LocalBackend("sub", config, stop or threading.Event()))
+        return opened[-1]
+
+    yield open_one
+    for backend in opened:
+        backend.close()
+
+
+def ask(backend: LocalBackend, *messages: Message, sampling: Sampling = GREEDY) -> Completion:
+    return backend.open(context()).complete(messages, TOOLS, sampling)
+
+
+def question(text: str) -> Message:
+    return Message("user", text)
+
+
+@pytest.mark.parametrize("prefix_cache", [0, 4])
+def test_batches_answer_as_single_requests_do(open_local: Open, prefix_cache: int) -> None:
+    alone = open_local(max_batch=1, prefix_cache=0)
+    expected = [ask(alone, question(text)) for text in QUESTIONS * 2]
+    together = open_local(batch_wait_seconds=1.0, max_batch=6, prefix_cache=prefix_cache)
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(ask, together, question(text)) for text in QUESTIONS * 2]
+        got = [one.result(60) for one in asked]
+    assert [one.message for one in got] == [one.message for one in expected]
+    assert [one.usage.total for one in got] == [one.usage.total for one in expected]
+    assert len({one.message.content for one in got}) == 3
+
+
+def test_a_conversation_reads_only_what_is_new(open_local: Open) -> None:
+    plain, caching = open_local(prefix_cache=0), open_local()
+    conversation = [question(QUESTIONS[1])]
+    previous = 0
+    for turn in range(3):
+        expected, got = ask(plain, *conversation), ask(caching, *conversation)
+        assert got.message == expected.message
+        assert expected.usage.cached_tokens == 0
+        assert got.usage.cached_tokens >= previous
+        previous = got.usage.prompt_tokens - 1 if turn else 0
+        conversation += [got.message, question("And then?")]
+    assert got.usage.cached_tokens > 0.7 * got.usage.prompt_tokens
+
+
+def test_each_request_has_its_own_sampling(open_local: Open) -> None:
+    backend = open_local(batch_wait_seconds=1.0, max_batch=5)
+    hot = Sampling(temperature=1.5, top_p=0.95, max_tokens=10, seed=1)
+    samplings = [
+        hot,
+        hot.model_copy(update={"seed": 2}),
+        hot.model_copy(update={"max_tokens": 3}),
+        Sampling(max_tokens=5),
+        Sampling(temperature=0.0, max_tokens=5, seed=3),
+    ]
+    with ThreadPoolExecutor(5) as pool:
+        asked = [
+            pool.submit(ask, backend, question("Go."), sampling=sampling) for sampling in samplings
+        ]
+        first, other_seed, short, greedy, cold = [one.result(60) for one in asked]
+    assert first.message != other_seed.message
+    assert first.message.content.startswith(short.message.content.rstrip("\ufffd"))
+    assert short.usage.completion_tokens == 3
+    assert greedy.message == cold.message
+    assert greedy.finish_reason == "length"
+    assert ask(backend, question("Go."), sampling=hot).message == first.message
+
+
+def test_a_taught_call_comes_out_as_a_call(tiny: Path, tmp_path: Path, open_local: Open) -> None:
+    folder = build_tiny_model(tmp_path / "taught")
+    prompt = (
+        open_local(model=str(folder))
+        .open(context())
+        ._loaded.chat.prompt([question("Read a.py")], TOOLS)
+    )
+    raw = '{"path":  "a.py"}'
+    teach(
+        folder,
+        {prompt: f'I look.\n<tool_call>\n{{"name": "read", "arguments": {raw}}}\n</tool_call>'},
+    )
+    completion = ask(open_local(model=str(folder)), question("Read a.py"), sampling=Sampling())
+    assert completion.message == Message(
+        "assistant", "I look.", tool_calls=(ToolCall("call_1_0", "read", raw),)
+    )
+    assert completion.finish_reason == "tool_calls"
+
+
+def test_the_template_is_given_objects(open_local: Open) -> None:
+    chat = open_local().open(context())._loaded.chat
+    calls = (ToolCall("1", "read", '{"path":"a"}'), ToolCall("2", "read", '{"path'))
+    prompt = chat.prompt([question("?"), Message("assistant", tool_calls=calls)], TOOLS)
+    assert '{"name": "read", "arguments": {"path": "a"}}' in prompt
+    assert '{"name": "read", "arguments": {"malformed_arguments": "{\\"path"}}' in prompt
+    assert prompt.endswith("<|im_start|>assistant\n")
+
+
+def test_the_response_template_is_used_where_there_is_one(tiny: Path) -> None:
+    from transformers import AutoTokenizer
+    from trl.chat_template_utils import add_response_schema
+
+    from collect.models.chat_format import ChatFormat
+
+    tokenizer = add_response_schema(AutoTokenizer.from_pretrained(tiny))
+    chat = ChatFormat(tokenizer, "tiny")
+    prompt = chat.prompt([question("?")], TOOLS)
+
+    def read(text: str) -> Message:
+        return chat.read(prompt, chat.encode(text), TOOLS, "c")
+
+    raw = '{"path":  "a"}'
+    call = f'<tool_call>\n{{"name": "read", "arguments": {raw}}}\n</tool_call>'
+    assert read(f"<think>Hm.</think>Look.\n{call}") == Message(
+        "assistant", "Look.", "Hm.", (ToolCall("c0", "read", raw),)
+    )
+    broken = '{"name": "read", "arguments": {'
+    assert read(f"<tool_call>{broken}</tool_call>").tool_calls == (ToolCall("c0", "read", broken),)
+    assert read("Done.") == Message("assistant", "Done.")
+
+
+def test_a_context_too_long_is_the_models(open_local: Open) -> None:
+    backend = open_local(max_context=330)
+    fits = ask(backend, question("Hello."), sampling=Sampling(max_tokens=500))
+    assert fits.usage.total == 330
+    with pytest.raises(ModelFailure, match=r"too long .* \d+ tokens, of at most 330"):
+        ask(backend, question("word " * 200))
+
+
+@pytest.mark.parametrize("prefix_cache", [0, 4])
+def test_stopping_ends_a_generation(open_local: Open, prefix_cache: int) -> None:
+    stop = threading.Event()
+    backend = open_local(stop, prefix_cache=prefix_cache)
+    generating = threading.Event()
+    loaded = backend.open(context())._loaded
+    forward = loaded.generator._model.forward
+
+    def noticed(*args: Any, **kwargs: Any) -> Any:
+        generating.set()
+        return forward(*args, **kwargs)
+
+    loaded.generator._model.forward = noticed
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, backend, question("Go."), sampling=Sampling(max_tokens=3000))
+        assert generating.wait(20)
+        stop.set()
+        with pytest.raises(RolloutStopped):
+            asked.result(20)
+
+
+def test_an_adapter_is_merged(tiny: Path, tmp_path: Path, open_local: Open) -> None:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    model = get_peft_model(
+        AutoModelForCausalLM.from_pretrained(tiny), LoraConfig(r=4, target_modules=["q_proj"])
+    )
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "lora_" in name:
+                weight.fill_(0.3)
+    model.save_pretrained(tmp_path)
+    plain, adapted = open_local(), open_local(adapter=tmp_path)
+    assert ask(plain, question("Go.")).message != ask(adapted, question("Go.")).message
+
+
+def test_a_template_without_tools_is_refused(tmp_path: Path, open_local: Open) -> None:
+    template = tmp_path / "chatml.jinja"
+    template.write_text(
+        "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}"
+        "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    with pytest.raises(ConfigError, match="shows the model no tools"):
+        open_local(chat_template=template).open(context())
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    def open_one(**settings: Any) -> None:
+        config = LocalConfig(backend="local", **settings)
+        backends = open_models({"sub": config}, Budget(None), threading.Event())
+        backends["sub"].open(context())
+
+    with pytest.raises(ConfigError, match="none does not exist"):
+        open_one(model="x", adapter=tmp_path / "none")
+    with pytest.raises(ConfigError, match="no tokenizer at"):
+        open_one(model=str(tmp_path))
+
+
+def test_torch_is_imported_by_nothing_but_a_local_model() -> None:
+    check = (
+        "import sys, collect.models.opening, collect.models.local, collect.models.config;"
+        "assert not {'torch', 'transformers', 'openai'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True, timeout=60)

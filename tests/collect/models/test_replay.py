@@ -1,0 +1,93 @@
+"""Recordings: of run folders, of JSON lines, and scripts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from collect.errors import ConfigError, ModelFailure
+from collect.messages import Message, ToolCall
+from collect.models.base import Model, Sampling
+from collect.models.budget import Budget
+from collect.models.config import ReplayConfig
+from collect.models.opening import open_models
+from collect.models.replay import ReplayBackend, ScriptedBackend
+from collect.store import RunStore
+from tests.collect.models.contexts import context
+from tests.records import make_conversations, make_rollout
+
+
+def step(model: Model) -> Message:
+    return model.complete([Message("user", "?")], [], Sampling()).message
+
+
+def test_a_run_folder_is_given_back(tmp_path: Path) -> None:
+    rollout = make_rollout()
+    main, sub = make_conversations(rollout)
+    store = RunStore.open(tmp_path)
+    store.add(rollout, [main, sub])
+    config = ReplayConfig(backend="replay", path=tmp_path)
+    backend = open_models({"m": config}, Budget(None), threading.Event())["m"]
+    for row in (main, sub):
+        model = backend.open(
+            context(row.role, row.index, row.instance_id, row.variant, row.attempt)
+        )
+        recorded = [one for one in row.messages if one.message.role == "assistant"]
+        completions = [model.complete([], [], Sampling()) for _ in recorded]
+        assert [one.message for one in completions] == [one.message for one in recorded]
+        assert [one.usage.prompt_tokens for one in completions] == [
+            one.prompt_tokens for one in recorded
+        ]
+        with pytest.raises(ModelFailure, match=rf"no step {len(recorded)} of m: {row.role}"):
+            step(model)
+    with pytest.raises(ModelFailure, match="attempt 7; it has 0 steps"):
+        step(backend.open(context("main", 0, main.instance_id, main.variant, 7)))
+
+
+def test_lines_fit_what_they_name(tmp_path: Path) -> None:
+    path = tmp_path / "script.jsonl"
+    call = {"name": "bash", "arguments": '{"command": "ls"}'}
+    lines = [
+        {"instance_id": "bug-2", "replies": [{"content": "For bug 2."}]},
+        {"role": "main", "replies": [{"content": "Look.", "tool_calls": [call]}, {}]},
+        {"replies": [{"content": "Anyone."}]},
+    ]
+    path.write_text("\n\n".join(map(json.dumps, lines)))
+    backend = ReplayBackend.from_config("m", ReplayConfig(backend="replay", path=path))
+    assert step(backend.open(context("main", instance_id="bug-2"))).content == "For bug 2."
+    assert step(backend.open(context("debug_subagent"))).content == "Anyone."
+    for _ in range(2):
+        assert step(backend.open(context("main"))) == Message(
+            "assistant",
+            "Look.",
+            tool_calls=(ToolCall("call_0_0", "bash", '{"command": "ls"}'),),
+        )
+
+
+@pytest.mark.parametrize(
+    "line", ["not json", '{"replies": [{"text": "x"}]}', '{"reply": []}', "[]"]
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_text('{"replies": []}\n' + line)
+    with pytest.raises(ConfigError, match=r"script\.jsonl, line 2"):
+        ReplayBackend.from_config("m", ReplayConfig(backend="replay", path=path))
+
+
+def test_a_missing_recording_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(ConfigError, match=str(path)):
+            ReplayBackend.from_config("m", ReplayConfig(backend="replay", path=path))
+
+
+def test_a_script_remembers_what_it_was_asked() -> None:
+    backend = ScriptedBackend("m", {"main": [Message("assistant", "One."), Message("assistant")]})
+    model = backend.open(context("main"))
+    question = Message("user", "Which?")
+    assert model.complete([question], [], Sampling()).message.content == "One."
+    assert backend.requests == [("main", (question,), ())]
+    with pytest.raises(ModelFailure):
+        step(backend.open(context("debug_subagent")))
