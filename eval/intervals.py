@@ -25,11 +25,10 @@ def clustered_wilson(clusters: Sequence[Sequence[bool]], z: float = Z95) -> tupl
     """
     trials = sum(len(cluster) for cluster in clusters)
     rate = sum(sum(cluster) for cluster in clusters) / trials
-    count = len(clusters)
+    count, spread = len(clusters), rate * (1 - rate)
     effective = float(count)
-    if count > 1:
+    if count > 1 and spread > 0:
         residuals = (sum(cluster) - rate * len(cluster) for cluster in clusters)
         variance = count / (count - 1) * sum(r * r for r in residuals) / trials**2
-        if variance > 0:
-            effective = min(float(trials), max(effective, rate * (1 - rate) / variance))
+        effective = min(trials, max(count, spread / variance if variance else trials))
     return wilson(rate, effective, z)

@@ -1,0 +1,48 @@
+"""The evaluation's config and the arms it stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from eval.config import EvalConfig
+
+
+def config(**fields: Any) -> EvalConfig:
+    return EvalConfig.model_validate(fields)
+
+
+def test_arms_are_run_once_each() -> None:
+    evaluation = config(
+        variants=["baseline", "debug2fix"],
+        pairs=[
+            {"main": "large", "sub": "large"},
+            {"main": "large", "sub": "small"},
+            {"main": "other"},
+        ],
+    )
+    assert evaluation.arms() == (
+        ("baseline", "large", None),
+        ("baseline", "other", None),
+        ("debug2fix", "large", "large"),
+        ("debug2fix", "large", "small"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"variants": ["debug2fx"]}, "baseline"),
+        ({"variants": []}, "at least 1"),
+        ({"variants": ["baseline", "baseline"]}, "names baseline twice"),
+        ({"pairs": [{"main": "a"}, {"main": "a"}]}, "twice"),
+        ({"pairs": [{"main": ""}]}, "at least 1 character"),
+        ({"attempts": 0}, "greater than or equal to 1"),
+        ({"attempt": 2}, "Extra inputs"),
+    ],
+)
+def test_mistakes_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        config(**fields)
