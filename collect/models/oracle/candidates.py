@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from collect.agents.answer import parse_answer
 from collect.benchmarks.base import Instance
-from collect.models.oracle.source import Function, function_at, functions, parse
+from collect.models.oracle.source import Function, Place, functions, parse, place_to_stop
 from collect.patches import ChangedRange, Edit, changed_lines, diff_trees, hunk_edits
 
 LOCATION = re.compile(r"([\w./-]+\.py)[:,]?\s*(?:line\s+)?(\d+)")
@@ -47,13 +47,10 @@ class Candidate:
 
     ranges: tuple[ChangedRange, ...]
     edits: tuple[Edit, ...]
+    place: str
+    """Its first statement that can be stopped at, as `file:line`."""
     function: str
-
-    @property
-    def place(self) -> str:
-        """Its first changed line, as `file:line`."""
-        first = self.ranges[0]
-        return f"{first.path}:{first.end if first.insertion else first.start}"
+    """Qualified name; empty at module level."""
 
 
 def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[Candidate]:
@@ -83,10 +80,11 @@ def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[
 def gold_candidate(instance: Instance) -> Candidate:
     """The gold patch as a candidate."""
     ranges = tuple(changed_lines(instance.gold_patch))
-    tree = parse(instance.files[ranges[0].path])
-    found = function_at(tree, ranges[0].end) if tree else None
     edits = tuple(hunk_edits(instance.files, instance.gold_patch))
-    return Candidate(ranges, edits, found[0] if found else "")
+    path = ranges[0].path
+    tree = parse(instance.files[path])
+    place = place_to_stop(tree, ranges[0]) if tree else Place(ranges[0].end, "")
+    return Candidate(ranges, edits, f"{path}:{place.line}", place.function)
 
 
 def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:
@@ -137,7 +135,8 @@ def _candidate(
     files: Mapping[str, bytes], changed: ChangedRange, name: str, text: str
 ) -> Candidate:
     patch = diff_trees({changed.path: files[changed.path]}, {changed.path: text.encode()})
-    return Candidate((changed,), tuple(hunk_edits(files, patch)), name)
+    place = f"{changed.path}:{changed.start}"
+    return Candidate((changed,), tuple(hunk_edits(files, patch)), place, name)
 
 
 def _mutations(function: Function, source: str) -> Iterator[tuple[int, str]]:

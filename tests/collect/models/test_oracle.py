@@ -1,0 +1,119 @@
+"""The oracle: its candidates, and what it may and may not know."""
+
+from __future__ import annotations
+
+import ast
+import random
+
+import pytest
+
+from collect.benchmarks.base import Instance
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.models.oracle.candidates import choose, gold_candidate, make_candidates
+from collect.models.oracle.source import assigned, parse, place_to_stop, probes
+from collect.patches import ChangedRange, changed_lines
+
+SOURCE = b'''\
+"""Money."""
+
+
+class Cart:
+    """Things to buy."""
+
+    def total(self, rate):
+        """With tax."""
+        net = sum(item.price for item in self.items)
+        if net < self.limit and rate > 0:
+            net = net * (1 + rate)
+        self.log.append(net)
+        return round(net, 2)
+'''
+INSTANCES = {instance.id: instance for instance in BundledBenchmark().instances()}
+
+
+def answer(location: str, text: str = "it goes wrong") -> str:
+    return (
+        f"<debug_answer>\n**Question**: where?\n**Answer**: {text}\n**Evidence**: x = 1\n"
+        f"**Location**: {location}\n</debug_answer>"
+    )
+
+
+def tree() -> ast.Module:
+    parsed = parse(SOURCE)
+    assert parsed is not None
+    return parsed
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "insertion", "line"),
+    [
+        (10, 10, False, 10),
+        (10, 11, False, 10),
+        (9, 10, True, 10),
+        (8, 8, False, 9),
+        (7, 7, False, 9),
+    ],
+)
+def test_where_to_stop(start: int, end: int, insertion: bool, line: int) -> None:
+    place = place_to_stop(tree(), ChangedRange("cart.py", start, end, insertion))
+    assert (place.line, place.function) == (line, "Cart.total")
+
+
+def test_probes_change_nothing() -> None:
+    assert probes(tree(), 10, 9) == [
+        "net < self.limit and rate > 0",
+        "net < self.limit",
+        "rate > 0",
+        "net",
+        "self.limit",
+        "rate",
+        "self",
+    ]
+    assert "self.log.append(net)" not in probes(tree(), 12, 9)
+
+
+def test_assigned_targets() -> None:
+    assert assigned(tree(), 11) == ["net"]
+    assert assigned(tree(), 12) == []
+
+
+@pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)
+def test_every_bug_gets_four_candidates_apart(instance: Instance) -> None:
+    candidates = make_candidates(instance, 4, random.Random(0))
+    assert len(candidates) == 4
+    assert gold_candidate(instance) in candidates
+    assert len({candidate.place for candidate in candidates}) == 4
+    for candidate in candidates:
+        for edit in candidate.edits:
+            text = instance.files[edit.path].decode()
+            assert text.count(edit.old) == 1
+
+
+def test_the_answer_decides() -> None:
+    instance = next(iter(INSTANCES.values()))
+    candidates = make_candidates(instance, 4, random.Random(1))
+    for candidate in candidates:
+        chosen = choose(answer(f"`{candidate.place}` (in it)"), candidates, random.Random(2))
+        assert chosen is candidate
+
+
+@pytest.mark.parametrize("text", ["", answer("unknown"), answer("tests/test_x.py:3")])
+def test_an_answer_without_a_place_leaves_it_to_chance(text: str) -> None:
+    instance = next(iter(INSTANCES.values()))
+    candidates = make_candidates(instance, 4, random.Random(1))
+    chosen = {id(choose(text, candidates, random.Random(seed))) for seed in range(40)}
+    assert len(chosen) == 4
+
+
+def test_the_order_of_candidates_says_nothing() -> None:
+    instance = next(iter(INSTANCES.values()))
+    gold = gold_candidate(instance)
+    places = {make_candidates(instance, 4, random.Random(s)).index(gold) for s in range(40)}
+    assert places == {0, 1, 2, 3}
+
+
+def test_gold_lies_where_the_patch_does() -> None:
+    for instance in INSTANCES.values():
+        gold = gold_candidate(instance)
+        assert list(gold.ranges) == changed_lines(instance.gold_patch)
+        assert gold.function, f"{instance.id} changes no function"

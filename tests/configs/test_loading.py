@@ -1,0 +1,95 @@
+"""Reading a run's config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from collect.agents.config import Variant
+from collect.errors import ConfigError
+from configs.loading import load_config, save_config
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+TEXT = """\
+run: mine
+models:
+  oracle: {backend: oracle}
+  small: {backend: local, model: "{run}/model"}
+collect: {attempts: 2}
+"""
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"{TEXT}runs_folder: {tmp_path}\n")
+    return path
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_configs_are_valid(path: Path) -> None:
+    config = load_config(path)
+    assert config.run == path.stem
+    named = {config.collect.main, config.collect.sub}
+    named |= {name for _, main, sub in config.eval.arms() for name in (main, sub) if name}
+    assert named <= config.models.keys()
+
+
+def test_overrides_and_the_run_placeholder(config_file: Path) -> None:
+    config = load_config(
+        config_file, ["collect.variants=[baseline]", "run=other", "runner.concurrency=7"]
+    )
+    assert config.collect.variants == (Variant.BASELINE,)
+    assert config.collect.attempts == 2
+    assert config.runner.concurrency == 7
+    assert config.model_config_of("small").model_dump()["model"].endswith("/other/model")
+
+
+def test_a_run_folder_stands_for_its_config(config_file: Path) -> None:
+    config = load_config(config_file, ["collect.attempts=3"])
+    save_config(config)
+    assert load_config(config.folder) == config
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("colect.attempts=1", "colect: there is no such key; did you mean 'collect'?"),
+        ("collect.atempts=1", "collect.atempts: there is no such key; did you mean 'attempts'?"),
+        ("models.small.modl=x", "there is no such key; did you mean 'model'?"),
+        ("sandbox.backend=podman", "sandbox.backend: Input should be 'local' or 'docker'"),
+        ("collect.attempts=0", "greater than or equal to 1 (it is 0)"),
+        ("collect.attempts", "must have the form key.subkey=value"),
+        ("run.name=x", "'run' is a value, it has no keys"),
+        ("run=[", "is not YAML"),
+        ("models.small.backend=magic", "'openai', 'local', 'oracle', 'replay'"),
+    ],
+)
+def test_bad_overrides_are_refused(config_file: Path, override: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(config_file, [override])
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("run: [", "can't be read as YAML"),
+        ("- run", "must hold keys and values, not list"),
+        ("models: {}", "run: Field required"),
+        ("run: a/b", "run: String should match pattern"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert told in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no config"):
+        load_config(tmp_path / "none.yaml")
