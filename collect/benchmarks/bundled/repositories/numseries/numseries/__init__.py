@@ -1,0 +1,5 @@
+"""Numeric series: rolling statistics, resampling, interpolation and trends."""
+
+from .series import Series, SeriesError
+
+__all__ = ["Series", "SeriesError"]
