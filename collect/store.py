@@ -10,7 +10,7 @@ Layout of a run folder::
 A rollout counts once its file under `rollouts/` exists, which is written last; a part stands for
 the compacted rows of the same id. Each file appears whole, by rename. `RunStore.open` mends what
 an interrupted writer left: temporary files, conversations without their rollout, and the older
-copy of rows that stand twice.
+copy of rows that stand twice. Reading passes over all of these, opened or not.
 
 Conversations are compacted before rollouts and removed after them. So a conversations part
 without a rollouts part of the same id is always one whose rollout was never finished.
@@ -55,8 +55,7 @@ class RunStore:
         store._lock = _lock(folder / ".lock")
         for table in (store.rollouts, store.conversations):
             table.mend()
-        unfinished = store.conversations.parts().keys() - store.rollouts.parts().keys()
-        store.conversations.drop_parts(unfinished)
+        store.conversations.drop_parts(store._unfinished())
         orphans = set(store.conversations.ids()) - set(store.rollouts.ids())
         store.conversations.drop(orphans)
         return store
@@ -94,8 +93,13 @@ class RunStore:
         return (rollout_from_plain(row) for row in self.rollouts.rows())
 
     def read_conversations(self) -> Iterator[Conversation]:
-        """Every conversation once, those of a rollout together."""
-        return (conversation_from_plain(row) for row in self.conversations.rows())
+        """Every conversation of a finished rollout once, those of a rollout together."""
+        finished = set(self.rollouts.ids())
+        rows = self.conversations.rows(but_parts=self._unfinished())
+        return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
+
+    def _unfinished(self) -> set[str]:
+        return self.conversations.parts().keys() - self.rollouts.parts().keys()
 
 
 def _lock(path: Path) -> IO[str]:

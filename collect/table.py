@@ -41,9 +41,9 @@ class Table:
         """The rollout ids of all rows, each once."""
         return list(dict.fromkeys([*self.parts(), *self._compacted_ids()]))
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """All rows as plain dicts, read batch by batch."""
-        parts = self.parts()
+    def rows(self, but_parts: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+        """All rows as plain dicts, read batch by batch; as if some part files were not there."""
+        parts = {key: path for key, path in self.parts().items() if key not in but_parts}
         for batch in self._batches(parts, without=parts.keys()):
             yield from batch.to_pylist()
 

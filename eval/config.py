@@ -28,7 +28,7 @@ class EvalConfig(BaseModel):
     benchmark: BenchmarkConfig | None = None
     """None: the bugs of collect's benchmark that its split holds out from training."""
     variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
-    pairs: tuple[Pair, ...] = Field(default=(), min_length=0)
+    pairs: tuple[Pair, ...] = ()
     attempts: int = Field(default=1, ge=1)
     """Rollouts a bug in every arm."""
     baseline: Variant = Variant.BASELINE

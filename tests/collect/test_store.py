@@ -49,10 +49,13 @@ def contents(folder: Path) -> dict[str, tuple[Rollout, int]]:
 
 
 def reopened(folder: Path) -> dict[str, tuple[Rollout, int]]:
+    """What a store holds after mending, which must be what it held before."""
+    before = contents(folder)
     RunStore.open(folder).close()
+    assert contents(folder) == before
     assert not list(folder.rglob(".tmp-*"))
     assert len(list((folder / "rollouts").glob("data-*"))) <= 1
-    return contents(folder)
+    return before
 
 
 @pytest.mark.parametrize("compact", [False, True])
