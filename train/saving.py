@@ -1,0 +1,53 @@
+"""The trained model's folder, as transformers and vLLM load it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from train.report import TrainReport
+from train.templates import set_serving_template
+
+REPORT = "training.json"
+
+
+def finished(folder: Path, fingerprint: str) -> TrainReport | None:
+    """The report of a model folder that this very training has made, or None."""
+    path = folder / REPORT
+    if not path.is_file():
+        return None
+    report = TrainReport.model_validate_json(path.read_text())
+    return report if report.fingerprint == fingerprint else None
+
+
+def save_model(
+    model: Any, tokenizer: Any, template: str, report: TrainReport, target: Path, *, merge: bool
+) -> None:
+    """Write weights, tokenizer, serving template, generation config and report.
+
+    They are written beside the target and put in its place when complete.
+    """
+    temporary = target.with_name(f".tmp-{target.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    saved = model.merge_and_unload() if merge else model
+    set_stop_tokens(saved, tokenizer)
+    # The trainer switches the cache off.
+    saved.config.use_cache = True
+    set_serving_template(tokenizer, template)
+    saved.save_pretrained(temporary)
+    # An adapter's save leaves the generation config to its base model.
+    saved.generation_config.save_pretrained(temporary)
+    tokenizer.save_pretrained(temporary)
+    (temporary / REPORT).write_text(report.model_dump_json(indent=2) + "\n")
+    if target.exists():
+        shutil.rmtree(target)
+    temporary.rename(target)
+
+
+def set_stop_tokens(model: Any, tokenizer: Any) -> None:
+    """Let generation end where the tokenizer's end-of-turn token does."""
+    known = model.generation_config.eos_token_id
+    ids = [known] if isinstance(known, int) else list(known or [])
+    if tokenizer.eos_token_id not in ids:
+        model.generation_config.eos_token_id = [*ids, tokenizer.eos_token_id]

@@ -1,0 +1,188 @@
+"""The train stage: `RUN/sft/` becomes a model in `RUN/model/`.
+
+An interrupted training goes on from its newest whole checkpoint, and a finished one is not done
+again, as long as the config and the data are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from collect.errors import ConfigError
+from format.dataset import split_file
+from train import checkpoints
+from train.base_model import resolve_base_model
+from train.config import TrainConfig
+from train.report import TrainReport
+from train.requirements import TRAINING, require
+from train.rows import encode_split, load_encoded
+from train.saving import finished, save_model
+from train.templates import serving_template, training_template
+from train.trainer import (
+    OnStep,
+    build_trainer,
+    check_trainer_arguments,
+    load_model,
+    loss_curve,
+    report_steps,
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training: what goes in, and where its files lie."""
+
+    config: TrainConfig
+    run: Path
+    data: Path
+    data_sha256: str
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells one training from another."""
+        facts = {"config": self.config.model_dump(mode="json"), "data": self.data_sha256}
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def work(self) -> Path:
+        """The folder of the training's own files."""
+        return self.run / "train"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the trainer saves its state."""
+        return self.work / "checkpoints"
+
+    @property
+    def rows(self) -> Path:
+        """The encoded rows."""
+        return self.work / "rows.arrow"
+
+
+def run_train(config: TrainConfig, run: Path, on_step: OnStep | None = None) -> TrainReport:
+    """Train on the run's `sft/` and save the model; the report lies beside it.
+
+    Raises ConfigError where the input is wrong: no data, an option that TRL has not, rows that
+    would not be trained on.
+    """
+    require((*TRAINING, "wandb") if config.wandb else TRAINING)
+    check_trainer_arguments(config.trainer_arguments)
+    data = split_file(run / "sft", "train")
+    if not data.is_file():
+        raise ConfigError(f"{data} does not exist; run `stepinto format` on this run folder first")
+    job = Job(config, run, data, _sha256(data))
+    done = finished(run / "model", job.fingerprint)
+    if done is not None:
+        return done
+    with _quiet_libraries():
+        return _train(job, on_step)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _train(job: Job, on_step: OnStep | None) -> TrainReport:
+    from transformers import AutoTokenizer
+
+    config = job.config
+    base = resolve_base_model(config.base_model, config.base_model_sha256)
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    serving = serving_template(tokenizer, config.serving_template)
+    tokenizer.chat_template = training_template(tokenizer, config.training_template)
+    templates = (tokenizer.chat_template, serving)
+    preflight = encode_split(job.data, job.rows, tokenizer, templates, config.max_length)
+    preflight.check(config)
+
+    model = load_model(config, base)
+    resume = checkpoints.prepare(job.checkpoints, job.fingerprint)
+    trainer = build_trainer(config, model, tokenizer, load_encoded(job.rows), job.checkpoints)
+    with _logged(job):
+        seconds = _fit(trainer, resume, on_step)
+    trained = trainer.accelerator.unwrap_model(trainer.model)
+    report = TrainReport(
+        fingerprint=job.fingerprint,
+        config=config.model_dump(mode="json"),
+        base_model=base,
+        data_sha256=job.data_sha256,
+        preflight=preflight,
+        resumed_from_step=checkpoints.step_of(resume) if resume else 0,
+        seconds=round(seconds, 3),
+        versions={name: version(name) for name in TRAINING},
+        **_outcome(trainer),
+    )
+    save_model(trained, tokenizer, serving, report, job.run / "model", merge=config.merges)
+    _clean_up(job)
+    return report
+
+
+def _fit(trainer: Any, resume: Path | None, on_step: OnStep | None) -> float:
+    """Train to the end; seconds that it took."""
+    if on_step is not None:
+        trainer.add_callback(report_steps(on_step))
+    started = time.monotonic()
+    trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    return time.monotonic() - started
+
+
+def _outcome(trainer: Any) -> dict[str, Any]:
+    """What the trainer knows of a finished training."""
+    return {
+        "parameters": trainer.model.num_parameters(),
+        "trained_parameters": trainer.model.num_parameters(only_trainable=True),
+        "device": str(trainer.args.device),
+        "steps": trainer.state.global_step,
+        "loss_curve": loss_curve(trainer.state.log_history),
+    }
+
+
+def _clean_up(job: Job) -> None:
+    """Remove what only an unfinished training needs."""
+    shutil.rmtree(job.checkpoints)
+    for path in job.work.glob("*.arrow"):
+        path.unlink()
+
+
+@contextmanager
+def _logged(job: Job) -> Iterator[None]:
+    """A wandb run around the training, which the trainer's callback finds and logs to."""
+    settings = job.config.wandb
+    if settings is None:
+        yield
+        return
+    import wandb
+
+    facts = job.config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
+    with wandb.init(
+        project=settings.project,
+        name=settings.name,
+        mode=settings.mode,
+        dir=str(job.work),
+        config=facts,
+    ):
+        yield
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """No progress bars: the command line shows progress of its own."""
+    import datasets
+    from transformers.utils import logging
+
+    datasets.disable_progress_bars()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        datasets.enable_progress_bars()
+        logging.enable_progress_bar()

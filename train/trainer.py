@@ -1,0 +1,172 @@
+"""TRL's SFTTrainer, set up from the config."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from collect.errors import ConfigError
+from train.config import LoraSettings, TrainConfig
+from train.report import LossPoint
+
+OnStep = Callable[[LossPoint, int], None]
+"""Called with each logged step and the number of steps in all."""
+
+NAMED = {
+    "learning_rate": "learning_rate",
+    "max_length": "max_length",
+    "max_steps": "max_steps",
+    "num_train_epochs": "epochs",
+    "per_device_train_batch_size": "batch_size",
+    "gradient_accumulation_steps": "gradient_accumulation",
+    "save_steps": "checkpoint_every",
+    "seed": "seed",
+    "use_cpu": "device",
+}
+"""Options of TRL that have a field of their own in TrainConfig."""
+FIXED = ("output_dir", "assistant_only_loss", "save_strategy", "dataset_kwargs")
+"""Options that the stage needs as they are."""
+
+
+def check_trainer_arguments(arguments: dict[str, Any]) -> None:
+    """Raise ConfigError where an option is unknown, or is not to be set this way."""
+    from trl import SFTConfig
+
+    known = {field.name for field in fields(SFTConfig)}
+    for name in arguments:
+        where = f"train.trainer_arguments.{name}"
+        if name in NAMED:
+            raise ConfigError(f"{where} is set by train.{NAMED[name]}; use that")
+        if name in FIXED:
+            raise ConfigError(f"{where} can't be changed; remove it")
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise ConfigError(f"{where}: TRL's SFTConfig has no option {name!r}{hint}")
+
+
+def on_cpu(config: TrainConfig) -> bool:
+    """Whether training runs on the CPU."""
+    import torch
+
+    return config.device == "cpu" or not torch.cuda.is_available()
+
+
+def sft_config(config: TrainConfig, output: Path) -> Any:
+    """TRL's configuration. On a CPU bfloat16 is slower, and checkpointing activations needless."""
+    from trl import SFTConfig
+
+    cpu = on_cpu(config)
+    arguments = {
+        "bf16": not cpu,
+        "gradient_checkpointing": not cpu,
+        "logging_steps": 1,
+        "logging_first_step": True,
+        "save_total_limit": 2,
+        "lr_scheduler_type": "cosine",
+        "disable_tqdm": True,
+        "report_to": ["wandb"] if config.wandb else "none",
+    } | config.trainer_arguments
+    return SFTConfig(
+        output_dir=str(output),
+        learning_rate=config.learning_rate,
+        max_length=config.max_length,
+        max_steps=config.max_steps or -1,
+        num_train_epochs=config.epochs,
+        per_device_train_batch_size=config.batch_size,
+        gradient_accumulation_steps=config.gradient_accumulation,
+        save_strategy="steps",
+        save_steps=config.checkpoint_every,
+        seed=config.seed,
+        use_cpu=cpu,
+        **arguments,
+    )
+
+
+def load_model(config: TrainConfig, base: str) -> Any:
+    """The base model: float32 on a CPU and for training every weight, else bfloat16."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    whole = config.lora is None or on_cpu(config)
+    dtype = torch.float32 if whole else torch.bfloat16
+    return AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
+
+
+def lora_config(settings: LoraSettings, model: Any) -> Any:
+    """peft's configuration of the adapters."""
+    from peft import LoraConfig
+
+    targets: Any = settings.target_modules
+    layers = None
+    if settings.top_layers is not None:
+        depth = model.config.get_text_config().num_hidden_layers
+        layers = list(range(max(0, depth - settings.top_layers), depth))
+        # peft chooses layers only among modules given by name.
+        targets = _linear_names(model) if targets == "all-linear" else targets
+        if isinstance(targets, str):
+            raise ConfigError("train.lora.top_layers needs target_modules as all-linear or a list")
+    return LoraConfig(
+        r=settings.r,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        layers_to_transform=layers,
+        task_type="CAUSAL_LM",
+    )
+
+
+def _linear_names(model: Any) -> list[str]:
+    """The last parts of the names of all linear modules but the head."""
+    from torch import nn
+
+    head = model.get_output_embeddings()
+    modules = model.named_modules()
+    linear = (name for name, each in modules if isinstance(each, nn.Linear) and each is not head)
+    return sorted({name.rpartition(".")[2] for name in linear})
+
+
+def build_trainer(config: TrainConfig, model: Any, tokenizer: Any, rows: Any, output: Path) -> Any:
+    """A trainer over rows of `input_ids` and `labels`, which TRL takes as they are."""
+    from transformers import PrinterCallback
+    from trl import SFTTrainer
+
+    trainer = SFTTrainer(
+        model=model,
+        args=sft_config(config, output),
+        train_dataset=rows,
+        processing_class=tokenizer,
+        peft_config=lora_config(config.lora, model) if config.lora else None,
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def report_steps(on_step: OnStep) -> Any:
+    """A trainer callback that passes on each logged step."""
+    from transformers import TrainerCallback
+
+    class Report(TrainerCallback):  # type: ignore[misc]
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            for point in loss_curve([{**(logs or {}), "step": state.global_step}]):
+                on_step(point, state.max_steps)
+
+    return Report()
+
+
+def loss_curve(history: list[dict[str, Any]]) -> list[LossPoint]:
+    """The logged steps of a trainer's history; its closing summary is none of them."""
+    return [
+        LossPoint(
+            step=entry["step"],
+            epoch=entry.get("epoch", 0.0),
+            loss=entry["loss"],
+            learning_rate=entry.get("learning_rate", 0.0),
+            token_accuracy=entry.get("mean_token_accuracy"),
+        )
+        for entry in history
+        if "loss" in entry
+    ]
