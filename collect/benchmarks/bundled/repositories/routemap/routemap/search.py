@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from math import inf
 from typing import Callable
 
 from .network import Network, Road
@@ -49,7 +48,7 @@ def shortest(
         settled.add(place)
         for road in network.roads_from(place):
             total = so_far + cost(road)
-            if total < best.get(road.end, inf):
+            if total < best.get(road.end, float("inf")):
                 best[road.end] = total
                 arrival[road.end] = road
                 heapq.heappush(heap, (total, road.end))

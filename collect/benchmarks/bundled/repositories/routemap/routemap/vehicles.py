@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Callable, Iterable
 
 from .network import Road
@@ -29,5 +28,5 @@ def cost_functions(vehicles: Iterable[Vehicle]) -> dict[str, Callable[[Road], fl
     """For each vehicle, by name, a function from a road to hours."""
     costs: dict[str, Callable[[Road], float]] = {}
     for vehicle in vehicles:
-        costs[vehicle.name] = partial(hours, vehicle)
+        costs[vehicle.name] = lambda road, vehicle=vehicle: hours(vehicle, road)
     return costs
