@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.markdown import Markdown
 
 from collect.errors import ConfigError
 from configs.loading import load_config, save_config
@@ -100,7 +99,7 @@ def _eval(config: RunConfig) -> int:
     console.rule("eval")
     described = config.model_dump(mode="json")
     report = run_eval(config, config.eval, config.collect.benchmark, config.folder, described)
-    console.print(Markdown(report.tables.markdown.read_text(encoding="utf-8")))
+    console.print(report.summary, markup=False, highlight=False)
     tables = report.tables
     console.print(f"tables: {tables.markdown}, {tables.csv}, {tables.json}")
     return STOPPED if report.rollouts.stopped else 0

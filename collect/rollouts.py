@@ -134,10 +134,11 @@ class _Batch:
         )
 
     def _do(self, spec: RolloutSpec, settings: RolloutSettings, progress: Progress) -> None:
-        progress.started(f"{spec.instance.id} {spec.variant}")
+        progress.started(spec.id, f"{spec.instance.id} {spec.variant}")
         try:
             trace = run_rollout(spec, settings)
         except RolloutStopped:
+            progress.stopped(spec.id)
             return
         row, conversations = rows_of(spec, trace, settings, self.identity, self.hashes[spec.id])
         self.store.add(row, conversations)

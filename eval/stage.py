@@ -16,9 +16,9 @@ from collect.rollout_rows import RunIdentity
 from collect.rollouts import RolloutsSummary, do_rollouts
 from collect.store import RunStore
 from eval.config import EvalConfig
-from eval.metrics import Comparison, compare
+from eval.metrics import compare
 from eval.output import TablePaths, write_tables
-from eval.tables import Labels
+from eval.tables import Labels, summary
 
 FOLDER = "eval"
 
@@ -28,7 +28,8 @@ class EvalReport:
     """What an evaluation came to."""
 
     rollouts: RolloutsSummary
-    comparison: Comparison
+    summary: str
+    """The paper's table, for a terminal."""
     tables: TablePaths
 
 
@@ -56,14 +57,13 @@ def run_eval(
         for variant, main, sub in config.arms()
     ]
     folder = run / FOLDER
-    summary = do_rollouts(
+    rollouts = do_rollouts(
         machinery, benchmark, specs, RunIdentity(run.name, machinery.seed), folder
     )
     asked = {spec.id for spec in specs}
     rows = [row for row in RunStore(folder).read_rollouts() if row.rollout_id in asked]
     comparison = compare(rows, config.baseline)
     scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
-    tables = write_tables(
-        comparison, rows, folder, config=described, labels=Labels(scripted=scripted)
-    )
-    return EvalReport(summary, comparison, tables)
+    labels = Labels(scripted=scripted)
+    tables = write_tables(comparison, rows, folder, config=described, labels=labels)
+    return EvalReport(rollouts, summary(comparison, labels), tables)
