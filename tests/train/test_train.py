@@ -1,0 +1,203 @@
+"""The train stage on a tiny random model: real TRL steps on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from collect.errors import ConfigError
+from format.config import FormatConfig
+from format.stage import run_format
+from tests.format.conversations import write_run
+from tests.tiny_model import build_tiny_model
+from train.checkpoints import newest_whole
+from train.config import TrainConfig
+from train.stage import run_train
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = write_run(tmp_path / "run")
+    run_format(FormatConfig(test_fraction=0), folder)
+    return folder
+
+
+def config(tiny: Path, **changes: Any) -> TrainConfig:
+    """Three steps of one row each."""
+    fields: dict[str, Any] = {
+        "base_model": str(tiny),
+        "max_steps": 3,
+        "gradient_accumulation": 1,
+        "max_length": 4096,
+        "learning_rate": 1e-2,
+        "device": "cpu",
+    }
+    return TrainConfig(**fields | changes)
+
+
+def generated(folder: Path) -> str:
+    """What the saved model says to one question."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "What is in self.order?"}],
+        add_generation_prompt=True,
+        return_tensors="pt",
+        return_dict=True,
+    )
+    ids = model.generate(**prompt, max_new_tokens=5, do_sample=False)
+    return str(tokenizer.decode(ids[0][prompt["input_ids"].shape[1] :]))
+
+
+def test_lora_trains_merges_and_the_model_generates(run: Path, tiny: Path) -> None:
+    points: list[int] = []
+    report = run_train(config(tiny), run, on_step=lambda point, total: points.append(point.step))
+    model = run / "model"
+    assert points == [1, 2, 3]
+    assert report.steps == len(report.loss_curve) == 3
+    assert report.loss_curve[-1].loss < report.loss_curve[0].loss
+    assert report.preflight.rows == 5
+    assert 0 < report.preflight.trained_tokens < report.preflight.tokens
+    assert json.loads((model / "training.json").read_text())["fingerprint"] == report.fingerprint
+    assert not (model / "adapter_config.json").exists()
+    template = (model / "chat_template.jinja").read_text()
+    assert "generation %}" not in template
+    assert template == AutoTokenizer.from_pretrained(tiny).chat_template
+    assert isinstance(generated(model), str)
+    before = AutoModelForCausalLM.from_pretrained(tiny).state_dict()
+    after = AutoModelForCausalLM.from_pretrained(model).state_dict()
+    changed = {name for name in before if not before[name].equal(after[name])}
+    assert any("q_proj" in name for name in changed)
+    assert not any("norm" in name or "embed" in name for name in changed)
+
+
+def test_a_finished_training_is_not_done_again(run: Path, tiny: Path) -> None:
+    first = run_train(config(tiny, max_steps=1), run)
+    written = (run / "model" / "training.json").stat().st_mtime_ns
+    assert run_train(config(tiny, max_steps=1), run) == first
+    assert (run / "model" / "training.json").stat().st_mtime_ns == written
+    assert run_train(config(tiny, max_steps=2), run).steps == 2
+
+
+def test_full_training_changes_every_weight(run: Path, tiny: Path) -> None:
+    report = run_train(config(tiny, lora=None, max_steps=1), run)
+    assert report.trained_parameters == report.parameters
+    before = AutoModelForCausalLM.from_pretrained(tiny).state_dict()
+    after = AutoModelForCausalLM.from_pretrained(run / "model").state_dict()
+    assert all(not before[name].equal(after[name]) for name in before if "bias" not in name)
+
+
+def test_adapter_of_the_top_layer_alone_loads(run: Path, tiny: Path) -> None:
+    run_train(config(tiny, merge=False, max_steps=1, lora={"r": 4, "top_layers": 1}), run)
+    saved = json.loads((run / "model" / "adapter_config.json").read_text())
+    assert saved["layers_to_transform"] == [1]
+    assert saved["base_model_name_or_path"] == str(tiny)
+    assert isinstance(generated(run / "model"), str)
+
+
+INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+from train.config import TrainConfig
+from train.stage import run_train
+
+def die(point, total):
+    if point.step == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run_train(TrainConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2]), on_step=die)
+"""
+
+
+def test_a_killed_training_goes_on_from_its_newest_whole_checkpoint(run: Path, tiny: Path) -> None:
+    settings = config(tiny, max_steps=4, checkpoint_every=1)
+    killed = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, settings.model_dump_json(), str(run)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+        timeout=200,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    folder = run / "train" / "checkpoints"
+    newest = newest_whole(folder)
+    assert newest is not None
+    step = int(newest.name.rpartition("-")[2])
+    broken = folder / f"checkpoint-{step + 1}"
+    broken.mkdir(exist_ok=True)
+    (broken / "trainer_state.json").write_text('{"global_step":')
+
+    report = run_train(settings, run)
+    assert report.resumed_from_step == step >= 1
+    assert [point.step for point in report.loss_curve] == [1, 2, 3, 4]
+    assert not folder.exists()
+
+
+def test_checkpoints_of_another_config_are_not_used(run: Path, tiny: Path) -> None:
+    checkpoint = run / "train" / "checkpoints" / "checkpoint-2"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "trainer_state.json").write_text('{"global_step": 2}')
+    (checkpoint.parent / "fingerprint").write_text("of another training")
+    assert run_train(config(tiny, max_steps=1), run).resumed_from_step == 0
+
+
+def test_wandb_logs_offline(run: Path, tiny: Path) -> None:
+    pytest.importorskip("wandb", reason="wandb is not installed")
+    run_train(config(tiny, max_steps=1, wandb={}), run)
+    assert list((run / "train" / "wandb").glob("offline-run-*/*.wandb"))
+
+
+def test_rows_that_would_be_cut_are_refused(run: Path, tiny: Path) -> None:
+    with pytest.raises(ConfigError, match=r"5 of 5 rows are longer than train\.max_length = 600"):
+        run_train(config(tiny, max_length=600), run)
+    assert not (run / "model").exists()
+    allowed = config(tiny, max_length=600, max_truncated_share=1.0, max_steps=1)
+    assert run_train(allowed, run).preflight.cut == 5
+
+
+def test_rows_without_trained_tokens_are_refused(run: Path, tiny: Path, tmp_path: Path) -> None:
+    template = tmp_path / "unmarked.jinja"
+    template.write_text(
+        "{% for message in messages %}{{ message.content }}"
+        "{% if message.role == 'nobody' %}{% generation %}{% endgeneration %}{% endif %}"
+        "{% endfor %}"
+    )
+    with pytest.raises(ConfigError, match="5 of 5 rows have no token to train on"):
+        run_train(config(tiny, training_template=str(template)), run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"warmup_step": 1}, "did you mean warmup_steps"),
+        ({"max_length": 7}, r"is set by train\.max_length"),
+        ({"output_dir": "/"}, "can't be changed"),
+    ],
+)
+def test_wrong_trainer_arguments_are_refused(
+    run: Path, tiny: Path, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run_train(config(tiny, trainer_arguments=arguments), run)
+
+
+def test_training_needs_formatted_rows(tmp_path: Path, tiny: Path) -> None:
+    with pytest.raises(ConfigError, match="stepinto format"):
+        run_train(config(tiny), tmp_path)
