@@ -40,4 +40,6 @@ def test_unknown_rate(rates):
 
 
 def test_convert_rounds(rates):
-    assert rates.convert(Money.of("0.01", "GBP"), "USD", date(2023, 2, 1)) == Money.of("0.02", "USD")
+    assert rates.convert(Money.of("0.01", "GBP"), "USD", date(2023, 2, 1)) == Money.of(
+        "0.02", "USD"
+    )
