@@ -30,7 +30,9 @@ def test_filters(render, source, expected):
 
 
 def test_if_and_else(render):
-    source = "{% if count > 1 %}many{% else %}{% if not count %}none{% else %}one{% endif %}{% endif %}"
+    source = (
+        "{% if count > 1 %}many{% else %}{% if not count %}none{% else %}one{% endif %}{% endif %}"
+    )
     assert [render(source, count=count) for count in (0, 1, 2)] == ["none", "one", "many"]
 
 
