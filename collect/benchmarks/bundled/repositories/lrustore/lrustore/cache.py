@@ -36,9 +36,7 @@ class Cache:
         self._tags = TagIndex()
         self._tiers = Tiers(front, back, self._dropped)
 
-    def put(
-        self, key: str, value: Any, tags: Iterable[str] = (), ttl: float | None = None
-    ) -> None:
+    def put(self, key: str, value: Any, tags: Iterable[str] = (), ttl: float | None = None) -> None:
         """Keep a value for `ttl` seconds, or for as long as the rules say."""
         seconds = self.rules.seconds(key) if ttl is None else ttl
         self._tags.link(key, tags)
@@ -53,9 +51,7 @@ class Cache:
         self.stats.hits += 1
         return item.value
 
-    def get_or_load(
-        self, key: str, load: Callable[[str], Any], tags: Iterable[str] = ()
-    ) -> Any:
+    def get_or_load(self, key: str, load: Callable[[str], Any], tags: Iterable[str] = ()) -> Any:
         """The value; where there is none, what `load` returns, kept under the rules."""
         missing = object()
         value = self.get(key, missing)

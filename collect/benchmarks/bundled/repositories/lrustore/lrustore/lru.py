@@ -16,9 +16,7 @@ class LRU:
     `on_evict` is called with what had to go for want of room, and only with that.
     """
 
-    def __init__(
-        self, capacity: int, on_evict: Callable[[Hashable, Any], None] = _ignore
-    ) -> None:
+    def __init__(self, capacity: int, on_evict: Callable[[Hashable, Any], None] = _ignore) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, not {capacity}")
         self.capacity = capacity
