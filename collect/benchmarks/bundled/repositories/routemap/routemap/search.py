@@ -31,9 +31,7 @@ class Route:
         return Route(self.roads + other.roads, self.cost + other.cost)
 
 
-def shortest(
-    network: Network, start: str, end: str, cost: Callable[[Road], float]
-) -> Route | None:
+def shortest(network: Network, start: str, end: str, cost: Callable[[Road], float]) -> Route | None:
     """The cheapest route, None where there is none."""
     best = {start: 0.0}
     arrival: dict[str, Road] = {}
