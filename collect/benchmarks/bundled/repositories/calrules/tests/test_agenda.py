@@ -19,13 +19,19 @@ def starts(agenda, window):
 
 
 def test_merge_joins_what_touches():
-    parts = [span("2023-01-01T10:00", "2023-01-01T11:00"), span("2023-01-01T09:00", "2023-01-01T10:00")]
+    parts = [
+        span("2023-01-01T10:00", "2023-01-01T11:00"),
+        span("2023-01-01T09:00", "2023-01-01T10:00"),
+    ]
     assert merge(parts) == [span("2023-01-01T09:00", "2023-01-01T11:00")]
 
 
 def test_gaps():
     window = span("2023-01-01T09:00", "2023-01-01T12:00")
-    taken = [span("2023-01-01T08:00", "2023-01-01T09:30"), span("2023-01-01T11:00", "2023-01-01T13:00")]
+    taken = [
+        span("2023-01-01T08:00", "2023-01-01T09:30"),
+        span("2023-01-01T11:00", "2023-01-01T13:00"),
+    ]
     assert gaps(window, taken) == [span("2023-01-01T09:30", "2023-01-01T11:00")]
 
 
@@ -90,8 +96,13 @@ def test_rent_at_the_end_of_the_month():
 
 def test_payments_move_to_business_days():
     event = Event(
-        "wages", date(2023, 3, 25), time(8), HOUR, Rule("month", times=3),
-        calendar=Calendar(), convention="preceding",
+        "wages",
+        date(2023, 3, 25),
+        time(8),
+        HOUR,
+        Rule("month", times=3),
+        calendar=Calendar(),
+        convention="preceding",
     )
     window = span("2023-01-01T00:00", "2024-01-01T00:00")
     assert starts(Agenda(event), window) == ["03-24 08:00", "04-25 08:00", "05-25 08:00"]

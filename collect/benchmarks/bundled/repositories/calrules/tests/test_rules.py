@@ -35,7 +35,12 @@ def test_every_quarter():
 
 @pytest.mark.parametrize(
     ("months", "expected"),
-    [(1, date(2023, 2, 28)), (12, date(2024, 1, 31)), (13, date(2024, 2, 29)), (-1, date(2022, 12, 31))],
+    [
+        (1, date(2023, 2, 28)),
+        (12, date(2024, 1, 31)),
+        (13, date(2024, 2, 29)),
+        (-1, date(2022, 12, 31)),
+    ],
     ids=["short", "year", "leap", "back"],
 )
 def test_add_months(months, expected):
