@@ -1,0 +1,90 @@
+"""A probe's answers as records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sandbox.debugger.channel import Json
+from sandbox.debugger.records import (
+    Action,
+    Breakpoint,
+    DebugEvent,
+    ErrorKind,
+    ExceptionInfo,
+    Frame,
+    State,
+    StopReason,
+    Value,
+)
+
+VERDICT = "a debugged run says nothing about passing or failing; run the test for that"
+
+
+def event_from_answer(action: Action, arguments: str, answer: Json, seconds: float) -> DebugEvent:
+    """One answer of the probe, as the record of the action. Raises DebuggerError."""
+    stop: Json = answer.get("stop") or {}
+    kind, message = _error(action, answer, stop)
+    exception, returned = stop.get("exception"), stop.get("return_value")
+    return DebugEvent(
+        action=action,
+        arguments=arguments,
+        state=State(answer["state"]),
+        stop_reason=StopReason(stop["reason"]) if stop else None,
+        file=stop.get("file"),
+        line=stop.get("line"),
+        function=stop.get("function"),
+        depth=stop.get("depth"),
+        thread=stop.get("thread"),
+        exception=ExceptionInfo(**exception) if exception else None,
+        return_value=Value(**returned) if returned else None,
+        exit_code=stop.get("exit_code"),
+        output=answer.get("output", ""),
+        output_truncated=answer.get("output_truncated", False),
+        frames=tuple(Frame(**frame) for frame in answer.get("frames", ())),
+        values=tuple(Value(**value) for value in answer.get("values", ())),
+        breakpoints=tuple(_breakpoint(fields) for fields in answer.get("breakpoints", ())),
+        source=tuple(stop.get("source", ())),
+        notes=_notes(answer, stop),
+        error_kind=kind,
+        error=message,
+        seconds=seconds,
+    )
+
+
+def _breakpoint(fields: Json) -> Breakpoint:
+    names = Breakpoint.__dataclass_fields__
+    return Breakpoint(**{name: value for name, value in fields.items() if name in names})
+
+
+def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, str | None]:
+    error: dict[str, Any] | None = answer.get("error")
+    if error is not None:
+        return ErrorKind(error["kind"]), error["message"]
+    if stop.get("reason") == "killed":
+        return ErrorKind.UNRESPONSIVE, answer.get("lost") or _killed(answer.get("killed", {}))
+    if "signal" in answer:
+        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}"
+    if stop.get("reason") == "interrupted":
+        message = f"{action} ran past its time-out; the program was interrupted where it was"
+        return ErrorKind.TIMEOUT, message
+    return None, None
+
+
+def _killed(killed: Json) -> str:
+    """Why the program had to be killed, and where it was."""
+    state = killed.get("process_state", "?")
+    doing = "busy in native code" if state == "R" else "blocked in a call"
+    where = "".join(
+        f"\n  {frame['file']}:{frame['line']} in {frame['function']}"
+        for frame in killed.get("where", ())[:5]
+    )
+    return (
+        f"the program did not answer the interrupt ({doing}) and was killed{where and ' at'}{where}"
+    )
+
+
+def _notes(answer: Json, stop: Json) -> tuple[str, ...]:
+    notes = list(answer.get("notes", ()))
+    if stop.get("reason") == "exited":
+        notes.append(VERDICT)
+    return tuple(notes)

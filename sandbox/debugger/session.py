@@ -1,0 +1,206 @@
+"""One debug session, whatever the language: the state machine, the deadlines, the records."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Protocol
+
+from sandbox.base import Sandbox
+from sandbox.debugger.channel import Channel, Json
+from sandbox.debugger.events import event_from_answer
+from sandbox.debugger.records import (
+    CONTROL_ACTIONS,
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    DebugLimits,
+    ErrorKind,
+    Launch,
+    State,
+)
+from sandbox.errors import DebuggerError
+
+INSPECTIONS = (Action.LOCALS, Action.EVALUATE, Action.STACK, Action.FIELDS, Action.RUN_CODE)
+BREAKPOINTS = (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS)
+ALWAYS = (Action.START, Action.CLOSE)
+PAUSED = (*CONTROL_ACTIONS, Action.RESTART, *INSPECTIONS, *BREAKPOINTS, *ALWAYS)
+
+ALLOWED: Mapping[State, tuple[Action, ...]] = {
+    State.START: ALWAYS,
+    State.RUNTIME: PAUSED,
+    State.RUNTIME_ERROR: PAUSED,
+    State.POST_MORTEM: (Action.RESTART, *INSPECTIONS, *BREAKPOINTS, *ALWAYS),
+    State.DONE: (Action.RESTART, Action.LIST_BREAKPOINTS, *ALWAYS),
+}
+"""InspectWare's state machine (InspectCoder, section 2.5.1)."""
+
+
+class LaunchRefused(Exception):
+    """The launch names nothing that can be run; the message says what would be."""
+
+
+class Launcher(Protocol):
+    """What differs between the languages: the probe, and what a launch means to it."""
+
+    def target(self, launch: Launch) -> Json:
+        """What to run, for the probe. Raises LaunchRefused."""
+
+    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
+        """Start a probe in the sandbox. Raises DebuggerError, SandboxDead."""
+
+
+class DebugSession:
+    """Implements `Debugger` over a probe."""
+
+    def __init__(
+        self, sandbox: Sandbox, launcher: Launcher, limits: DebugLimits | None = None
+    ) -> None:
+        self._sandbox = sandbox
+        self._launcher = launcher
+        self._limits = limits or DebugLimits()
+        self._channel: Channel | None = None
+        self._launch: Launch | None = None
+        self._state = State.START
+        self._breakpoints: list[Json] = []
+        self._why_lost = ""
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def start(self, launch: Launch) -> DebugEvent:
+        self.close()
+        self._launch = launch
+        self._breakpoints = [asdict(request) for request in launch.breakpoints]
+        return self._start(Action.START, {"test": launch.test, "breakpoints": self._breakpoints})
+
+    def restart(self) -> DebugEvent:
+        if self._launch is None or Action.RESTART not in ALLOWED[self._state]:
+            return self._refuse(Action.RESTART, {})
+        self._end_program()
+        return self._start(Action.RESTART, {})
+
+    def control(self, action: Action, timeout: float | None = None) -> DebugEvent:
+        if action not in CONTROL_ACTIONS:
+            message = f"{action} is no control action; use one of {', '.join(CONTROL_ACTIONS)}"
+            return self._error(action, {}, ErrorKind.BAD_REQUEST, message)
+        return self._ask(action, {}, timeout)
+
+    def locals(self, frame: int = 0) -> DebugEvent:
+        return self._ask(Action.LOCALS, {"frame": frame})
+
+    def evaluate(self, expression: str, frame: int = 0) -> DebugEvent:
+        return self._ask(Action.EVALUATE, {"expression": expression, "frame": frame})
+
+    def fields(self, expression: str, frame: int = 0) -> DebugEvent:
+        return self._ask(Action.FIELDS, {"expression": expression, "frame": frame})
+
+    def stack(self) -> DebugEvent:
+        return self._ask(Action.STACK, {})
+
+    def run_code(self, code: str, frame: int = 0) -> DebugEvent:
+        return self._ask(Action.RUN_CODE, {"code": code, "frame": frame})
+
+    def set_breakpoint(self, request: BreakpointRequest) -> DebugEvent:
+        given = {
+            name: value for name, value in asdict(request).items() if value not in (None, False)
+        }
+        return self._ask(Action.SET_BREAKPOINT, given)
+
+    def remove_breakpoint(self, number: int) -> DebugEvent:
+        return self._ask(Action.REMOVE_BREAKPOINT, {"number": number})
+
+    def list_breakpoints(self) -> DebugEvent:
+        if self._state is State.DONE:
+            return self._event(Action.LIST_BREAKPOINTS, {}, {"state": "done"}, 0.0)
+        return self._ask(Action.LIST_BREAKPOINTS, {})
+
+    def close(self) -> None:
+        self._end_program()
+        self._state = State.START
+        self._launch = None
+        self._breakpoints = []
+
+    def _end_program(self) -> None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()
+
+    def _start(self, action: Action, arguments: Json) -> DebugEvent:
+        assert self._launch is not None
+        began = time.monotonic()
+        try:
+            target = self._launcher.target(self._launch)
+            self._channel = self._launcher.connect(self._sandbox, self._limits)
+            answer = self._launch_on(self._channel, target, self._launch)
+        except (LaunchRefused, DebuggerError) as error:
+            self._end_program()
+            self._state = State.START
+            return self._error(action, arguments, ErrorKind.LAUNCH_FAILED, str(error))
+        event = self._event(action, arguments, answer, time.monotonic() - began)
+        if event.error_kind is ErrorKind.LAUNCH_FAILED:
+            self._end_program()
+        return event
+
+    def _launch_on(self, channel: Channel, target: Json, launch: Launch) -> Json:
+        message = {
+            "target": target,
+            "stop_at_entry": launch.stop_at_entry,
+            "stdin": launch.stdin,
+            "breakpoints": self._breakpoints,
+            "limits": asdict(self._limits),
+        }
+        limits = self._limits
+        return channel.request("launch", message, limits.start_timeout, limits.interrupt_grace)
+
+    def _ask(self, action: Action, arguments: Json, timeout: float | None = None) -> DebugEvent:
+        if action not in ALLOWED[self._state] or self._channel is None:
+            return self._refuse(action, arguments)
+        limits = self._limits
+        began = time.monotonic()
+        seconds = limits.action_timeout if timeout is None else timeout
+        try:
+            answer = self._channel.request(action, arguments, seconds, limits.interrupt_grace)
+        except DebuggerError as error:
+            answer = {"state": "done", "stop": {"reason": "killed"}, "lost": str(error)}
+        return self._event(action, arguments, answer, time.monotonic() - began)
+
+    def _event(self, action: Action, arguments: Json, answer: Json, seconds: float) -> DebugEvent:
+        """The answer as a record; the session's own state follows it."""
+        known = answer.get("all_breakpoints")
+        if known is not None:
+            self._breakpoints = known
+        if action in (Action.START, Action.RESTART, *BREAKPOINTS):
+            bound = [point for point in self._breakpoints if "number" in point]
+            answer = {**answer, "breakpoints": bound}
+        event = event_from_answer(action, json.dumps(arguments), answer, seconds)
+        self._state = event.state
+        if event.state is State.DONE and event.stop_reason is not None:
+            self._end_program()
+        return event
+
+    def _refuse(self, action: Action, arguments: Json) -> DebugEvent:
+        message = f"{action} is not possible {WHY[self._state]}; nothing changed"
+        event = self._error(action, arguments, ErrorKind.NOT_ALLOWED, message)
+        return replace(event, allowed=ALLOWED[self._state])
+
+    def _error(self, action: Action, arguments: Json, kind: ErrorKind, message: str) -> DebugEvent:
+        return DebugEvent(
+            action=action,
+            arguments=json.dumps(arguments),
+            state=self._state,
+            error_kind=kind,
+            error=message,
+        )
+
+
+WHY: Mapping[State, str] = {
+    State.START: "before a session is started",
+    State.RUNTIME: "while the program is paused",
+    State.RUNTIME_ERROR: "while the program is paused at an exception",
+    State.POST_MORTEM: "post mortem: an exception has ended the test",
+    State.DONE: "after the program has ended",
+}
