@@ -6,7 +6,8 @@ FILES = {
     "base": "name = base\n[db]\nhost = localhost\nport = 5432\n[db.pool]\nsize = 5\n",
     "plugins": "[plugins]\nactive = auth\n[plugins.cache]\nttl = 10min\n",
     "app": (
-        "include = base, plugins\nname = app\n[db]\nport = 6000\n[plugins]\nactive += search, mail\n"
+        "include = base, plugins\nname = app\n[db]\nport = 6000\n"
+        "[plugins]\nactive += search, mail\n"
         "[profile.dev.db]\nhost = devbox\n[profile.dev.plugins]\nactive += debug\n"
         "[profile.prod.db.pool]\nsize = 50\n"
     ),

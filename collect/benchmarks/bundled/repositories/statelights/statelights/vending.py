@@ -52,9 +52,9 @@ def build(prices: Dict[str, int]) -> Definition:
     machine.on("coin", "choosing", "choosing", action=insert)
     machine.on("cancel", "choosing", "waiting", action=refund)
     for slot, price in prices.items():
-        in_stock = lambda context, slot=slot: context["stock"].get(slot, 0) > 0
-        affordable = all_of(equals("slot", slot), at_least("credit", price), in_stock)
-        machine.on("choose", "choosing", "serving", affordable, dispense(slot, price))
+        conditions = [equals("slot", slot), at_least("credit", price)]
+        conditions.append(lambda context, slot=slot: context["stock"].get(slot, 0) > 0)
+        machine.on("choose", "choosing", "serving", all_of(*conditions), dispense(slot, price))
     machine.after(30, "choosing", "waiting", action=refund)
     machine.after(2, "serving", "waiting")
     machine.on("lock", "waiting", "locked")
