@@ -1,0 +1,209 @@
+"""The bubblewrap command line: what a local sandbox sees, who it is, and its limits.
+
+Two ways to be nobody in particular:
+
+- started by an ordinary user, the sandbox has a user namespace of its own, where it is uid 1000;
+- started by root, a user namespace would leave its processes the host's root to the kernel, which
+  exempts root from RLIMIT_NPROC and lets it read root's files. There they become another user
+  before the command starts: a number of their own for each sandbox, above all that systemd and
+  distributions hand out, so that process counts are not shared either.
+
+Either way the command has no capabilities, and can't gain any (no_new_privs).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sandbox.base import SandboxConfig
+from sandbox.errors import SandboxUnavailable
+
+WORKSPACE = "/workspace"
+HOME = "/tmp/home"
+SHARED_MEMORY_BYTES = 256 * 1024 * 1024
+USER_NAMESPACE_UID = 1000
+OWN_UIDS = range(1_879_048_192, 2_147_483_646)
+"""Unused by systemd's allocation (systemd.io/UIDS-GIDS)."""
+
+SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM_FILES = (
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/mime.types",
+    "/etc/java*",
+    "/etc/maven",
+    "/etc/gradle",
+)
+
+INSTALL_HINT = (
+    "the local sandbox needs bubblewrap (bwrap): install it (apt-get install bubblewrap), set "
+    "sandbox.backend: docker, or set sandbox.unsafe: true to run model-chosen commands "
+    "unsandboxed, with your own rights"
+)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python interpreter of the host and the folders that it needs."""
+
+    executable: str
+    prefixes: tuple[str, ...]
+
+
+@lru_cache(maxsize=64)
+def find_interpreter(python: str) -> Interpreter:
+    """Ask an interpreter where it lives. Raises SandboxUnavailable where it can't be run."""
+    script = "import sys; print('\\n'.join([sys.executable, sys.prefix, sys.base_prefix]))"
+    found = shutil.which(python)
+    if found is None:
+        raise SandboxUnavailable(f"sandbox.python: there is no program {python!r} on this machine")
+    answer = subprocess.run(
+        [found, "-I", "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    if answer.returncode != 0:
+        raise SandboxUnavailable(f"sandbox.python: {python!r} does not run: {answer.stderr}")
+    executable, *prefixes = answer.stdout.splitlines()
+    # An installation is often reached through links: the folder of the real file is needed too.
+    real = Path(executable).resolve().parent.parent
+    return Interpreter(executable, tuple(dict.fromkeys([*prefixes, str(real)])))
+
+
+def choose_uid() -> int:
+    """Who a sandbox's processes are to the host: its own user for root, else the user itself."""
+    return random.SystemRandom().choice(OWN_UIDS) if os.geteuid() == 0 else os.geteuid()
+
+
+def limit_arguments(config: SandboxConfig) -> list[str]:
+    """The `prlimit` command that bounds what follows it.
+
+    RLIMIT_DATA bounds each process's private writable memory, and not RLIMIT_AS, because a JVM
+    reserves address space that it never touches. RLIMIT_NPROC counts threads too.
+    """
+    limits = {
+        "data": config.memory_mb * 1024 * 1024,
+        "nproc": config.pids,
+        "fsize": config.file_size_mb * 1024 * 1024,
+        "core": 0,
+    }
+    return ["prlimit", *(f"--{name}={value}" for name, value in limits.items()), "--"]
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    """Builds the command lines of one sandbox."""
+
+    config: SandboxConfig
+    interpreter: Interpreter
+    folder: Path
+    """Host folder with `workspace`, `tmp` and `etc`."""
+    uid: int
+    program: str
+    """Absolute host path of bwrap."""
+
+    def arguments(self, status_fd: int, read_only: bool, new_session: bool) -> list[str]:
+        """Everything before the sandboxed command itself."""
+        return [
+            self.program,
+            *self._identity(),
+            *(["--new-session"] if new_session else []),
+            *self._system(),
+            *self._writable(read_only),
+            *("--json-status-fd", str(status_fd), "--chdir", WORKSPACE, "--"),
+            *self._wrapper(),
+        ]
+
+    def prepare(self) -> None:
+        """Write the host's side of the sandbox: its folders and its own /etc."""
+        group = f"sandbox:x:{self._seen_uid}:\nnogroup:x:65534:\n"
+        user = f"sandbox:x:{self._seen_uid}:{self._seen_uid}:sandbox:{HOME}:/bin/bash\n"
+        etc = {
+            "passwd": f"root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n{user}",
+            "group": f"root:x:0:\n{group}",
+            "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+            "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+        }
+        for name in ("workspace", "tmp", "tmp/home"):
+            (self.folder / name).mkdir()
+            (self.folder / name).chmod(0o755)
+            os.chown(self.folder / name, self.uid, self.uid if self._as_root else -1)
+        (self.folder / "etc").mkdir()
+        for name, text in etc.items():
+            (self.folder / "etc" / name).write_text(text)
+            (self.folder / "etc" / name).chmod(0o644)
+
+    @property
+    def _as_root(self) -> bool:
+        return os.geteuid() == 0
+
+    @property
+    def _seen_uid(self) -> int:
+        return self.uid if self._as_root else USER_NAMESPACE_UID
+
+    def _identity(self) -> Iterator[str]:
+        yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+        yield from ("--unshare-cgroup-try", "--die-with-parent", "--hostname", "sandbox")
+        yield from ("--cap-drop", "ALL", "--clearenv")
+        if self._as_root:
+            for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):
+                yield from ("--cap-add", capability)
+        else:
+            yield from ("--unshare-user", "--uid", str(USER_NAMESPACE_UID))
+            yield from ("--gid", str(USER_NAMESPACE_UID))
+
+    def _system(self) -> Iterator[str]:
+        yield from ("--ro-bind", "/usr", "/usr")
+        for path in SYSTEM_FOLDERS:
+            if os.path.islink(path):
+                yield from ("--symlink", os.readlink(path), path)
+            elif os.path.isdir(path):
+                yield from ("--ro-bind", path, path)
+        # As root, bwrap makes the folders that it is not told of for root only.
+        for folder in ("/etc", "/etc/ssl"):
+            yield from ("--perms", "0755", "--dir", folder)
+        for path in sorted(path for pattern in SYSTEM_FILES for path in glob.glob(pattern)):
+            yield from ("--ro-bind", path, path)
+        for name in ("passwd", "group", "hosts", "nsswitch.conf"):
+            yield from ("--ro-bind", str(self.folder / "etc" / name), f"/etc/{name}")
+        yield from self._readable()
+        yield from ("--proc", "/proc", "--dev", "/dev")
+        yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")
+        yield from ("--remount-ro", "/dev")
+
+    def _readable(self) -> Iterator[str]:
+        made = {"/", "/usr", "/etc", "/tmp"}
+        # Outer folders first, so that none is mounted over one inside it.
+        for path in sorted({*self.interpreter.prefixes, *self.config.readable_paths}):
+            if path == "/usr" or path.startswith("/usr/"):
+                continue
+            for parent in [str(p) for p in reversed(Path(path).parents) if str(p) not in made]:
+                yield from ("--perms", "0755", "--dir", parent)
+                made.add(parent)
+            yield from ("--ro-bind", path, path)
+            made.add(path)
+
+    def _writable(self, read_only: bool) -> Iterator[str]:
+        bind = "--ro-bind" if read_only else "--bind"
+        yield from (bind, str(self.folder / "workspace"), WORKSPACE)
+        yield from ("--bind", str(self.folder / "tmp"), "/tmp")
+        yield from ("--remount-ro", "/")
+
+    def _wrapper(self) -> list[str]:
+        if not self._as_root:
+            return limit_arguments(self.config)
+        user = ["--reuid", str(self.uid), "--regid", str(self.uid), "--clear-groups"]
+        drop = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
+        return ["setpriv", *user, *drop, "--", *limit_arguments(self.config)]

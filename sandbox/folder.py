@@ -1,0 +1,152 @@
+"""Files of a workspace folder that an untrusted program writes to at the same time.
+
+Every path is walked from the folder's root one name at a time with O_NOFOLLOW, so that neither a
+symbolic link nor a parent folder swapped in between leads out of it; opening never blocks on a
+FIFO, and sizes are bounded. Symbolic links are refused, not resolved.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sandbox.errors import SandboxFileError
+
+SKIPPED_FOLDERS = frozenset({"__pycache__", ".git", ".pytest_cache"})
+TREE_LIMIT = 512 * 1024 * 1024
+"""Bytes that one `read_tree` may return."""
+TREE_FILES = 100_000
+TREE_DEPTH = 100
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def below(workspace: str, path: str) -> str:
+    """`path` relative to `workspace`, normalised; raises SandboxFileError if it lies outside."""
+    full = posixpath.normpath(posixpath.join(workspace, path))
+    relative = posixpath.relpath(full, workspace)
+    if "\0" in path or relative == ".." or relative.startswith("../"):
+        raise SandboxFileError(
+            f"{path!r} is outside the workspace {workspace}: use a path below it"
+        )
+    return relative
+
+
+class WorkspaceFolder:
+    """Reads and writes below one host folder; `owner` is the uid and gid that files get."""
+
+    def __init__(self, root: Path, owner: int | None, file_limit: int) -> None:
+        self.root = root
+        self._owner = owner
+        self._file_limit = file_limit
+
+    def read_file(self, relative: str) -> bytes:
+        """The bytes of a regular file. Raises SandboxFileError."""
+        folder, name = posixpath.split(relative)
+        with _explained("read", relative), self._open_folder(folder) as parent:
+            return self._read(parent, name, relative, self._file_limit)
+
+    def write_file(self, relative: str, data: bytes) -> None:
+        """Write a regular file and the folders above it. Raises SandboxFileError."""
+        folder, name = posixpath.split(relative)
+        if name in {"", "."}:
+            raise SandboxFileError(f"can't write {relative!r}: it names a folder")
+        with _explained("write", relative), self._open_folder(folder, create=True) as parent:
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | _FILE, 0o644, dir_fd=parent)
+            with open(handle, "wb") as file:
+                self._require_regular(handle, relative)
+                self._own(handle)
+                file.truncate(0)
+                file.write(data)
+
+    def read_tree(self, relative: str) -> dict[str, bytes]:
+        """Every regular file below a folder. Raises SandboxFileError, also on too large a tree."""
+        files: dict[str, bytes] = {}
+        with _explained("read", relative), self._open_folder(relative) as folder:
+            self._read_below(folder, "", files, TREE_LIMIT, TREE_DEPTH)
+        return files
+
+    def _read_below(
+        self, folder: int, prefix: str, files: dict[str, bytes], room: int, depth: int
+    ) -> int:
+        if depth == 0:
+            raise SandboxFileError(f"folders are nested deeper than {TREE_DEPTH} at {prefix!r}")
+        for name in sorted(os.listdir(folder)):
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode) and name not in SKIPPED_FOLDERS:
+                child = os.open(name, _FOLDER, dir_fd=folder)
+                try:
+                    room = self._read_below(child, f"{prefix}{name}/", files, room, depth - 1)
+                finally:
+                    os.close(child)
+            elif stat.S_ISREG(mode):
+                data = self._read(folder, name, prefix + name, min(room, self._file_limit))
+                files[prefix + name] = data
+                room -= len(data)
+                if len(files) > TREE_FILES:
+                    raise SandboxFileError(f"more than {TREE_FILES} files at {prefix!r}")
+        return room
+
+    def _read(self, folder: int, name: str, shown: str, limit: int) -> bytes:
+        handle = os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)
+        with open(handle, "rb") as file:
+            self._require_regular(handle, shown)
+            size = os.fstat(handle).st_size
+            data = file.read(limit + 1) if size <= limit else b""
+        if size > limit or len(data) > limit:
+            raise SandboxFileError(f"{shown!r} has {size} bytes, more than the {limit} readable")
+        return data
+
+    @contextmanager
+    def _open_folder(self, relative: str, create: bool = False) -> Iterator[int]:
+        current = os.open(self.root, _FOLDER)
+        try:
+            for name in [part for part in relative.split("/") if part not in {"", "."}]:
+                following = self._enter(current, name, create)
+                os.close(current)
+                current = following
+            yield current
+        finally:
+            os.close(current)
+
+    def _enter(self, folder: int, name: str, create: bool) -> int:
+        try:
+            return os.open(name, _FOLDER, dir_fd=folder)
+        except FileNotFoundError:
+            if not create:
+                raise
+        try:
+            os.mkdir(name, 0o755, dir_fd=folder)
+        except FileExistsError:
+            return os.open(name, _FOLDER, dir_fd=folder)
+        handle = os.open(name, _FOLDER, dir_fd=folder)
+        self._own(handle)
+        return handle
+
+    def _own(self, handle: int) -> None:
+        if self._owner is not None and os.fstat(handle).st_uid != self._owner:
+            os.fchown(handle, self._owner, self._owner)
+
+    @staticmethod
+    def _require_regular(handle: int, shown: str) -> None:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise SandboxFileError(f"{shown!r} is not a regular file")
+
+
+def write_all(folder: WorkspaceFolder, workspace: str, files: Mapping[str, bytes]) -> None:
+    """Write many files, every path checked before the first is written."""
+    for relative, data in {below(workspace, path): data for path, data in files.items()}.items():
+        folder.write_file(relative, data)
+
+
+@contextmanager
+def _explained(verb: str, shown: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SandboxFileError(f"can't {verb} {shown!r}: {error.strerror or error}") from error

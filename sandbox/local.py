@@ -1,0 +1,229 @@
+"""The local sandbox: bubblewrap around each command, a folder of the host as the workspace.
+
+What is bounded, and what is not: each process's private memory (RLIMIT_DATA), the number of
+processes and threads of the sandbox (RLIMIT_NPROC), the size of each file, and /dev/shm.
+`config.cpus` and the total size of the workspace are not. /tmp is the sandbox's own, and keeps its
+files from one command to the next, as in a container.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from sandbox.base import Command, CommandResult, SandboxConfig
+from sandbox.bubblewrap import (
+    HOME,
+    INSTALL_HINT,
+    WORKSPACE,
+    Bubblewrap,
+    choose_uid,
+    find_interpreter,
+    limit_arguments,
+)
+from sandbox.errors import SandboxDead, SandboxUnavailable
+from sandbox.folder import WorkspaceFolder, below, write_all
+from sandbox.leftovers import OwnedFolder
+from sandbox.output import BoundedOutput
+from sandbox.processes import HostProcess, collect, from_lasting_thread, give, start, stdin_file
+from sandbox.terminal import PtyTerminal, open_pty
+
+TIMED_OUT = 124
+KILLED = 137
+
+
+class LocalSandbox:
+    """A `Sandbox` on this machine.
+
+    With `config.unsafe`, and only where bubblewrap is missing, commands run on the host itself:
+    limits and time-outs hold, isolation and `read_only` do not.
+    """
+
+    def __init__(self, config: SandboxConfig) -> None:
+        self._config = config
+        self._interpreter = find_interpreter(config.python or sys.executable)
+        program = shutil.which("bwrap")
+        if program is None and not config.unsafe:
+            raise SandboxUnavailable(INSTALL_HINT)
+        self._owned = OwnedFolder()
+        self._uid = choose_uid() if program else os.geteuid()
+        self._bubblewrap = Bubblewrap(
+            config, self._interpreter, self._owned.path, self._uid, program or ""
+        )
+        self._bubblewrap.prepare()
+        self._folder = WorkspaceFolder(
+            self._owned.path / "workspace", self._uid, config.file_size_mb * 1024 * 1024
+        )
+        self._running: set[HostProcess] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        if program is None:
+            warnings.warn("sandbox.unsafe: commands run on the host unsandboxed", stacklevel=2)
+
+    @property
+    def config(self) -> SandboxConfig:
+        return self._config
+
+    @property
+    def workspace(self) -> str:
+        return WORKSPACE if self._bubblewrap.program else str(self._folder.root)
+
+    @property
+    def python(self) -> str:
+        return self._interpreter.executable
+
+    @property
+    def image_digest(self) -> str | None:
+        return None
+
+    def run(self, command: Command) -> CommandResult:
+        self._require_open()
+        timeout = self._config.command_timeout if command.timeout is None else command.timeout
+        kept = BoundedOutput(self._config.output_limit)
+        began = time.monotonic()
+        reader, writer = os.pipe()
+        try:
+            give(writer, self._uid)
+            with stdin_file(command.stdin, self._uid) as stdin:
+                process = self._start(command, stdin.fileno(), writer, interactive=False)
+            os.close(writer)
+            writer = -1
+            timed_out = collect(process, reader, began + timeout, kept)
+        finally:
+            os.close(reader)
+            if writer >= 0:
+                os.close(writer)
+        self._forget(process)
+        code = TIMED_OUT if timed_out else self._exit_code(process, kept)
+        seconds = time.monotonic() - began
+        return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
+
+    def spawn(self, command: Command) -> PtyTerminal:
+        self._require_open()
+        master, slave = open_pty()
+        try:
+            give(slave, self._uid)
+            process = from_lasting_thread(
+                functools.partial(self._start, command, slave, slave, interactive=True)
+            )
+        except BaseException:
+            os.close(master)
+            raise
+        finally:
+            os.close(slave)
+        return PtyTerminal(master, _LocalTerminalProcess(process, self))
+
+    def read_file(self, path: str) -> bytes:
+        self._require_open()
+        return self._folder.read_file(below(self.workspace, path))
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self.write_files({path: data})
+
+    def write_files(self, files: Mapping[str, bytes]) -> None:
+        self._require_open()
+        write_all(self._folder, self.workspace, files)
+
+    def read_tree(self, path: str = ".") -> dict[str, bytes]:
+        self._require_open()
+        return self._folder.read_tree(below(self.workspace, path))
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            running = list(self._running)
+        for process in running:
+            process.kill()
+        self._owned.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _start(self, command: Command, stdin: int, output: int, interactive: bool) -> HostProcess:
+        # A terminal's session is made outside bubblewrap, which then must not leave it.
+        session = ["setsid", "--ctty"] if interactive else []
+        if self._bubblewrap.program:
+            status = os.pipe()
+            wrapped = self._bubblewrap.arguments(status[1], command.read_only, not interactive)
+            argv = [*session, *wrapped, *self._inner(command)]
+            process = start(argv, stdin, output, status, env={}, new_group=not interactive)
+        else:
+            argv = [*session, *limit_arguments(self._config), *self._inner(command)]
+            cwd = self.workspace
+            process = start(argv, stdin, output, env={}, cwd=cwd, new_group=not interactive)
+        with self._lock:
+            self._running.add(process)
+            closed = self._closed
+        if closed:
+            process.kill()
+        return process
+
+    def _inner(self, command: Command) -> list[str]:
+        """The command under `env`, which also reports a bad folder or program as a shell does."""
+        if not command.argv:
+            raise ValueError("a command needs at least a program: argv is empty")
+        variables = {**self._environment(), **command.env}
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        return ["env", "-C", command.cwd or self.workspace, *settings, *command.argv]
+
+    def _environment(self) -> dict[str, str]:
+        temporary = "/tmp" if self._bubblewrap.program else str(self._owned.path / "tmp")
+        return {
+            "PATH": f"{Path(self.python).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "HOME": HOME if self._bubblewrap.program else f"{temporary}/home",
+            "TMPDIR": temporary,
+            "USER": "sandbox",
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            "PYTHONHASHSEED": "0",
+            # Byte code is checked by size and second: one edit right after another would be missed.
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def _exit_code(self, process: HostProcess, kept: BoundedOutput) -> int:
+        code = process.finish()
+        if not self._bubblewrap.program:
+            return code if code >= 0 else 128 - code
+        if process.reported_exit_code is not None:
+            return process.reported_exit_code
+        if code < 0 or self._closed:
+            raise SandboxDead(f"the sandbox was killed from outside (bubblewrap ended with {code})")
+        raise SandboxUnavailable(f"bubblewrap could not make the sandbox: {kept.text().strip()}")
+
+    def _forget(self, process: HostProcess) -> None:
+        with self._lock:
+            self._running.discard(process)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SandboxDead("this sandbox was closed: open a new one")
+        if not self._folder.root.is_dir():
+            raise SandboxDead(f"the sandbox's folder {self._folder.root} is gone: open a new one")
+
+
+class _LocalTerminalProcess:
+    """A process behind a terminal, forgotten by its sandbox once it was killed."""
+
+    def __init__(self, process: HostProcess, sandbox: LocalSandbox) -> None:
+        self._process = process
+        self._sandbox = sandbox
+
+    def alive(self) -> bool:
+        return self._process.return_code is None
+
+    def kill(self) -> int:
+        self._process.kill()
+        code = self._process.finish()
+        self._sandbox._forget(self._process)
+        return code if code >= 0 else 128 - code

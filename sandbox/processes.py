@@ -1,0 +1,205 @@
+"""Host processes: run one to its end with bounded output, or hold one that lives on.
+
+Popen's output pipe, the process's pidfd and bubblewrap's status pipe are waited for together, so
+nothing is polled and a flood of output neither blocks the command nor fills memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import IO
+
+from sandbox.output import BoundedOutput
+
+END_GRACE = 5.0
+"""Seconds to wait, after a kill, for the kernel to end what was killed."""
+
+
+class HostProcess:
+    """A started process, its pidfd, and for bubblewrap what it reports on its status pipe."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], status_fd: int | None) -> None:
+        self._popen = popen
+        self._status_fd = status_fd
+        self._inner_pidfd: int | None = None
+        self.pidfd = os.pidfd_open(popen.pid)
+        self._status: dict[str, int] = {}
+        self._read_status()
+
+    @property
+    def return_code(self) -> int | None:
+        """None while it runs; minus the signal's number where a signal ended it."""
+        return self._popen.poll()
+
+    @property
+    def reported_exit_code(self) -> int | None:
+        """The sandboxed command's exit code from bubblewrap; None if it never ran to an end."""
+        return self._status.get("exit-code")
+
+    def kill(self) -> None:
+        """Kill the process and its process group (of bubblewrap: the whole pid namespace)."""
+        if self._popen.poll() is None:
+            os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def finish(self) -> int:
+        """Wait for the end of the process, and of the pid namespace it made; its return code."""
+        code = self._popen.wait()
+        if self._status_fd is not None:
+            self._read_status()
+            os.close(self._status_fd)
+            self._status_fd = None
+        if self._inner_pidfd is not None:
+            wait_readable(self._inner_pidfd, END_GRACE)
+            os.close(self._inner_pidfd)
+            self._inner_pidfd = None
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+        return code
+
+    def _read_status(self) -> None:
+        """Read what bubblewrap reported; the first report comes as soon as its child exists."""
+        if self._status_fd is None:
+            return
+        pending = b""
+        while "child-pid" not in self._status or self._popen.poll() is not None:
+            chunk = os.read(self._status_fd, 4096)
+            pending += chunk
+            *lines, pending = pending.split(b"\n")
+            for line in lines:
+                self._status.update(json.loads(line))
+            if not chunk:
+                break
+            if "child-pid" in self._status and self._inner_pidfd is None:
+                self._inner_pidfd = _open_pidfd(self._status["child-pid"])
+
+
+def start(
+    argv: Sequence[str],
+    stdin: int,
+    output: int,
+    status: tuple[int, int] | None = None,
+    env: dict[str, str] | None = None,
+    cwd: str | None = None,
+    new_group: bool = True,
+) -> HostProcess:
+    """Start a process on given descriptors; `status` is the read and write end of a pipe."""
+    try:
+        popen = subprocess.Popen(
+            argv,
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            env=env,
+            cwd=cwd,
+            process_group=0 if new_group else None,
+            pass_fds=() if status is None else (status[1],),
+        )
+    except BaseException:
+        if status is not None:
+            os.close(status[0])
+        raise
+    finally:
+        if status is not None:
+            os.close(status[1])
+    return HostProcess(popen, None if status is None else status[0])
+
+
+def collect(process: HostProcess, output: int, deadline: float, kept: BoundedOutput) -> bool:
+    """Read output until the process ends or `deadline` (monotonic) passes; then kill what is left.
+
+    Returns whether the deadline passed first.
+    """
+    os.set_blocking(output, False)
+    poller = select.poll()
+    poller.register(output, select.POLLIN)
+    poller.register(process.pidfd, select.POLLIN)
+    timed_out = False
+    while process.return_code is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            timed_out = True
+            break
+        ready = [fd for fd, _ in poller.poll(min(left, 3600) * 1000)]
+        if output in ready and not _drain(output, kept, once=True):
+            poller.unregister(output)
+    process.kill()
+    process.finish()
+    _drain_to_end(output, kept)
+    return timed_out
+
+
+def _drain(output: int, kept: BoundedOutput, once: bool = False) -> bool:
+    """Read what is there; False once the other side is closed."""
+    while True:
+        try:
+            chunk = os.read(output, 1 << 16)
+        except BlockingIOError:
+            return True
+        if not chunk:
+            return False
+        kept.add(chunk)
+        if once:
+            return True
+
+
+def _drain_to_end(output: int, kept: BoundedOutput) -> None:
+    """Read the rest; bounded, since an unsandboxed child may have escaped with the pipe."""
+    end = time.monotonic() + 1
+    while time.monotonic() < end and wait_readable(output, 0.05):
+        if not _drain(output, kept, once=True):
+            return
+
+
+def wait_readable(fd: int, seconds: float) -> bool:
+    """Whether a descriptor became readable within so many seconds."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(seconds * 1000))
+
+
+def stdin_file(data: bytes, owner: int) -> IO[bytes]:
+    """A file with the bytes of a command's standard input, which `owner` may open again."""
+    if not data:
+        return open(os.devnull, "rb")
+    file = open(os.memfd_create("stdin", os.MFD_CLOEXEC), "w+b")
+    file.write(data)
+    file.seek(0)
+    give(file.fileno(), owner)
+    return file
+
+
+def give(fd: int, owner: int) -> None:
+    """Let the sandbox's user open a descriptor again by name (/dev/stdin, /dev/stdout)."""
+    if os.geteuid() == 0 and owner != 0:
+        os.fchown(fd, owner, owner)
+
+
+def from_lasting_thread(call: Callable[[], HostProcess]) -> HostProcess:
+    """Start a process from a thread that lives as long as this process.
+
+    `--die-with-parent` is PR_SET_PDEATHSIG, which the kernel sends when the *thread* that forked
+    ends. A process that outlives the call must not be forked by a worker's short-lived thread.
+    """
+    return _starter(os.getpid()).submit(call).result()
+
+
+@lru_cache(maxsize=1)
+def _starter(pid: int) -> ThreadPoolExecutor:
+    # By pid: a forked child of this process has none of its threads.
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sandbox-starter-{pid}")
+
+
+def _open_pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None

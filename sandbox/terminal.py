@@ -1,0 +1,135 @@
+"""Interactive processes behind a pseudo-terminal, read by lines through pexpect."""
+
+from __future__ import annotations
+
+import os
+import select
+import termios
+import time
+from typing import Protocol
+
+import pexpect
+from pexpect.fdpexpect import fdspawn
+
+from sandbox.errors import SandboxDead, SandboxError
+
+READ_SIZE = 1 << 16
+LINE_LIMIT = 64 * 1024 * 1024
+"""Bytes of one line; a longer one is an error, not a reason to fill the host's memory."""
+SEND_TIMEOUT = 30.0
+"""Seconds in which the process must take a line."""
+
+
+class TerminalProcess(Protocol):
+    """The process behind a terminal: a bubblewrap, or an exec in a container."""
+
+    def alive(self) -> bool: ...
+
+    def kill(self) -> int:
+        """Kill it with all it started and give its exit code; safe to call twice."""
+
+
+class PtyTerminal:
+    """A `Terminal` over the descriptor of a pseudo-terminal's master or of a container's socket."""
+
+    def __init__(self, fd: int, process: TerminalProcess) -> None:
+        self._process = process
+        self._fd = fd
+        self._pexpect = fdspawn(fd, timeout=None, maxread=READ_SIZE, use_poll=True)
+        self._pexpect.delaybeforesend = None
+        self._pexpect.delayafterread = None
+        self._buffer = bytearray()
+        self._searched = 0
+        """How far the buffer is known to hold no line end."""
+        self._ended = False
+        self._exit_code: int | None = None
+
+    def send_line(self, line: bytes) -> None:
+        data = memoryview(line + b"\n")
+        deadline = time.monotonic() + SEND_TIMEOUT
+        while data:
+            readable, writable = self._wait(deadline)
+            # A process that prints before it reads would otherwise wait for us as we for it.
+            if readable and not self._ended:
+                self._read(0)
+            if writable:
+                data = data[self._write(data[:4096]) :]
+
+    def read_line(self, timeout: float) -> bytes | None:
+        deadline = time.monotonic() + timeout
+        while (end := self._buffer.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._buffer)
+            if self._searched > LINE_LIMIT:
+                raise SandboxError(f"the terminal sent {LINE_LIMIT} bytes without a line end")
+            if self._ended:
+                return self._take_rest()
+            if not self._read(max(0.0, deadline - time.monotonic())):
+                return None
+        line = bytes(self._buffer[:end]).rstrip(b"\r")
+        del self._buffer[: end + 1]
+        self._searched = 0
+        return line
+
+    def alive(self) -> bool:
+        return self._exit_code is None and self._process.alive()
+
+    def close(self) -> int:
+        if self._exit_code is None:
+            self._exit_code = self._process.kill()
+            self._ended = True
+            os.close(self._fd)
+        return self._exit_code
+
+    def _take_rest(self) -> bytes:
+        if not self._buffer:
+            raise EOFError("the process has ended and all its output was read")
+        line, self._buffer, self._searched = bytes(self._buffer), bytearray(), 0
+        return line.rstrip(b"\r")
+
+    def _read(self, timeout: float) -> bool:
+        """Read what there is; False after `timeout` seconds without any."""
+        try:
+            self._buffer += self._pexpect.read_nonblocking(READ_SIZE, timeout)
+        except pexpect.TIMEOUT:
+            return False
+        except (pexpect.EOF, OSError):
+            self._ended = True
+        return True
+
+    def _wait(self, deadline: float) -> tuple[bool, bool]:
+        if not self.alive():
+            raise SandboxDead("the process behind the terminal has ended: start a new one")
+        poller = select.poll()
+        poller.register(self._fd, select.POLLOUT | (0 if self._ended else select.POLLIN))
+        events = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not events:
+            raise SandboxDead(f"the process behind the terminal read nothing for {SEND_TIMEOUT} s")
+        flags = events[0][1]
+        return bool(flags & select.POLLIN), bool(flags & (select.POLLOUT | select.POLLERR))
+
+    def _write(self, data: memoryview) -> int:
+        try:
+            return os.write(self._fd, data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise SandboxDead(f"the process behind the terminal has ended: {error}") from error
+
+
+def open_pty() -> tuple[int, int]:
+    """Master and slave of a wide pseudo-terminal that passes bytes as they are.
+
+    No echo, no line editing (which cuts lines at 4096 bytes), no newline translation; Ctrl-C
+    (byte 3) still interrupts.
+    """
+    master, slave = os.openpty()
+    os.set_blocking(master, False)
+    termios.tcsetwinsize(slave, (50, 1000))
+    modes = termios.tcgetattr(slave)
+    modes[0] &= ~(termios.ICRNL | termios.INLCR | termios.IXON | termios.ISTRIP)
+    modes[1] &= ~termios.OPOST
+    modes[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
+    modes[6][termios.VMIN] = 1
+    modes[6][termios.VTIME] = 0
+    termios.tcsetattr(slave, termios.TCSANOW, modes)
+    return master, slave
