@@ -94,14 +94,17 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def probes(tree: ast.Module, line: int, limit: int) -> list[str]:
-    """Expressions of the statement at a line that can be evaluated without changing anything."""
+def probes(tree: ast.Module, line: int) -> list[str]:
+    """Expressions of the statement at a line that can be evaluated without changing anything.
+
+    Larger ones come before their parts.
+    """
     found: dict[str, None] = {}
     for header in _headers(tree, line):
         for node in ast.walk(header):
             if isinstance(node, LOOKED_AT) and _is_pure(node) and not _is_callee(node, header):
                 found[ast.unparse(node)] = None
-    return list(found)[:limit]
+    return list(found)
 
 
 def assigned(tree: ast.Module, line: int) -> list[str]:

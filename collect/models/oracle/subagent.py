@@ -23,9 +23,12 @@ from collect.models.oracle.source import (
 )
 from collect.patches import changed_lines
 
-PAUSED = re.compile(r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)", re.MULTILINE)
-VALUE = re.compile(r"^\s*(?P<name>\S.*?) = (?P<text>.*)$", re.MULTILINE)
-EXCEPTION = re.compile(r"^.*?\b(?P<type>[A-Z]\w*(?:Error|Exception|Warning))\b.*$", re.MULTILINE)
+PAUSED = re.compile(
+    r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+) \((?!post mortem)"
+)
+VALUE = re.compile(r"^(?P<name>\S.*?) = (?P<text>.*)$", re.MULTILINE)
+RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*)$", re.MULTILINE)
+EXCEPTION = re.compile(r"^Exception: (?P<type>[\w.]+)", re.MULTILINE)
 MAX_CONTINUES = 4
 MAX_PROBES = 3
 MAX_EVIDENCE = 8
@@ -34,7 +37,7 @@ TEST = re.compile(r"^Test: (.*)$", re.MULTILINE)
 
 
 class OracleSubagent:
-    """One investigation. `tree` is the syntax tree of the file that the gold patch changes."""
+    """One investigation."""
 
     def __init__(self, instance: Instance, rng: random.Random) -> None:
         changed = changed_lines(instance.gold_patch)[0]
@@ -118,27 +121,31 @@ class OracleSubagent:
             "This is the code in question. Which values does it work on?",
             ("debug_inspect", {"what": "locals"}),
         )
-        self._note_values(seen[0], limit=3)
-        for expression in probes(self._tree, self._stopped_line, MAX_PROBES):
-            seen = yield say(
-                f"I check `{expression}` here.",
-                ("debug_inspect", {"what": "evaluate", "expression": expression}),
-            )
-            self._note_values(seen[0], limit=1)
+        used = probes(self._tree, self._stopped_line)
+        known = {value["name"]: value for value in VALUE.finditer(seen[0])}
+        for name in used:
+            if name in known:
+                self._note(known[name])
+        for expression in [e for e in used if e not in known][:MAX_PROBES]:
+            yield from self._evaluate(f"I check `{expression}` here.", expression)
         if self._rng.random() < 0.5:
             yield say("Who called this?", ("debug_inspect", {"what": "stack"}))
         seen = yield say(
             "I execute this line and see what it does.", ("debug_control", {"action": "step_over"})
         )
+        returned = RETURNED.search(seen[0])
+        if returned:
+            self._findings.append(f"{returned['name']} returned {returned['text']}")
         stop = PAUSED.search(seen[0])
-        if stop is None or stop["file"] != self._path:
-            return
-        for target in assigned(self._tree, self._stopped_line):
-            seen = yield say(
-                f"What is `{target}` now?",
-                ("debug_inspect", {"what": "evaluate", "expression": target}),
-            )
-            self._note_values(seen[0], limit=1)
+        if stop and stop["function"].endswith(self._place.function.rpartition(".")[2]):
+            for target in assigned(self._tree, self._stopped_line):
+                yield from self._evaluate(f"What is `{target}` now?", target, after=True)
+
+    def _evaluate(self, why: str, expression: str, after: bool = False) -> Turns:
+        seen = yield say(why, ("debug_inspect", {"what": "evaluate", "expression": expression}))
+        value = VALUE.search(seen[0])
+        if value:
+            self._note(value, after)
 
     def _see_failure(self) -> Turns:
         if self._rng.random() < 0.5:
@@ -150,11 +157,9 @@ class OracleSubagent:
         if PAUSED.search(seen[0]) is None:
             self._note_outcome(seen[0])
 
-    def _note_values(self, text: str, limit: int) -> None:
-        for value in list(VALUE.finditer(text))[:limit]:
-            fact = f"{value['name']} = {value['text'].strip()}"
-            if fact not in self._findings:
-                self._findings.append(fact)
+    def _note(self, value: re.Match[str], after: bool = False) -> None:
+        when = "afterwards " if after else ""
+        self._findings.append(f"{when}{value['name']} = {value['text'].strip()}")
 
     def _note_outcome(self, text: str) -> None:
         raised = EXCEPTION.search(text)
@@ -166,7 +171,7 @@ class OracleSubagent:
             return f"The debugger did not stop in the code in question.{self._outcome}"
         text = self._source[self._stopped_line - 1].strip()
         function = self._place.function or "module level"
-        values = f", where {self._findings[0]}" if self._findings else ""
+        values = f", where {'; '.join(self._findings[:2])}" if self._findings else ""
         return (
             f"The values go wrong in {function} at {self._stopped_at}, in `{text}`{values}."
             f"{self._outcome}"

@@ -60,7 +60,7 @@ def test_where_to_stop(start: int, end: int, insertion: bool, line: int) -> None
 
 
 def test_probes_change_nothing() -> None:
-    assert probes(tree(), 10, 9) == [
+    assert probes(tree(), 10) == [
         "net < self.limit and rate > 0",
         "net < self.limit",
         "rate > 0",
@@ -69,7 +69,7 @@ def test_probes_change_nothing() -> None:
         "rate",
         "self",
     ]
-    assert "self.log.append(net)" not in probes(tree(), 12, 9)
+    assert "self.log.append(net)" not in probes(tree(), 12)
 
 
 def test_assigned_targets() -> None:
