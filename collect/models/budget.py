@@ -24,7 +24,7 @@ class Budget:
             return self._spent
 
     def check(self) -> None:
-        """Raises BudgetExhausted once the limit is reached. Called before every paid request."""
+        """Raises BudgetExhausted once the limit is reached. Called before requests that cost."""
         spent = self.spent
         if self.limit_dollars is not None and spent >= self.limit_dollars:
             raise BudgetExhausted(

@@ -61,7 +61,8 @@ class EndpointBackend:
         retries = self.config.retries
         for retry in range(retries.max_retries + 1):
             with slot_unless_stopped(self._slots, self._stop):
-                self._budget.check()
+                if not self.config.prices.free:
+                    self._budget.check()
                 answer = call_unless_stopped(lambda: self._request(fields), self._stop)
             if not isinstance(answer, Refusal):
                 return answer

@@ -104,7 +104,9 @@ class Generator:
             reused, layers = self._prefixes.read(prompt.ids[:-1])
             known.append(reused)
             rows.append(layers)
-        return known, join_left_padded(rows, width - 1)
+        # The last token of the prompt, and all but the last of the reply, are still to be read.
+        room = max(prompt.max_new_tokens for prompt in prompts)
+        return known, join_left_padded(rows, width - 1, room)
 
     def _cut(self, reply: list[int], cached_tokens: int) -> Generated:
         for place, token in enumerate(reply):

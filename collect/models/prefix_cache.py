@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn.functional import pad
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
@@ -74,24 +73,61 @@ def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     return shorter
 
 
-def join_left_padded(rows: Sequence[Layers], width: int) -> DynamicCache | None:
-    """One cache for a batch, each row padded to the same number of tokens.
+def join_left_padded(rows: Sequence[Layers], width: int, room: int) -> DynamicCache | None:
+    """One cache for a batch: each row padded to the same number of tokens, with room for more.
 
     Positions are already in the keys, and the attention mask hides the padding.
     """
-    if width == 0:
+    like = next((row for row in rows if row), None)
+    if like is None:
         return None
-    joined = []
-    for parts in zip(*(_all_layers(row, rows) for row in rows), strict=True):
-        keys = torch.cat([pad(keys, (0, 0, width - keys.shape[2], 0)) for keys, _ in parts])
-        values = torch.cat([pad(values, (0, 0, width - values.shape[2], 0)) for _, values in parts])
-        joined.append((keys, values))
-    return DynamicCache(joined)
+    cache = DynamicCache()
+    cache.layers = [
+        RoomyLayer(
+            _stacked([row[index][0] for row in rows if row], rows, width, room),
+            _stacked([row[index][1] for row in rows if row], rows, width, room),
+            width,
+        )
+        for index in range(len(like))
+    ]
+    return cache
 
 
-def _all_layers(row: Layers, rows: Sequence[Layers]) -> Layers:
-    """A row of one token has read nothing yet; give it layers of no tokens."""
-    if row:
-        return row
-    like = next(other for other in rows if other)
-    return [(keys[:1, :, :0], values[:1, :, :0]) for keys, values in like]
+def _stacked(
+    parts: Sequence[torch.Tensor], rows: Sequence[Layers], width: int, room: int
+) -> torch.Tensor:
+    """The rows' tensors, right-aligned before the room. A row of no layers has read nothing."""
+    _, heads, _, size = parts[0].shape
+    stacked = parts[0].new_zeros((len(rows), heads, width + room, size))
+    filled = (place for place, row in enumerate(rows) if row)
+    for place, part in zip(filled, parts, strict=True):
+        stacked[place, :, width - part.shape[2] : width] = part[0]
+    return stacked
+
+
+class RoomyLayer(DynamicLayer):  # type: ignore[misc]
+    """A layer that writes new tokens into room it already has.
+
+    The plain one copies all of its tokens for every new one: with 2 prompts of 1,000 tokens and
+    135M parameters a fifth of the CPU time, with longer ones more.
+    """
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor, used: int) -> None:
+        super().__init__()
+        self._all_keys, self._all_values = keys, values
+        self.lazy_initialization(keys, values)
+        self._use(used)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Append, and return everything so far."""
+        used = self.keys.shape[2]
+        end = used + key_states.shape[2]
+        self._all_keys[:, :, used:end] = key_states
+        self._all_values[:, :, used:end] = value_states
+        self._use(end)
+        return self.keys, self.values
+
+    def _use(self, end: int) -> None:
+        self.keys, self.values = self._all_keys[:, :, :end], self._all_values[:, :, :end]

@@ -54,7 +54,8 @@ def backend(
     stop: threading.Event | None = None,
     **settings: Any,
 ) -> EndpointBackend:
-    fields = {"base_url": server.url, "api_key_env": "TEST_KEY", "retries": FAST} | settings
+    fields: dict[str, Any] = {"base_url": server.url, "api_key_env": "TEST_KEY", "retries": FAST}
+    fields |= settings
     config = OpenAIConfig(backend="openai", model="large", **fields)
     return EndpointBackend("main", config, budget or Budget(None), stop or threading.Event())
 
@@ -278,6 +279,7 @@ def test_the_budget_is_shared_and_ends_requests(server: ChatServer) -> None:
         ask(second)
     assert len(server.requests) == 3
     assert budget.spent == pytest.approx(0.0003)
+    assert ask(backend(server, budget)).dollars == 0
 
 
 def test_prices_need_usage(server: ChatServer) -> None:

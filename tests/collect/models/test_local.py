@@ -51,7 +51,7 @@ def open_local(tiny: Path) -> Iterator[Open]:
     opened = []
 
     def open_one(stop: threading.Event | None = None, **settings: Any) -> LocalBackend:
-        fields = {"model": str(tiny), "threads": 1} | settings
+        fields: dict[str, Any] = {"model": str(tiny), "threads": 1} | settings
         config = LocalConfig(backend="local", **fields)
         opened.append(LocalBackend("sub", config, stop or threading.Event()))
         return opened[-1]
