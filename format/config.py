@@ -12,26 +12,26 @@ class FormatConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    roles: tuple[Role, ...] = Field((Role.DEBUG_SUBAGENT,), min_length=1)
+    roles: tuple[Role, ...] = Field(default=(Role.DEBUG_SUBAGENT,), min_length=1)
     """Whose conversations become rows."""
     only_resolved: bool = True
     """Keep only conversations of rollouts that fixed the bug."""
     require_session: bool = True
     """Keep only conversations in which a debug session was launched."""
-    min_stops: int | None = Field(1, ge=1)
+    min_stops: int | None = Field(default=1, ge=1)
     """How often the debugged program must have stopped."""
-    min_inspections: int | None = Field(1, ge=1)
+    min_inspections: int | None = Field(default=1, ge=1)
     """How many inspections of the stopped program must have succeeded."""
     require_answer: bool = True
     """Keep only conversations that end in a well-formed answer."""
-    max_invalid_tool_calls: int | None = Field(0, ge=0)
+    max_invalid_tool_calls: int | None = Field(default=0, ge=0)
     """Calls of unknown tools or with arguments that break the tool's schema."""
-    max_characters: int | None = Field(200_000, ge=1)
+    max_characters: int | None = Field(default=200_000, ge=1)
     """Of all messages and the tools together."""
     deduplicate: bool = True
     """Keep the first of conversations that are equal but for their call ids."""
 
-    test_fraction: float = Field(0.1, ge=0, lt=1)
+    test_fraction: float = Field(default=0.1, ge=0, lt=1)
     """Share of the repositories whose rows make the test split."""
     split_seed: int = 0
 

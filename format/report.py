@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 
 class FunnelStep(BaseModel):
@@ -83,6 +83,10 @@ class SplitStatistics(BaseModel):
     tools_called: Counter[str] = Field(default_factory=Counter)
     sources: Counter[str] = Field(default_factory=Counter)
     """Rows by benchmark, variant, teacher and model, tab-separated."""
+
+    @field_serializer("instances", "repositories")
+    def _in_order(self, names: set[str]) -> list[str]:
+        return sorted(names)
 
     def add(self, row: dict[str, Any], characters: int) -> None:
         """Count one row."""

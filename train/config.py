@@ -54,19 +54,19 @@ class TrainConfig(BaseModel):
     merge: bool = True
     """Save one merged model; false saves the adapter alone."""
 
-    epochs: float = Field(1.0, gt=0)
-    max_steps: int | None = Field(None, ge=1)
+    epochs: float = Field(default=1.0, gt=0)
+    max_steps: int | None = Field(default=None, ge=1)
     """Ends training earlier or later than `epochs` says."""
-    learning_rate: float = Field(2e-4, gt=0)
-    batch_size: int = Field(1, ge=1)
+    learning_rate: float = Field(default=2e-4, gt=0)
+    batch_size: int = Field(default=1, ge=1)
     """Rows a device and step."""
-    gradient_accumulation: int = Field(8, ge=1)
-    max_length: int = Field(8_192, ge=1)
+    gradient_accumulation: int = Field(default=8, ge=1)
+    max_length: int = Field(default=8_192, ge=1)
     """Tokens of a row; what is longer loses its end."""
-    max_truncated_share: float = Field(0.0, ge=0, le=1)
+    max_truncated_share: float = Field(default=0.0, ge=0, le=1)
     """Refuse to train where more of the rows would be cut at `max_length`."""
     seed: int = 0
-    checkpoint_every: int = Field(50, ge=1)
+    checkpoint_every: int = Field(default=50, ge=1)
     """Optimizer steps."""
     device: Literal["auto", "cpu"] = "auto"
     wandb: WandbSettings | None = None

@@ -47,8 +47,20 @@ class Preflight(BaseModel):
             self.cut += 1
             self.lost += not kept.trained
 
-    def check(self, config: TrainConfig) -> None:
-        """Raise ConfigError where training on these rows would teach nothing, or too little."""
+    def check(self, config: TrainConfig, context: int | None) -> None:
+        """Raise ConfigError where training on these rows would teach nothing, or too little.
+
+        `context` is the longest input in tokens that the base model was made for, where known.
+        """
+        self._check_masks()
+        self._check_lengths(config.max_truncated_share)
+        if context is not None and min(self.longest, self.max_length) > context:
+            raise ConfigError(
+                f"the longest row has {self.longest} tokens, more than the base model's context of "
+                f"{context}; set train.max_length = {context}, or lower format.max_characters"
+            )
+
+    def _check_masks(self) -> None:
         if self.empty:
             raise ConfigError(
                 f"{self.empty} of {self.rows} rows have no token to train on, the first of "
@@ -56,11 +68,13 @@ class Preflight(BaseModel):
                 "assistant turns. Set train.training_template to one that has {% generation %} "
                 "around them, or drop these conversations in `format`"
             )
-        if self.cut > config.max_truncated_share * self.rows:
+
+    def _check_lengths(self, max_truncated_share: float) -> None:
+        if self.cut > max_truncated_share * self.rows:
             raise ConfigError(
                 f"{self.cut} of {self.rows} rows are longer than train.max_length = "
                 f"{self.max_length} tokens and would lose their end, more than "
-                f"train.max_truncated_share = {config.max_truncated_share} allows. The longest has "
+                f"train.max_truncated_share = {max_truncated_share} allows. The longest has "
                 f"{self.longest}: raise max_length to it, lower format.max_characters, or raise "
                 "max_truncated_share"
             )

@@ -32,6 +32,7 @@ from train.trainer import (
     OnStep,
     build_trainer,
     check_trainer_arguments,
+    context_length,
     load_model,
     loss_curve,
     report_steps,
@@ -103,7 +104,7 @@ def _train(job: Job, on_step: OnStep | None) -> TrainReport:
     tokenizer.chat_template = training_template(tokenizer, config.training_template)
     templates = (tokenizer.chat_template, serving)
     preflight = encode_split(job.data, job.rows, tokenizer, templates, config.max_length)
-    preflight.check(config)
+    preflight.check(config, context_length(base))
 
     model = load_model(config, base)
     resume = checkpoints.prepare(job.checkpoints, job.fingerprint)

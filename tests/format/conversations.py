@@ -40,7 +40,7 @@ def make_rollouts(
     count: int = 5, arguments: str = '{"what": "locals"}', **changes: Any
 ) -> list[tuple[Rollout, tuple[Conversation, ...]]]:
     """Resolved rollouts, each of a repository of its own, with their conversations."""
-    made = []
+    made: list[tuple[Rollout, tuple[Conversation, ...]]] = []
     for name in REPOSITORIES[:count]:
         rollout = make_rollout(f"{name}-1", **changes)
         main, sub = make_conversations(rollout)

@@ -172,6 +172,14 @@ def test_rows_that_would_be_cut_are_refused(run: Path, tiny: Path) -> None:
     assert run_train(allowed, run).preflight.cut == 5
 
 
+def test_rows_longer_than_the_context_are_refused(run: Path, tmp_path: Path) -> None:
+    base = build_tiny_model(tmp_path / "short")
+    facts = json.loads((base / "config.json").read_text())
+    (base / "config.json").write_text(json.dumps(facts | {"max_position_embeddings": 256}))
+    with pytest.raises(ConfigError, match="more than the base model's context of 256"):
+        run_train(config(base), run)
+
+
 def test_rows_without_trained_tokens_are_refused(run: Path, tiny: Path, tmp_path: Path) -> None:
     template = tmp_path / "unmarked.jinja"
     template.write_text(
