@@ -71,8 +71,10 @@ class ChatFormat:
     ) -> Message:
         """The message that the generated tokens are."""
         with self._lock:
-            text = self._tokenizer.decode(ids, skip_special_tokens=True)
-            by_template = self._by_response_template(prompt, ids, tools)
+            text = self._tokenizer.decode(
+                ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
+            by_template = self._by_response_template(prompt, text, tools)
         content, calls = parse_hermes(text, id_prefix)
         hermes = Message("assistant", content, tool_calls=calls)
         if by_template is None:
@@ -84,7 +86,7 @@ class ChatFormat:
         return Message("assistant", message.content, message.reasoning, raw_calls)
 
     def _by_response_template(
-        self, prompt: str, ids: Sequence[int], tools: Sequence[ToolSchema]
+        self, prompt: str, text: str, tools: Sequence[ToolSchema]
     ) -> dict[str, Any] | None:
         """The reply by the tokenizer's own response template (transformers >= 5.13).
 
@@ -92,7 +94,6 @@ class ChatFormat:
         """
         if getattr(self._tokenizer, "response_template", None) is None:
             return None
-        text = self._tokenizer.decode(ids)
         try:
             parsed = self._tokenizer.parse_response(text, prefix=prompt, tools=list(tools))
         except (ValueError, KeyError, TypeError):
