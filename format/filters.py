@@ -15,7 +15,7 @@ from collect.errors import FailureKind
 from collect.records import Conversation, Rollout, ToolOutcome
 from format.config import FormatConfig
 from format.rows import exact_messages
-from sandbox.debugger import Action
+from sandbox.debugger import Action, DebugEvent, StopReason
 
 INSPECTIONS = (Action.LOCALS, Action.EVALUATE, Action.STACK, Action.FIELDS, Action.RUN_CODE)
 
@@ -73,15 +73,14 @@ def resolved(candidate: Candidate, config: FormatConfig) -> bool:
 def session_started(candidate: Candidate, config: FormatConfig) -> bool:
     """A debug session was launched and reached a stop (`require_session`)."""
     events = [row.event for row in candidate.conversation.events]
-    started = any(event.action is Action.START and event.stop_reason for event in events)
+    started = any(event.action is Action.START and at_stop(event) for event in events)
     return started or not config.require_session
 
 
 def stopped(candidate: Candidate, config: FormatConfig) -> bool:
-    """The program stopped inside its code at least `min_stops` times."""
+    """The program stopped, rather than ended, at least `min_stops` times."""
     events = [row.event for row in candidate.conversation.events]
-    stops = sum(event.stop_reason is not None and event.line is not None for event in events)
-    return stops >= (config.min_stops or 0)
+    return sum(map(at_stop, events)) >= (config.min_stops or 0)
 
 
 def inspected(candidate: Candidate, config: FormatConfig) -> bool:
@@ -112,6 +111,12 @@ def within_length(candidate: Candidate, config: FormatConfig) -> bool:
     """Messages and tools together have at most `max_characters` characters."""
     limit = config.max_characters
     return limit is None or characters(candidate.conversation) <= limit
+
+
+def at_stop(event: DebugEvent) -> bool:
+    """Whether the action brought the program to a stop at which it can be looked at."""
+    ended = (None, StopReason.EXITED, StopReason.KILLED)
+    return event.stop_reason not in ended
 
 
 def unique() -> Predicate:

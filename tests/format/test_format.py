@@ -19,6 +19,7 @@ from collect.store import RunStore
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.stage import run_format
+from sandbox.debugger import State, StopReason
 from tests.format.conversations import (
     REPOSITORIES,
     make_rollouts,
@@ -108,13 +109,19 @@ def no_events(conversation: Conversation, kept: int) -> Conversation:
     return replace(conversation, events=conversation.events[:kept])
 
 
+def exited_at_once(conversation: Conversation) -> Conversation:
+    start, *others = conversation.events
+    event = replace(start.event, stop_reason=StopReason.EXITED, state=State.DONE, line=None)
+    return replace(conversation, events=(replace(start, event=event), *others))
+
+
 def sub_of(rollout: Rollout) -> Conversation:
     return with_inspection(make_conversations(rollout)[1])
 
 
 BAD: dict[str, tuple[Rollout, Conversation]] = {
     "resolved": (r := make_rollout("bad-1", resolved=False), sub_of(r)),
-    "session_started": (r := make_rollout("bad-2"), no_events(sub_of(r), 0)),
+    "session_started": (r := make_rollout("bad-2"), exited_at_once(sub_of(r))),
     "inspected": (r := make_rollout("bad-3"), no_events(sub_of(r), 2)),
     "answered": (r := make_rollout("bad-4"), replace(sub_of(r), answer=None)),
     "within_length": (r := make_rollout("bad-5"), replace(sub_of(r), tools=" " * 50_000 + "[]")),

@@ -20,6 +20,7 @@ from train.base_model import (
 )
 from train.config import TrainConfig
 from train.encoding import encode_row
+from train.requirements import require
 from train.templates import load_template
 
 CONTENT = b"weights" * 1000
@@ -67,6 +68,11 @@ def test_the_default_model_gets_the_templates_it_is_trained_with() -> None:
     assert default.training_template == "trl:qwen2_5_training.jinja"
     assert default.serving_template == "trl:qwen2_5.jinja"
     assert TrainConfig(base_model="Qwen/Qwen3-0.6B").training_template is None
+
+
+def test_missing_packages_name_the_extra() -> None:
+    with pytest.raises(ConfigError, match=r"pip install 'stepinto\[train\]'"):
+        require(("torch", "no_such_package"))
 
 
 @pytest.fixture(scope="module")
