@@ -1,7 +1,7 @@
 """A tiny random Qwen2 with tools, built in a few seconds without a network.
 
 `build_tiny_model(folder)` writes a folder that transformers, peft, TRL and vLLM load: 2 layers,
-hidden size 64, a byte-level BPE tokenizer of 1,024 tokens trained on this project's own sources,
+hidden size 64, a byte-level BPE tokenizer of 704 tokens trained on a few lines below,
 ChatML's special tokens and Qwen2.5's chat template as TRL ships it. Its weights are random, from a
 fixed seed; `teach` makes it say given replies, for tests that need a reply with meaning.
 """
@@ -14,10 +14,46 @@ from pathlib import Path
 from typing import Any
 
 SEED = 7
-VOCABULARY = 1024
+VOCABULARY = 704
 CONTEXT = 4096
 SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-CORPUS = ("collect/models", "sandbox/debugger")
+CORPUS = """
+The test fails: expected 3 entries in the cache, but found 4. Where is self.order changed?
+<tool_call>
+{"name": "debug_start_session", "arguments": {"test": "tests/test_cache.py::test_put_twice"}}
+</tool_call>
+Stopped at ledger/cache.py, line 12, in put: self.order.append(key)
+<tool_call>
+{"name": "debug_inspect", "arguments": {"kind": "evaluate", "expression": "self.order"}}
+</tool_call>
+{"name": "debug_control", "arguments": {"action": "step_into"}}
+{"name": "debug_breakpoint", "arguments": {"action": "set", "path": "a.py", "line": 7}}
+{"name": "read", "arguments": {"path": "ledger/cache.py"}}
+class Cache:
+    def __init__(self, size):
+        self.size = size
+        self.order = []
+        self.items = {}
+
+    def put(self, key, value):
+        if len(self.items) >= self.size:
+            oldest = self.order.pop(0)
+            del self.items[oldest]
+        self.order.append(key)
+        self.items[key] = value
+
+    def get(self, key, default=None):
+        for name, value in self.items.items():
+            if name == key:
+                return value
+        raise KeyError(f"no entry named {key!r}")
+<debug_answer>
+question: What does self.order hold when the assertion fails?
+answer: The key "a" stands twice in self.order, since put appends it without removing the old one.
+evidence: after the second call of put, self.order is ['a', 'b', 'a'] and self.items has 2 keys
+location: ledger/cache.py, line 12, function put
+</debug_answer>
+"""
 
 
 def build_tiny_model(folder: Path) -> Path:
@@ -93,7 +129,7 @@ def _tokenizer() -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    raw.train_from_iterator(_corpus(), trainer)
+    raw.train_from_iterator([CORPUS, qwen2_5_template()], trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=raw,
         eos_token="<|im_end|>",
@@ -110,8 +146,3 @@ def qwen2_5_template() -> str:
     assert package.origin is not None, package
     template = Path(package.origin).parent / "chat_templates" / "qwen2_5.jinja"
     return template.read_text(encoding="utf-8")
-
-
-def _corpus() -> list[str]:
-    root = Path(__file__).parents[1]
-    return [path.read_text() for folder in CORPUS for path in sorted((root / folder).glob("*.py"))]
