@@ -161,6 +161,7 @@ class Supervisor:
         self.pending: Optional[Pending] = None
         self.status: Optional[int] = None
         self.killed: Optional[Json] = None
+        self.notes: List[str] = []
         self.wakeup, wakeup_write = os.pipe()
         for fd in (self.wakeup, wakeup_write, output, dump):
             os.set_blocking(fd, False)
@@ -237,6 +238,8 @@ class Supervisor:
             message = json.loads(line)
         except ValueError:
             return  # written by the program into a descriptor that is not its own
+        if "id" not in message:
+            self.notes += message.get("notes", [])
         if self.pending is None or message.get("id") != self.pending.id:
             return
         self.pending = None
@@ -249,6 +252,9 @@ class Supervisor:
             message["output"] = text
         if cut:
             message["output_truncated"] = True
+        if self.notes:
+            message["notes"] = [*message.get("notes", []), *self.notes]
+            self.notes = []
         write_all(1, self.nonce + b" " + encode(message))
 
     def _on_output(self) -> bool:
@@ -1050,15 +1056,25 @@ class Plan:
 # --- the debuggee: stops --------------------------------------------------------------------------
 
 RUN, OVER, INTO, OUT = "run", "over", "into", "out"
-SUSPENDS = {"YIELD_VALUE", "YIELD_FROM", "SEND", "RETURN_GENERATOR", "INSTRUMENTED_YIELD_VALUE"}
-RETURNS = {"RETURN_VALUE", "RETURN_CONST", "INSTRUMENTED_RETURN_VALUE", "INSTRUMENTED_RETURN_CONST"}
+SUSPENDS = {"YIELD_VALUE", "YIELD_FROM", "SEND", "RETURN_GENERATOR"}
+RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
 COROUTINE = 0x80 | 0x200  # CO_COROUTINE, CO_ASYNC_GENERATOR
 QUIET = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
-def opcode_name(frame: types.FrameType) -> str:
-    """The instruction that a frame is at."""
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]]
+def way_out(frame: types.FrameType) -> str:
+    """How a frame is being left: `returns`, `suspends` (it may be resumed), or `raises`."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    name = dis.opname[code[at]]
+    if name in SUSPENDS:
+        return "suspends"
+    # Before 3.11 an await is left at the instruction before it, and from 3.13 on a yield at the
+    # one after it.
+    if sys.version_info < (3, 11) and dis.opname[code[min(at + 2, len(code) - 2)]] == "YIELD_FROM":
+        return "suspends"
+    if name == "RESUME" and at >= 2 and dis.opname[code[at - 2]] == "YIELD_VALUE":
+        return "suspends"
+    return "returns" if name in RETURNS else "raises"
 
 
 class Tracer:
@@ -1071,6 +1087,7 @@ class Tracer:
         self.mode = RUN
         self.step_frame: Optional[types.FrameType] = None
         self.step_thread = 0
+        self.raising: Optional[types.FrameType] = None
         self.stopped_at: Optional[Tuple[types.FrameType, int]] = None
         self.monitor = Monitor.available(self)
         self.local = self._on_event
@@ -1081,7 +1098,7 @@ class Tracer:
     def run_freely(self, frame: Optional[types.FrameType]) -> None:
         """Go on to the next breakpoint, at full speed where nothing is to be watched."""
         self.mode = RUN
-        self.step_frame = None
+        self.step_frame = self.raising = None
         while frame is not None:
             if self._is_local(frame.f_trace) and (self.monitor or not self._planned(frame)):
                 frame.f_trace = None
@@ -1167,6 +1184,7 @@ class Tracer:
     def _on_line(self, frame: types.FrameType) -> None:
         if self.off:
             return
+        self.raising = None
         stepped = frame is self.step_frame and self.mode in (OVER, INTO)
         if stepped or (self.mode is INTO and self._enterable(frame)):
             hit, notes = self._hits(frame)
@@ -1216,12 +1234,11 @@ class Tracer:
     def _on_return(self, frame: types.FrameType, value: Any) -> None:
         if frame is not self.step_frame:
             return
-        name = opcode_name(frame)
-        if frame.f_code.co_flags & COROUTINE and name in SUSPENDS:
+        way = "raises" if frame is self.raising else way_out(frame)
+        if frame.f_code.co_flags & COROUTINE and way == "suspends":
             return  # it will be resumed, and the step goes on there
         caller = frame.f_back
-        raised = name not in RETURNS and name not in SUSPENDS
-        if raised or caller is None or not self._steppable(caller):
+        if way == "raises" or caller is None or not self._steppable(caller):
             self._leave(frame)
         else:
             self.session.stop(caller, "step", returned=(frame.f_code.co_name, value))
@@ -1243,6 +1260,7 @@ class Tracer:
         if self.mode is OUT or self.step_frame is None or issubclass(kind, QUIET):
             return
         if frame is self.step_frame or (self.mode is INTO and self._enterable(frame)):
+            self.raising = frame
             self.session.stop(frame, "exception", exception=error)
 
 
@@ -1368,6 +1386,11 @@ class Session:
         ]
         self.flush()
         write_all(self.answers, encode(fields))
+
+    def say_notes(self) -> None:
+        """What is left to say when the program ends, for the supervisor's last answer."""
+        if self.notes:
+            write_all(self.answers, encode({"notes": self.notes}))
 
     def flush(self) -> None:
         for stream in {id(s): s for s in (sys.stdout, sys.stderr, self.stdout)}.values():
@@ -1894,6 +1917,7 @@ class Target:
         if self.kind != "script":
             sys.path.insert(0, self.session.workspace.root)
         code = runner()
+        self.session.say_notes()
         self.session.tracer.run_freely(None)
         return code
 

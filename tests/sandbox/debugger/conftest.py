@@ -1,0 +1,98 @@
+"""Debuggees written inline, run in a sandbox on each CPython that the machine has."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from sandbox import SandboxConfig, open_sandbox
+from sandbox.base import Sandbox
+from sandbox.debugger import BreakpointRequest, DebugEvent, DebugLimits, Launch
+from sandbox.debugger.python_session import PythonDebugger
+from tests.interpreters import VERSIONS, Interpreter, find_interpreter
+
+LIMITS = DebugLimits(start_timeout=30, action_timeout=15, interrupt_grace=2)
+
+
+@dataclass
+class Workbench:
+    """A sandbox with one program in it, and the debugger on that program."""
+
+    interpreter: Interpreter
+    sandbox: Sandbox
+    debugger: PythonDebugger
+    files: dict[str, str] = field(default_factory=dict)
+
+    def write(self, **files: str) -> None:
+        """Lay out files; `shop__cart` is `shop/cart.py`."""
+        named = {name.replace("__", "/") + ".py": textwrap.dedent(t) for name, t in files.items()}
+        self.files.update(named)
+        self.sandbox.write_files({name: text.encode() for name, text in named.items()})
+
+    def line(self, mark: str, file: str = "program.py") -> int:
+        """The number of the line that carries `# @mark`."""
+        lines = self.files[file].splitlines()
+        return next(n for n, text in enumerate(lines, 1) if text.endswith(f"# @{mark}"))
+
+    def at(self, mark: str, file: str = "program.py", **more: object) -> BreakpointRequest:
+        """A breakpoint on the line that carries `# @mark`."""
+        return BreakpointRequest(file=file, line=self.line(mark, file), **more)  # type: ignore[arg-type]
+
+    def start(
+        self, *breakpoints: BreakpointRequest, test: str = "program.py", **launch: object
+    ) -> DebugEvent:
+        """Start the program; it must come to a stop or an end."""
+        launch.setdefault("stop_at_entry", not breakpoints)
+        event = self.debugger.start(Launch(test, breakpoints, **launch))  # type: ignore[arg-type]
+        assert event.error_kind is None or event.stop_reason is not None, event.error
+        return event
+
+    def script(self, text: str, *marks: str, **launch: object) -> DebugEvent:
+        """Write `program.py`, and start it with breakpoints at marks."""
+        self.write(program=text)
+        return self.start(*(self.at(mark) for mark in marks), **launch)
+
+    def text_of(self, expression: str, frame: int = 0) -> str:
+        """The rendered value of an expression."""
+        event = self.debugger.evaluate(expression, frame)
+        assert event.error_kind is None, event.error
+        return event.values[0].text
+
+
+@pytest.fixture
+def open_bench() -> Iterator[Callable[..., Workbench]]:
+    """Open benches that end with the test."""
+    opened: list[Workbench] = []
+
+    def open_one(interpreter: Interpreter, limits: DebugLimits = LIMITS) -> Workbench:
+        config = SandboxConfig(python=interpreter.path, readable_paths=interpreter.readable_paths)
+        sandbox = open_sandbox(config)
+        bench = Workbench(interpreter, sandbox, PythonDebugger(sandbox, limits))
+        opened.append(bench)
+        return bench
+
+    yield open_one
+    for bench in opened:
+        bench.debugger.close()
+        bench.sandbox.close()
+
+
+@pytest.fixture(params=VERSIONS)
+def bench(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) -> Workbench:
+    """A bench on each CPython in turn."""
+    interpreter = find_interpreter(request.param)
+    if interpreter is None:
+        pytest.skip(f"CPython {request.param} is not on this machine")
+    return open_bench(interpreter)
+
+
+@pytest.fixture(params=["3.8", "3.11", "3.12"])
+def some_bench(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) -> Workbench:
+    """A bench on the oldest CPython, a middle one, and the first with `sys.monitoring`."""
+    interpreter = find_interpreter(request.param)
+    if interpreter is None:
+        pytest.skip(f"CPython {request.param} is not on this machine")
+    return open_bench(interpreter)

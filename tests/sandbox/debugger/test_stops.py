@@ -1,0 +1,306 @@
+"""Where a session stops: entry, breakpoints of every kind, steps, exceptions."""
+
+from __future__ import annotations
+
+from sandbox.debugger import Action, BreakpointRequest, ErrorKind, State, StopReason
+from tests.sandbox.debugger.conftest import Workbench
+
+CART = """
+    import functools
+
+    class Cart:
+        def __init__(self):
+            self.items = []
+
+        def add(self, price):
+            '''Adds.'''
+            self.items.append(price)  # @add
+            return len(self.items)
+
+        def total(self):
+            total = 0  # @total
+            for price in self.items:
+                total += price  # @loop
+
+            # A comment that holds no code.
+            return total  # @return
+
+    def main():
+        cart = Cart()  # @main
+        cart.add(3)  # @first
+        cart.add(4)
+        result = cart.total()  # @call
+        return result  # @end
+
+    main()  # @start
+"""
+
+
+def test_a_script_stops_at_its_first_line(bench: Workbench) -> None:
+    event = bench.script(CART)
+    assert (event.state, event.stop_reason) == (State.RUNTIME, StopReason.ENTRY)
+    assert (event.file, event.line, event.function) == ("program.py", 2, "<module>")
+    assert event.depth == 1
+
+
+def test_line_breakpoints_stop_and_count(bench: Workbench) -> None:
+    event = bench.script(CART, "loop")
+    assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, bench.line("loop"))
+    assert (event.function, event.depth) == ("Cart.total", 3)
+    assert [(point.number, point.hits) for point in event.breakpoints] == [(1, 1)]
+    event = bench.debugger.control(Action.CONTINUE)
+    assert [point.hits for point in event.breakpoints] == [2]
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.state, event.stop_reason, event.exit_code) == (State.DONE, StopReason.EXITED, 0)
+
+
+def test_function_breakpoints_stop_after_the_docstring(bench: Workbench) -> None:
+    bench.write(program=CART)
+    event = bench.start(BreakpointRequest(function="Cart.add"), BreakpointRequest(function="main"))
+    assert (event.function, event.line) == ("main", bench.line("main"))
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.function, event.line) == ("Cart.add", bench.line("add"))
+    assert bench.text_of("price") == "3"
+
+
+def test_a_function_breakpoint_counts_calls_and_not_turns_of_a_loop(bench: Workbench) -> None:
+    event = bench.script(
+        """
+        def spin(n):
+            while n:
+                n -= 1
+
+        spin(3)
+        spin(2)
+        """
+    )
+    bench.debugger.set_breakpoint(BreakpointRequest(function="spin"))
+    seen = []
+    while (event := bench.debugger.control(Action.CONTINUE)).state is State.RUNTIME:
+        seen.append(bench.text_of("n"))
+    assert seen == ["3", "2"]
+
+
+def test_conditions_and_temporary_breakpoints(bench: Workbench) -> None:
+    bench.write(program=CART)
+    bench.start(bench.at("loop", condition="price > 3"), bench.at("add", temporary=True))
+    listed = bench.debugger.list_breakpoints().breakpoints
+    assert [point.condition for point in listed] == ["price > 3"]
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.line == bench.line("loop")
+    assert bench.text_of("price") == "4"
+    assert event.breakpoints[0].hits == 1
+
+
+def test_a_condition_that_raises_stops_and_says_so(bench: Workbench) -> None:
+    bench.write(program=CART)
+    event = bench.start(bench.at("add", condition="nothing > 3"))
+    assert event.stop_reason is StopReason.BREAKPOINT
+    assert "NameError" in event.notes[0]
+
+
+def test_a_breakpoint_moves_to_the_next_line_with_code(bench: Workbench) -> None:
+    bench.script(CART)
+    event = bench.debugger.set_breakpoint(
+        BreakpointRequest(file="program.py", line=bench.line("return") - 2)
+    )
+    assert event.breakpoints[0].line == bench.line("return")
+    assert "moved" in event.notes[0]
+    header = bench.line("total") - 1
+    event = bench.debugger.set_breakpoint(BreakpointRequest(file="program.py", line=header))
+    assert event.breakpoints[1].line == bench.line("total")
+
+
+def test_unknown_places_are_answered_with_the_nearest(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.script(CART)
+    wanted = {
+        BreakpointRequest(function="Cart.totl"): "program.py:total",
+        BreakpointRequest(file="progam.py", line=3): "program.py",
+        BreakpointRequest(file="program.py", line=900): "the last that does is",
+        BreakpointRequest(file="program.py", line=9, condition="a b"): "not an expression",
+    }
+    for request, expected in wanted.items():
+        event = bench.debugger.set_breakpoint(request)
+        assert event.error_kind is ErrorKind.BAD_REQUEST
+        assert expected in (event.error or "")
+    assert bench.debugger.remove_breakpoint(7).error_kind is ErrorKind.BAD_REQUEST
+    assert bench.debugger.list_breakpoints().breakpoints == ()
+
+
+def test_removed_breakpoints_no_longer_stop(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.script(CART, "loop", "first")
+    bench.debugger.remove_breakpoint(1)
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.stop_reason is StopReason.EXITED
+
+
+def test_a_breakpoint_set_in_a_frame_that_runs_is_seen(bench: Workbench) -> None:
+    bench.script(CART, "add")
+    bench.debugger.remove_breakpoint(1)
+    bench.debugger.set_breakpoint(bench.at("call"))
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.function, event.line) == ("main", bench.line("call"))
+
+
+def test_steps(bench: Workbench) -> None:
+    bench.script(CART, "call")
+    step = bench.debugger.control
+    event = step(Action.STEP_INTO)
+    assert (event.stop_reason, event.function) == (StopReason.STEP, "Cart.total")
+    assert event.line == bench.line("total")
+    assert step(Action.STEP_OVER).line == bench.line("total") + 1
+    event = step(Action.STEP_OUT)
+    assert (event.function, event.line) == ("main", bench.line("call"))
+    assert event.return_value is not None
+    assert (event.return_value.name, event.return_value.text) == ("total", "7")
+    event = step(Action.STEP_OVER)
+    assert event.line == bench.line("end")
+    assert bench.text_of("result") == "7"
+    event = step(Action.STEP_OVER)
+    assert (event.function, event.line) == ("<module>", bench.line("start"))
+    event = step(Action.STEP_OVER)
+    assert event.state is State.DONE
+    assert "ran on" in event.notes[0]
+
+
+def test_stepping_over_a_call_stops_at_breakpoints_in_it(bench: Workbench) -> None:
+    bench.script(CART, "call", "loop")
+    event = bench.debugger.control(Action.STEP_OVER)
+    assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, bench.line("loop"))
+
+
+def test_stepping_onto_a_breakpoint_counts_it_once(bench: Workbench) -> None:
+    bench.script(CART, "call", "end")
+    event = bench.debugger.control(Action.STEP_OVER)
+    assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, bench.line("end"))
+    assert bench.debugger.control(Action.CONTINUE).state is State.DONE
+
+
+def test_stepping_over_a_line_that_raises_stops_there(bench: Workbench) -> None:
+    bench.script(
+        """
+        def fail():
+            raise ValueError("no price")
+
+        def run():
+            try:
+                fail()  # @raises
+            except ValueError:
+                return 1  # @handler
+
+        run()
+        """,
+        "raises",
+    )
+    event = bench.debugger.control(Action.STEP_OVER)
+    assert (event.state, event.stop_reason) == (State.RUNTIME_ERROR, StopReason.EXCEPTION)
+    assert event.exception is not None
+    assert (event.exception.type, event.exception.message) == ("ValueError", "no price")
+    assert event.line == bench.line("raises")
+    assert bench.debugger.control(Action.STEP_OVER).line == bench.line("handler") - 1
+    event = bench.debugger.control(Action.STEP_OVER)
+    assert (event.state, event.line) == (State.RUNTIME, bench.line("handler"))
+
+
+def test_recursion_steps_out_one_call_at_a_time(bench: Workbench) -> None:
+    bench.script(
+        """
+        def fact(n):
+            if n <= 1:
+                return 1  # @base
+            return n * fact(n - 1)
+
+        fact(4)
+        """,
+        "base",
+    )
+    seen = [bench.debugger.control(Action.STEP_OUT) for _ in range(3)]
+    assert [event.depth for event in seen] == [4, 3, 2]
+    values = [event.return_value.text for event in seen if event.return_value]
+    assert values == ["1", "2", "6"]
+
+
+def test_generators_and_coroutines(bench: Workbench) -> None:
+    bench.script(
+        """
+        import asyncio
+
+        def numbers():
+            yield 1  # @yield
+            yield 2
+
+        async def work():
+            a = await asyncio.sleep(0, 5)  # @await
+            return a  # @after
+
+        total = sum(numbers())
+        asyncio.run(work())
+        """,
+        "yield",
+        "await",
+    )
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.line == bench.line("await")
+    event = bench.debugger.control(Action.STEP_OVER)
+    assert event.line == bench.line("after")
+    assert bench.text_of("a") == "5"
+
+
+def test_post_mortem_of_a_script(bench: Workbench) -> None:
+    event = bench.script(
+        """
+        def inner(price):
+            return 1 / price  # @raise
+
+        def outer():
+            price = 0
+            return inner(price)  # @outer
+
+        outer()
+        """,
+        stop_at_entry=False,
+    )
+    assert (event.state, event.stop_reason) == (State.POST_MORTEM, StopReason.EXCEPTION)
+    assert event.exception is not None
+    assert event.exception.type == "ZeroDivisionError"
+    assert (event.function, event.line) == ("inner", bench.line("raise"))
+    frames = bench.debugger.stack().frames
+    assert [frame.function for frame in frames] == ["inner", "outer", "<module>"]
+    assert frames[1].line == bench.line("outer")
+    assert bench.text_of("price", 1) == "0"
+    refused = bench.debugger.control(Action.STEP_OVER)
+    assert refused.error_kind is ErrorKind.NOT_ALLOWED
+    assert Action.RESTART in refused.allowed
+    assert Action.STEP_OVER not in refused.allowed
+
+
+def test_breakpoints_in_threads(bench: Workbench) -> None:
+    event = bench.script(
+        """
+        import threading
+
+        def work(n):
+            result = n * 2  # @work
+            return result
+
+        threads = [threading.Thread(target=work, args=(n,), name=f"worker-{n}") for n in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        done = 1  # @done
+        """,
+        "work",
+        "done",
+    )
+    seen = set()
+    while event.line == bench.line("work"):
+        assert event.function == "work"
+        assert event.depth == 1
+        seen.add((event.thread, bench.text_of("n")))
+        event = bench.debugger.control(Action.CONTINUE)
+    assert seen == {(f"worker-{n}", str(n)) for n in range(3)}
+    assert event.line == bench.line("done")
+    assert event.thread is None
