@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
@@ -158,15 +157,28 @@ def test_no_tests_run_nothing(sandbox: Sandbox) -> None:
     assert run_pytest(sandbox, [], timeout=60).statuses == {}
 
 
-def test_a_python_without_pytest_is_named(tmp_path: Path) -> None:
-    bare = tmp_path / "bare"
-    venv.create(bare, symlinks=True)
-    config = SandboxConfig(python=str(bare / "bin" / "python"), readable_paths=(str(bare),))
-    with open_sandbox(config) as opened:
-        write(opened, {"test_a.py": "def test_x():\n    pass\n"})
+def python_without_pytest() -> str:
+    candidates = [Path("/usr/bin/python3"), *Path.home().glob(".pyenv/versions/3.*/bin/python")]
+    for python in filter(Path.exists, candidates):
+        argv = [str(python), "-I", "-c", "import pytest"]
+        if subprocess.run(argv, capture_output=True, timeout=60, check=False).returncode:
+            return str(python)
+    pytest.skip("every Python of this machine has pytest")
+
+
+def test_a_python_without_pytest_is_named() -> None:
+    with open_sandbox(SandboxConfig(python=python_without_pytest())) as sandbox:
+        write(sandbox, {"test_a.py": "def test_x():\n    pass\n"})
         with pytest.raises(SandboxUnavailable, match="has no pytest"):
-            run_pytest(opened, ["test_a.py::test_x"], timeout=60)
-        assert set(opened.read_tree()) == {"test_a.py"}
+            run_pytest(sandbox, ["test_a.py::test_x"], timeout=60)
+        assert set(sandbox.read_tree()) == {"test_a.py"}
+
+
+def test_a_missing_python_is_named() -> None:
+    with open_sandbox(SandboxConfig(python="/nowhere/python")) as sandbox:
+        write(sandbox, {"test_a.py": "def test_x():\n    pass\n"})
+        with pytest.raises(SandboxUnavailable, match="/nowhere/python.* can't be run"):
+            run_pytest(sandbox, ["test_a.py::test_x"], timeout=60)
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.13"])
