@@ -24,26 +24,26 @@ def test_comments_are_removed():
 
 
 def test_hash_in_quotes_is_no_comment():
-    assert settings("color = \"#ff0000\"  # red\n").get("color") == "#ff0000"
+    assert settings('color = "#ff0000"  # red\n').get("color") == "#ff0000"
 
 
 def test_escaped_quotes():
-    assert settings("title = \"the \\\"big\\\" one\"\n").get("title") == 'the "big" one'
+    assert settings('title = "the \\"big\\" one"\n').get("title") == 'the "big" one'
 
 
 def test_comment_after_a_value_with_escapes():
-    config = settings("path = \"C:\\\\data\\\\new\"  # the \"new\" place\nports = 1, 2\n")
+    config = settings('path = "C:\\\\data\\\\new"  # the "new" place\nports = 1, 2\n')
     assert config.get("path") == "C:\\data\\new"
     assert config.get("ports", "list") == ["1", "2"]
 
 
 def test_backslash_at_the_end_of_a_quoted_value():
-    config = settings("root = \"D:\\\\\"  # the data drive\n")
+    config = settings('root = "D:\\\\"  # the data drive\n')
     assert config.get("root") == "D:\\"
 
 
 def test_backslash_at_the_end_of_a_comment():
-    config = settings("[paths]\nroot = \"D:\\\\\"  # was C:\\\nkeep = 30\n[log]\nlevel = 2\n")
+    config = settings('[paths]\nroot = "D:\\\\"  # was C:\\\nkeep = 30\n[log]\nlevel = 2\n')
     assert config.get("paths.keep", "int") == 30
     assert config.get("log.level", "int") == 2
 

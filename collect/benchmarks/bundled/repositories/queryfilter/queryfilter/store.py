@@ -56,9 +56,7 @@ class Store:
     def count(self, text: str = "") -> int:
         return sum(1 for _ in self._matching(text))
 
-    def page(
-        self, text: str, order: str, limit: int, after: Optional[List[Any]] = None
-    ) -> Page:
+    def page(self, text: str, order: str, limit: int, after: Optional[List[Any]] = None) -> Page:
         """At most `limit` matching records, those behind the cursor `after`."""
         terms = parse_order(order)
         rows = [(sort_values(record, terms), record) for record in self._matching(text)]

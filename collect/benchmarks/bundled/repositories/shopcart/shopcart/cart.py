@@ -62,8 +62,7 @@ class Cart:
         """The lines with their products; looked up once for each state of the cart."""
         if self._lines is None:
             self._lines = [
-                CartLine(self._catalog[sku], quantity)
-                for sku, quantity in self._quantities.items()
+                CartLine(self._catalog[sku], quantity) for sku, quantity in self._quantities.items()
             ]
         return self._lines
 
