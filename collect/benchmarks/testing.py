@@ -17,8 +17,6 @@ from sandbox.errors import SandboxFileError, SandboxUnavailable
 
 PLUGIN = "stepinto_pytest_report"
 _OPTIONS = ("--continue-on-collection-errors", "--maxfail=0", "--color=no")
-# A shell's and env's codes for a program that is not executable, and one that does not exist.
-_NOT_RUN = (126, 127)
 
 
 def run_pytest(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
@@ -27,7 +25,7 @@ def run_pytest(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestRe
     `timeout` is in seconds and for the whole run; when it strikes, the tests that ended before it
     keep their status. A node id that does not exist is MISSING and leaves the others alone. The
     project's conftest files and ini options apply; installed third-party plugins do not. Raises
-    SandboxUnavailable where the sandbox's Python or its pytest is missing.
+    SandboxUnavailable where the sandbox's Python has no pytest.
     """
     files = [file for file in _files(tests) if _exists(sandbox, file)]
     if not files:
@@ -82,15 +80,11 @@ def _command(sandbox: Sandbox, folder: str, files: Sequence[str], timeout: float
 
 
 def _refuse_missing_pytest(sandbox: Sandbox, result: CommandResult) -> None:
-    if result.exit_code in _NOT_RUN:
-        problem = f"can't be run: {result.output.strip()}"
-    elif result.output.rstrip().endswith("No module named pytest"):
-        problem = "has no pytest: install it there"
-    else:
-        return
-    raise SandboxUnavailable(
-        f"{sandbox.python}, the sandbox's Python, {problem}; sandbox.python may name another one"
-    )
+    if result.output.rstrip().endswith("No module named pytest"):
+        raise SandboxUnavailable(
+            f"{sandbox.python}, the sandbox's Python, has no pytest: install it there, or set "
+            "sandbox.python to an interpreter that has it"
+        )
 
 
 def _read_report(sandbox: Sandbox, folder: str) -> Iterator[dict[str, object]]:
