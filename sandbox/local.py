@@ -157,11 +157,17 @@ class LocalSandbox:
             status = os.pipe()
             wrapped = self._bubblewrap.arguments(status[1], command.read_only, not interactive)
             argv = [*session, *wrapped, *self._inner(command)]
-            process = start(argv, stdin, output, status, env={}, new_group=not interactive)
+            process = start(
+                argv,
+                stdin=stdin,
+                output=output,
+                status=status,
+                env={},
+                new_group=not interactive,
+            )
         else:
             argv = [*session, *limit_arguments(self._config), *self._inner(command)]
-            cwd = self.workspace
-            process = start(argv, stdin, output, env={}, cwd=cwd, new_group=not interactive)
+            process = start(argv, stdin=stdin, output=output, env={}, new_group=not interactive)
         with self._lock:
             self._running.add(process)
             closed = self._closed

@@ -6,6 +6,7 @@ nothing is polled and a flood of output neither blocks the command nor fills mem
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -45,9 +46,11 @@ class HostProcess:
         return self._status.get("exit-code")
 
     def kill(self) -> None:
-        """Kill the process and its process group (of bubblewrap: the whole pid namespace)."""
-        if self._popen.poll() is None:
-            os.killpg(self._popen.pid, signal.SIGKILL)
+        """Kill the process, with its pid namespace or, of an unsandboxed one, its group."""
+        self._popen.kill()
+        if self._inner_pidfd is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
 
     def finish(self) -> int:
         """Wait for the end of the process, and of the pid namespace it made; its return code."""
@@ -84,11 +87,11 @@ class HostProcess:
 
 def start(
     argv: Sequence[str],
+    *,
     stdin: int,
     output: int,
     status: tuple[int, int] | None = None,
     env: dict[str, str] | None = None,
-    cwd: str | None = None,
     new_group: bool = True,
 ) -> HostProcess:
     """Start a process on given descriptors; `status` is the read and write end of a pipe."""
@@ -99,7 +102,6 @@ def start(
             stdout=output,
             stderr=output,
             env=env,
-            cwd=cwd,
             process_group=0 if new_group else None,
             pass_fds=() if status is None else (status[1],),
         )
@@ -168,9 +170,7 @@ def wait_readable(fd: int, seconds: float) -> bool:
 
 def stdin_file(data: bytes, owner: int) -> IO[bytes]:
     """A file with the bytes of a command's standard input, which `owner` may open again."""
-    if not data:
-        return open(os.devnull, "rb")
-    file = open(os.memfd_create("stdin", os.MFD_CLOEXEC), "w+b")
+    file = os.fdopen(os.memfd_create("stdin", os.MFD_CLOEXEC), "w+b")
     file.write(data)
     file.seek(0)
     give(file.fileno(), owner)

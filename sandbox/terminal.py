@@ -35,7 +35,7 @@ class PtyTerminal:
     def __init__(self, fd: int, process: TerminalProcess) -> None:
         self._process = process
         self._fd = fd
-        self._pexpect = fdspawn(fd, timeout=None, maxread=READ_SIZE, use_poll=True)
+        self._pexpect: fdspawn[bytes] = fdspawn(fd, timeout=None, maxread=READ_SIZE, use_poll=True)
         self._pexpect.delaybeforesend = None
         self._pexpect.delayafterread = None
         self._buffer = bytearray()
