@@ -16,6 +16,7 @@ from sandbox.debugger.records import (
     StopReason,
     Value,
 )
+from sandbox.errors import DebuggerError
 
 VERDICT = "a debugged run says nothing about passing or failing; run the test for that"
 
@@ -58,6 +59,8 @@ def _breakpoint(fields: Json) -> Breakpoint:
 
 def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, str | None]:
     error: dict[str, Any] | None = answer.get("error")
+    if error is not None and error["kind"] == "internal":
+        raise DebuggerError(f"the debugger failed inside the program: {error['message']}")
     if error is not None:
         return ErrorKind(error["kind"]), error["message"]
     if stop.get("reason") == "killed":

@@ -188,7 +188,7 @@ class Supervisor:
             self._keep_time()
 
     def _poll_ms(self) -> Optional[float]:
-        if self.pending is None:
+        if self.pending is None or self.killed is not None:
             return None
         return max(self.pending.wake_at() - time.monotonic(), 0) * 1000 + 1
 
@@ -293,7 +293,7 @@ class Supervisor:
 
     def _keep_time(self) -> None:
         pending = self.pending
-        if pending is None or self.status is not None:
+        if pending is None or self.status is not None or self.killed is not None:
             return
         now = time.monotonic()
         if now >= pending.deadline + pending.grace:
@@ -318,7 +318,7 @@ class Supervisor:
         message: Json = {"id": self.pending.id, "state": "done"}
         self.pending = None
         if self.killed is not None:
-            message["stop"] = {"reason": "killed"}
+            message["stop"] = {"reason": "killed", **next(iter(self.killed["where"]), {})}
             message["killed"] = self.killed
         elif os.WIFSIGNALED(self.status):
             number = os.WTERMSIG(self.status)
@@ -397,13 +397,19 @@ def signal_name(number: int) -> str:
 
 
 def dumped_frames(text: str) -> List[Json]:
-    """The frames of the main thread in a `faulthandler` dump, innermost first."""
-    frames = []
+    """The program's frames of the main thread in a `faulthandler` dump, innermost first.
+
+    The dump has a block for each thread, the main one last.
+    """
+    workspace = Workspace(os.getcwd())
+    frames: List[Json] = []
     for block in re.split(r"\n\s*\n", text):
-        frames = [
-            {"file": file, "line": int(line), "function": function}
+        found = [
+            {"file": workspace.relative(file), "line": int(line), "function": function}
             for file, line, function in re.findall(r'File "(.*)", line (\d+) in (.*)', block)
+            if not workspace.internal(file) and not file.startswith("<")
         ]
+        frames = found or frames
     return frames
 
 
@@ -521,7 +527,7 @@ def instance_attributes(value: object) -> List[Tuple[str, object]]:
             private = given.startswith("__") and not given.endswith("__")
             name = "_" + base.__name__.lstrip("_") + given if private else given
             slot = base.__dict__.get(name)
-            if isinstance(slot, types.MemberDescriptorType):
+            if type(slot) is types.MemberDescriptorType:
                 try:
                     found[name] = slot.__get__(value)
                 except AttributeError:
@@ -1615,35 +1621,36 @@ class Session:
         value, error = self._evaluate(arguments["expression"].strip(), arguments)
         if error:
             return error
-        with self.evaluating():
-            return self._bounded(fields_of(value, self.limits["max_values"]), size_of(value))
-        raise Interrupted
+        limit = self.limits["max_values"]
+        found, error = self._guarded(lambda: fields_of(value, limit))
+        return error or self._bounded(found, size_of(value))
 
     def do_run_code(self, arguments: Json) -> Json:
         frame = self._frame(arguments).frame
-        return self._guarded(lambda: run_code(arguments["code"], frame))[1] or {}
+        # What the code prints is the answer's, also where the program captures its own output.
+        printed, sys.stdout = sys.stdout, self.stdout
+        try:
+            return self._guarded(lambda: run_code(arguments["code"], frame))[1]
+        finally:
+            if sys.stdout is self.stdout:
+                sys.stdout = printed
 
     def _evaluate(self, expression: str, arguments: Json) -> Tuple[object, Json]:
         frame = self._frame(arguments).frame
         namespace = {**frame.f_globals, **frame.f_locals}
         return self._guarded(lambda: eval(compile(expression, "<expression>", "eval"), namespace))
 
-    def _guarded(self, work: Callable[[], object]) -> Tuple[object, Json]:
+    def _guarded(self, work: Callable[[], Any]) -> Tuple[Any, Json]:
         """Run the host's code; what it raises is an answer, not the end of the session."""
         value, failed = None, None
-        printed, sys.stdout = sys.stdout, self.stdout
-        try:
-            with self.evaluating() as evaluation:
-                try:
-                    value = work()
-                except Interrupted:
-                    raise
-                except BaseException as error:
-                    kind = type(error).__qualname__
-                    failed = kind, exception_text(error, self.limits["value_chars"])
-        finally:
-            if sys.stdout is self.stdout:
-                sys.stdout = printed
+        with self.evaluating() as evaluation:
+            try:
+                value = work()
+            except Interrupted:
+                raise
+            except BaseException as error:
+                kind = type(error).__qualname__
+                failed = kind, exception_text(error, self.limits["value_chars"])
         if evaluation.interrupted:
             raise Interrupted
         if failed is None:
@@ -1812,28 +1819,34 @@ def qualified_name(frame: types.FrameType) -> str:
     return code.co_name
 
 
-def size_of(value: object) -> Optional[int]:
-    if isinstance(value, (dict, list, tuple, set, frozenset, deque)):
-        return len(value)
+def size_of(value: Any) -> Optional[int]:
+    """How many items a built-in container holds."""
+    kind = type(value)
+    for base in (dict, list, tuple, set, frozenset, deque):
+        if issubclass(kind, base):
+            return int(base.__len__(value))
     return None
 
 
 def fields_of(value: Any, limit: int) -> List[Tuple[str, object]]:
-    """Items by key or index, else attributes; properties are named, not run."""
+    """Items by key or index, else attributes; properties are named, not run.
+
+    By `type(value)` throughout: `isinstance` would run a `__class__` of the program's.
+    """
+    kind = type(value)
     found: List[Tuple[str, object]] = []
-    if isinstance(value, dict):
+    if issubclass(kind, dict):
         for key, item in islice(dict.items(value), limit):
-            found.append(("[{}]".format(ValueText(80).render(key)[0]), item))
-    elif isinstance(value, (list, tuple, deque)):
-        names = getattr(type(value), "_fields", None)
+            found.append((f"[{ValueText(80).render(key)[0]}]", item))
+    elif issubclass(kind, (list, tuple, deque)):
+        names = getattr(kind, "_fields", None)
         for index, item in enumerate(islice(value, limit)):
-            found.append((names[index] if names else "[{}]".format(index), item))
-    elif isinstance(value, (set, frozenset)):
-        found += [("{{{}}}".format(index), item) for index, item in enumerate(islice(value, limit))]
+            found.append((names[index] if names else f"[{index}]", item))
+    elif issubclass(kind, (set, frozenset)):
+        found += [(f"{{{index}}}", item) for index, item in enumerate(islice(value, limit))]
     else:
-        names = instance_attributes(value)
-        found += [item for item in names if not item[0].startswith("__")]
-    return found + properties_of(value)
+        found += [item for item in instance_attributes(value) if not item[0].startswith("__")]
+    return found + properties_of(kind)
 
 
 class NotEvaluated:
@@ -1843,10 +1856,10 @@ class NotEvaluated:
         return "<property, not evaluated>"
 
 
-def properties_of(value: object) -> List[Tuple[str, object]]:
+def properties_of(kind: type) -> List[Tuple[str, object]]:
     names = []
-    for base in type(value).__mro__:
-        names += [name for name, item in base.__dict__.items() if isinstance(item, property)]
+    for base in kind.__mro__:
+        names += [name for name, item in base.__dict__.items() if type(item) is property]
     return [(name, NotEvaluated()) for name in dict.fromkeys(names) if not name.startswith("__")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -37,20 +38,23 @@ class Workbench:
         lines = self.files[file].splitlines()
         return next(n for n, text in enumerate(lines, 1) if text.endswith(f"# @{mark}"))
 
-    def at(self, mark: str, file: str = "program.py", **more: object) -> BreakpointRequest:
+    def at(self, mark: str, file: str = "program.py", **more: Any) -> BreakpointRequest:
         """A breakpoint on the line that carries `# @mark`."""
-        return BreakpointRequest(file=file, line=self.line(mark, file), **more)  # type: ignore[arg-type]
+        return BreakpointRequest(file=file, line=self.line(mark, file), **more)
+
+    def at_line(self, line: int, file: str = "program.py") -> BreakpointRequest:
+        return BreakpointRequest(file=file, line=line)
 
     def start(
-        self, *breakpoints: BreakpointRequest, test: str = "program.py", **launch: object
+        self, *breakpoints: BreakpointRequest, test: str = "program.py", **launch: Any
     ) -> DebugEvent:
         """Start the program; it must come to a stop or an end."""
         launch.setdefault("stop_at_entry", not breakpoints)
-        event = self.debugger.start(Launch(test, breakpoints, **launch))  # type: ignore[arg-type]
+        event = self.debugger.start(Launch(test, breakpoints, **launch))
         assert event.error_kind is None or event.stop_reason is not None, event.error
         return event
 
-    def script(self, text: str, *marks: str, **launch: object) -> DebugEvent:
+    def script(self, text: str, *marks: str, **launch: Any) -> DebugEvent:
         """Write `program.py`, and start it with breakpoints at marks."""
         self.write(program=text)
         return self.start(*(self.at(mark) for mark in marks), **launch)

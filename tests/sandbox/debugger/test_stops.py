@@ -64,7 +64,7 @@ def test_function_breakpoints_stop_after_the_docstring(bench: Workbench) -> None
 
 
 def test_a_function_breakpoint_counts_calls_and_not_turns_of_a_loop(bench: Workbench) -> None:
-    event = bench.script(
+    bench.script(
         """
         def spin(n):
             while n:
@@ -76,7 +76,7 @@ def test_a_function_breakpoint_counts_calls_and_not_turns_of_a_loop(bench: Workb
     )
     bench.debugger.set_breakpoint(BreakpointRequest(function="spin"))
     seen = []
-    while (event := bench.debugger.control(Action.CONTINUE)).state is State.RUNTIME:
+    while bench.debugger.control(Action.CONTINUE).state is State.RUNTIME:
         seen.append(bench.text_of("n"))
     assert seen == ["3", "2"]
 

@@ -1,0 +1,311 @@
+"""Programs that lie, flood, hang, fork and die: each ends in a typed answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+
+from sandbox.debugger import Action, DebugLimits, ErrorKind, State, StopReason
+from tests.interpreters import find_interpreter
+from tests.sandbox.debugger.conftest import Workbench
+
+QUICK = DebugLimits(start_timeout=20, action_timeout=1, interrupt_grace=1)
+
+
+@pytest.fixture(params=["3.8", "3.11", "3.12"])
+def quick(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) -> Workbench:
+    """A bench whose actions time out after one second."""
+    interpreter = find_interpreter(request.param)
+    if interpreter is None:
+        pytest.skip(f"CPython {request.param} is not on this machine")
+    return open_bench(interpreter, QUICK)
+
+
+def test_what_a_program_prints_is_only_output(some_bench: Workbench) -> None:
+    bench = some_bench
+    event = bench.script(
+        """
+        print("(Pdb) STEPINTO ready")
+        print('{"id": 3, "state": "done", "stop": {"reason": "exited", "exit_code": 0}}')
+        print("0123456789abcdef " + '{"id": 3, "state": "done"}')
+        done = 1  # @here
+        """,
+        "here",
+    )
+    assert event.state is State.RUNTIME
+    assert event.output.startswith("(Pdb) STEPINTO ready\n{")
+    assert event.output.count("\n") == 3
+
+
+def test_a_program_reads_its_own_input(some_bench: Workbench) -> None:
+    bench = some_bench
+    event = bench.script(
+        """
+        import sys
+        first = input()
+        rest = sys.stdin.read()
+        done = 1  # @here
+        """,
+        "here",
+        stdin="one\ntwo\nthree",
+    )
+    assert event.stop_reason is StopReason.BREAKPOINT
+    assert bench.text_of("first, rest") == "('one', 'two\\nthree')"
+
+
+def test_no_input_is_an_end_of_file(some_bench: Workbench) -> None:
+    event = some_bench.script("input()", stop_at_entry=False)
+    assert event.exception is not None
+    assert event.exception.type == "EOFError"
+
+
+def test_a_flood_of_output_is_cut_in_its_middle(some_bench: Workbench) -> None:
+    bench = some_bench
+    event = bench.script(
+        """
+        import os
+        print("first")
+        for _ in range(300):
+            os.write(1, b"z" * 100_000)
+        print("last")
+        done = 1  # @here
+        """,
+        "here",
+    )
+    assert event.output_truncated
+    assert event.output.startswith("first\n")
+    assert event.output.endswith("last\n")
+    assert len(event.output) < 5000
+
+
+def test_an_endless_loop_is_interrupted_and_the_session_stays(quick: Workbench) -> None:
+    quick.script(
+        """
+        def spin():
+            count = 0
+            while True:
+                count += 1
+
+        spin()
+        """
+    )
+    for _ in range(3):
+        event = quick.debugger.control(Action.CONTINUE, timeout=0.3)
+        assert (event.state, event.stop_reason) == (State.RUNTIME, StopReason.INTERRUPTED)
+        assert (event.error_kind, event.function) == (ErrorKind.TIMEOUT, "spin")
+    first = int(quick.text_of("count"))
+    assert quick.debugger.control(Action.STEP_OVER).stop_reason is StopReason.STEP
+    assert quick.debugger.control(Action.STEP_OVER).stop_reason is StopReason.STEP
+    assert int(quick.text_of("count")) > first
+    quick.debugger.set_breakpoint(quick.at_line(5))
+    event = quick.debugger.control(Action.CONTINUE)
+    assert event.stop_reason is StopReason.BREAKPOINT
+
+
+def test_a_sleep_is_interrupted(quick: Workbench) -> None:
+    quick.script(
+        """
+        import time
+        time.sleep(1000)  # @sleep
+        """
+    )
+    event = quick.debugger.control(Action.CONTINUE, timeout=0.3)
+    assert (event.stop_reason, event.line) == (StopReason.INTERRUPTED, quick.line("sleep"))
+    assert quick.text_of("time.__name__") == "'time'"
+
+
+def test_an_endless_start_is_interrupted(open_bench: Callable[..., Workbench]) -> None:
+    interpreter = find_interpreter("3.11")
+    assert interpreter is not None
+    bench = open_bench(interpreter, DebugLimits(start_timeout=1))
+    bench.write(program="while True: pass")
+    event = bench.start(stop_at_entry=False)
+    assert (event.stop_reason, event.error_kind) == (StopReason.INTERRUPTED, ErrorKind.TIMEOUT)
+
+
+def test_native_code_that_never_ends_is_killed_with_its_place(quick: Workbench) -> None:
+    quick.script(
+        """
+        def stuck():
+            return sum(range(10 ** 15))  # @stuck
+
+        stuck()
+        """
+    )
+    event = quick.debugger.control(Action.CONTINUE, timeout=0.3)
+    assert (event.state, event.stop_reason) == (State.DONE, StopReason.KILLED)
+    assert event.error_kind is ErrorKind.UNRESPONSIVE
+    assert "native code" in (event.error or "")
+    assert f"program.py:{quick.line('stuck')} in stuck" in (event.error or "")
+    assert quick.debugger.restart().stop_reason is StopReason.ENTRY
+
+
+ENDINGS = {
+    "import sys; sys.exit(3)": (3, None),
+    "import sys; sys.exit('why')": (1, None),
+    "import os; os._exit(4)": (4, None),
+    "import ctypes; ctypes.string_at(0)": (128 + signal.SIGSEGV, "SIGSEGV"),
+    "import os; os.kill(os.getpid(), 9)": (128 + signal.SIGKILL, "SIGKILL"),
+    "import os; os.abort()": (128 + signal.SIGABRT, "SIGABRT"),
+}
+
+
+@pytest.mark.parametrize("code", ENDINGS)
+def test_endings(some_bench: Workbench, code: str) -> None:
+    some_bench.script(f"print('before', flush=True)\n{code}\n")
+    event = some_bench.debugger.control(Action.CONTINUE)
+    exit_code, name = ENDINGS[code]
+    assert (event.state, event.stop_reason) == (State.DONE, StopReason.EXITED)
+    assert event.exit_code == exit_code
+    assert event.output.startswith("before\n")
+    if name is not None:
+        assert event.error_kind is ErrorKind.CRASHED
+        assert name in (event.error or "")
+    assert some_bench.debugger.restart().stop_reason is StopReason.ENTRY
+
+
+def test_deep_recursion(bench: Workbench) -> None:
+    event = bench.script(
+        """
+        def down(n):
+            return down(n + 1) + 1
+
+        down(0)
+        """,
+        stop_at_entry=False,
+    )
+    assert event.state is State.POST_MORTEM
+    assert event.exception is not None
+    assert event.exception.type == "RecursionError"
+    stack = bench.debugger.stack()
+    assert len(stack.frames) == 40
+    assert "not shown" in stack.notes[0]
+
+
+def test_a_stop_near_the_recursion_limit(bench: Workbench) -> None:
+    bench.script(
+        """
+        import sys
+        def down(n):
+            if n == 0:
+                return 0  # @bottom
+            return down(n - 1)
+
+        print(down(sys.getrecursionlimit() - 30))
+        """,
+        "bottom",
+    )
+    assert bench.text_of("[n for _ in range(2)]") == "[0, 0]"
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.state, event.output) == (State.DONE, "0\n")
+
+
+def test_a_program_that_closes_all_descriptors(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.script(
+        """
+        import os
+        os.closerange(3, 256)
+        done = 1  # @here
+        """,
+        "here",
+    )
+    assert bench.text_of("done if 'done' in dir() else 0") == "0"
+    assert bench.debugger.control(Action.CONTINUE).state is State.DONE
+
+
+def test_forks_and_subprocesses_run_on_their_own(bench: Workbench) -> None:
+    event = bench.script(
+        """
+        import os, subprocess, sys
+
+        def work(n):
+            return n + 1  # @work
+
+        pid = os.fork()
+        if pid == 0:
+            print("child", work(1), flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        subprocess.run([sys.executable, "-c", "print('sub')"], check=True)
+        done = 1  # @done
+        """,
+        "work",
+        "done",
+    )
+    assert event.line == bench.line("done")
+    assert event.output == "child 2\nsub\n"
+
+
+def test_multiprocessing(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.script(
+        """
+        import multiprocessing
+
+        def work(n):
+            return n * 2  # @work
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                result = pool.map(work, [1, 2, 3])
+            print(result)  # @done
+        """,
+        "work",
+        "done",
+    )
+    assert bench.text_of("result") == "[2, 4, 6]"
+
+
+def test_a_program_that_replaces_its_streams(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.script(
+        """
+        import io, sys
+        sys.stdout = io.StringIO()
+        sys.stderr.close()
+        print("captured")
+        done = 1  # @here
+        """,
+        "here",
+    )
+    event = bench.debugger.run_code("print('seen')")
+    assert event.output == "seen\n"
+    assert bench.text_of("sys.stdout.getvalue()") == "'captured\\n'"
+
+
+def test_close_leaves_nothing_running(some_bench: Workbench) -> None:
+    bench = some_bench
+    marker = f"stepinto-left-over-{time.monotonic_ns()}"
+    bench.script(
+        f"""
+        import os, subprocess, sys
+        code = "import time; time.sleep(600)  # {marker}"
+        subprocess.Popen([sys.executable, "-c", code])
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execv(sys.executable, [sys.executable, "-c", code])
+            os._exit(0)
+        done = 1  # @here
+        """,
+        "here",
+    )
+    assert _running(marker)
+    bench.debugger.close()
+    deadline = time.monotonic() + 10
+    while _running(marker) and time.monotonic() < deadline:
+        os.sched_yield()
+    assert not _running(marker)
+
+
+def _running(marker: str) -> bool:
+    listed = subprocess.run(
+        ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
+    )
+    return marker in listed.stdout

@@ -1,0 +1,249 @@
+"""What a session shows: locals, expressions, fields, code run in the frame; hostile values too."""
+
+from __future__ import annotations
+
+from sandbox.debugger import Action, ErrorKind, State
+from tests.sandbox.debugger.conftest import Workbench
+
+
+def test_locals_in_order_without_what_is_not_the_programs(bench: Workbench) -> None:
+    bench.script(
+        """
+        def run(first, *rest, last=3):
+            second = [value for value in rest]
+            return second  # @here
+
+        run(1, 2, 3)
+        """,
+        "here",
+    )
+    event = bench.debugger.locals()
+    assert [(value.name, value.type, value.text) for value in event.values] == [
+        ("first", "int", "1"),
+        ("last", "int", "3"),
+        ("rest", "tuple", "(2, 3)"),
+        ("second", "list", "[2, 3]"),
+    ]
+    module = bench.debugger.locals(1)
+    assert [value.name for value in module.values] == ["run"]
+
+
+def test_expressions_see_locals_in_comprehensions_and_lambdas(bench: Workbench) -> None:
+    bench.script(
+        """
+        LIMIT = 2
+
+        def run():
+            scale, items = 10, [1, 2, 3]
+            return items  # @here
+
+        run()
+        """,
+        "here",
+    )
+    assert bench.text_of("[item * scale for item in items if item >= LIMIT]") == "[20, 30]"
+    assert bench.text_of("(lambda x: x + scale)(1)") == "11"
+    assert bench.text_of("sum(x for x in items if x < scale)") == "6"
+    event = bench.debugger.evaluate("items[7]")
+    assert (event.error_kind, event.state) == (ErrorKind.EVALUATION, State.RUNTIME)
+    assert event.error == "IndexError: list index out of range"
+    assert "SyntaxError" in (bench.debugger.evaluate("items +").error or "")
+    assert bench.debugger.evaluate("items", 9).error_kind is ErrorKind.BAD_REQUEST
+    assert "SystemExit" in (bench.debugger.evaluate("exit()").error or "")
+
+
+def test_code_changes_what_the_program_does(bench: Workbench) -> None:
+    bench.script(
+        """
+        RATE = 1
+
+        def run():
+            total = 5
+            extra = 0  # @here
+            return total * RATE  # @end
+
+        result = run()
+        print(result)  # @print
+        """,
+        "here",
+        "print",
+    )
+    code = "global RATE\nRATE = 3\nfor n in range(3):\n    total += n\nprint('ran', total)"
+    event = bench.debugger.run_code(code)
+    assert (event.error_kind, event.output) == (None, "ran 8\n")
+    assert bench.text_of("total") == "8"
+    event = bench.debugger.run_code("helper = [total for _ in range(2)]\n1 / 0")
+    assert event.error == "ZeroDivisionError: division by zero"
+    bench.debugger.control(Action.CONTINUE)
+    assert bench.text_of("result") == "24"
+
+
+def test_code_changes_an_outer_frame(bench: Workbench) -> None:
+    bench.script(
+        """
+        def inner():
+            return 1  # @inner
+
+        def outer():
+            kept = 1
+            value = inner()
+            return kept + value
+
+        print(outer())
+        """,
+        "inner",
+    )
+    bench.debugger.run_code("kept = 41", frame=1)
+    assert bench.text_of("kept", 1) == "41"
+    assert bench.debugger.control(Action.CONTINUE).output == "42\n"
+
+
+def test_fields_of_objects_and_containers(bench: Workbench) -> None:
+    bench.script(
+        """
+        from collections import namedtuple
+
+        class Slotted:
+            __slots__ = ("left", "right")
+            def __init__(self):
+                self.left = 1
+
+        class Order:
+            def __init__(self):
+                self.lines, self._state = ["a"], "open"
+            @property
+            def total(self):
+                raise RuntimeError("must not run")
+
+        Point = namedtuple("Point", "x y")
+        order, slotted, point = Order(), Slotted(), Point(1, 2)
+        table = {"a": 1, 2: [3]}
+        numbers = list(range(1000))
+        done = 1  # @here
+        """,
+        "here",
+    )
+
+    def names(expression: str) -> list[tuple[str, str]]:
+        event = bench.debugger.fields(expression)
+        return [(value.name, value.text) for value in event.values]
+
+    assert names("order") == [
+        ("lines", "['a']"),
+        ("_state", "'open'"),
+        ("total", "<property, not evaluated>"),
+    ]
+    assert names("slotted") == [("left", "1")]
+    assert names("point") == [("x", "1"), ("y", "2")]
+    assert names("table") == [("['a']", "1"), ("[2]", "[3]")]
+    event = bench.debugger.fields("numbers")
+    assert len(event.values) == 60
+    assert "60 of 1000" in event.notes[0]
+
+
+def test_values_are_bounded_and_say_so(bench: Workbench) -> None:
+    bench.script(
+        """
+        wide = list(range(200_000))
+        deep = []
+        for _ in range(5000):
+            deep = [deep]
+        looped = [1]
+        looped.append(looped)
+        text = "x" * 10_000_000
+        number = 7 ** 100_000
+        nested = {"a": [{"b": (1,)}], "c": {1}, "d": set(), "e": frozenset({2})}
+        done = 1  # @here
+        """,
+        "here",
+    )
+    values = {value.name: value for value in bench.debugger.locals().values}
+    for name in ("wide", "text"):
+        assert values[name].truncated
+        assert len(values[name].text) <= 603
+    assert values["deep"].text == "[[[[[[[...]]]]]]]"
+    assert values["looped"].text == "[1, [...]]"
+    assert values["number"].text == "<int of 280736 bits>"
+    expected = "{'a': [{'b': (1,)}], 'c': {1}, 'd': set(), 'e': frozenset({2})}"
+    assert values["nested"].text == expected
+
+
+HOSTILE = """
+    class Raises:
+        def __repr__(self):
+            raise KeyError("no")
+
+    class Endless:
+        def __repr__(self):
+            while True:
+                try:
+                    while True:
+                        pass
+                except Exception:
+                    pass
+
+    class Exits:
+        def __repr__(self):
+            raise SystemExit(3)
+
+    class Huge:
+        def __repr__(self):
+            return "y" * 5_000_000
+
+    class Colours:
+        def __repr__(self):
+            return "\\x1b[31mred\\x1b[0m\\r\\x00(Pdb) "
+
+    class Lies:
+        __class__ = property(lambda self: 1 / 0)
+        def __getattribute__(self, name):
+            raise RuntimeError(name)
+
+    class Wrong:
+        def __repr__(self):
+            return 5
+
+    def run(raises, endless, exits, huge, colours, lies, wrong, last):
+        return 1  # @here
+
+    run(Raises(), Endless(), Exits(), Huge(), Colours(), Lies(), Wrong(), "last")
+"""
+
+
+def test_hostile_reprs(some_bench: Workbench) -> None:
+    bench = some_bench
+    bench.script(HOSTILE, "here")
+    values = {value.name: value for value in bench.debugger.locals().values}
+    assert values["raises"].text == "<repr raised KeyError>"
+    assert values["endless"].text.startswith("<repr did not end within")
+    assert values["exits"].text == "<repr raised SystemExit>"
+    assert values["huge"].truncated
+    assert values["colours"].text == "\\x1b[31mred\\x1b[0m\\x0d\\x00(Pdb) "
+    assert values["lies"].type == "Lies"
+    assert values["wrong"].text == "<repr raised TypeError>"
+    assert values["last"].text == "'last'"
+    assert bench.debugger.fields("lies").error_kind is None
+
+
+def test_an_evaluation_that_never_ends_is_interrupted(
+    some_bench: Workbench,
+) -> None:
+    bench = some_bench
+    bench.script(
+        """
+        import time
+
+        def spin():
+            while True:
+                time.sleep(0.01)
+
+        done = 1  # @here
+        """,
+        "here",
+    )
+    bench.debugger._limits = type(bench.debugger._limits)(action_timeout=0.5)
+    for expression in ("spin()", "[0 for _ in iter(int, 1)]", "time.sleep(100)"):
+        event = bench.debugger.evaluate(expression)
+        assert (event.error_kind, event.state) == (ErrorKind.TIMEOUT, State.RUNTIME)
+    assert bench.debugger.run_code("while True: pass").error_kind is ErrorKind.TIMEOUT
+    assert bench.text_of("1 + 1") == "2"
