@@ -24,10 +24,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from sandbox.base import SandboxConfig
+from sandbox.environment import HOME, WORKSPACE
 from sandbox.errors import SandboxUnavailable
 
-WORKSPACE = "/workspace"
-HOME = "/tmp/home"
 SHARED_MEMORY_BYTES = 256 * 1024 * 1024
 USER_NAMESPACE_UID = 1000
 OWN_UIDS = range(1_879_048_192, 2_147_483_646)

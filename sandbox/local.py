@@ -21,13 +21,19 @@ from typing import Self
 
 from sandbox.base import Command, CommandResult, SandboxConfig
 from sandbox.bubblewrap import (
-    HOME,
     INSTALL_HINT,
-    WORKSPACE,
     Bubblewrap,
     choose_uid,
     find_interpreter,
     limit_arguments,
+)
+from sandbox.environment import (
+    BASE_ENVIRONMENT,
+    HOME,
+    SYSTEM_PATH,
+    TIMED_OUT,
+    WORKSPACE,
+    command_argv,
 )
 from sandbox.errors import SandboxDead, SandboxUnavailable
 from sandbox.folder import WorkspaceFolder, below, write_all
@@ -35,9 +41,6 @@ from sandbox.leftovers import OwnedFolder
 from sandbox.output import BoundedOutput
 from sandbox.processes import HostProcess, collect, from_lasting_thread, give, start, stdin_file
 from sandbox.terminal import PtyTerminal, open_pty
-
-TIMED_OUT = 124
-KILLED = 137
 
 
 class LocalSandbox:
@@ -177,24 +180,17 @@ class LocalSandbox:
 
     def _inner(self, command: Command) -> list[str]:
         """The command under `env`, which also reports a bad folder or program as a shell does."""
-        if not command.argv:
-            raise ValueError("a command needs at least a program: argv is empty")
         variables = {**self._environment(), **command.env}
         settings = [f"{name}={value}" for name, value in variables.items()]
-        return ["env", "-C", command.cwd or self.workspace, *settings, *command.argv]
+        return ["env", "-C", command.cwd or self.workspace, *settings, *command_argv(command)]
 
     def _environment(self) -> dict[str, str]:
         temporary = "/tmp" if self._bubblewrap.program else str(self._owned.path / "tmp")
         return {
-            "PATH": f"{Path(self.python).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
             "HOME": HOME if self._bubblewrap.program else f"{temporary}/home",
             "TMPDIR": temporary,
-            "USER": "sandbox",
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "PYTHONHASHSEED": "0",
-            # Byte code is checked by size and second: one edit right after another would be missed.
-            "PYTHONDONTWRITEBYTECODE": "1",
+            **BASE_ENVIRONMENT,
         }
 
     def _exit_code(self, process: HostProcess, kept: BoundedOutput) -> int:

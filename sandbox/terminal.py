@@ -50,7 +50,7 @@ class PtyTerminal:
         while data:
             readable, writable = self._wait(deadline)
             # A process that prints before it reads would otherwise wait for us as we for it.
-            if readable and not self._ended:
+            if readable:
                 self._read(0)
             if writable:
                 data = data[self._write(data[:4096]) :]
@@ -97,15 +97,17 @@ class PtyTerminal:
         return True
 
     def _wait(self, deadline: float) -> tuple[bool, bool]:
-        if not self.alive():
+        if self._exit_code is not None or self._ended:
             raise SandboxDead("the process behind the terminal has ended: start a new one")
         poller = select.poll()
-        poller.register(self._fd, select.POLLOUT | (0 if self._ended else select.POLLIN))
+        poller.register(self._fd, select.POLLOUT | select.POLLIN)
         events = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
         if not events:
             raise SandboxDead(f"the process behind the terminal read nothing for {SEND_TIMEOUT} s")
         flags = events[0][1]
-        return bool(flags & select.POLLIN), bool(flags & (select.POLLOUT | select.POLLERR))
+        if flags & (select.POLLHUP | select.POLLERR):
+            raise SandboxDead("the process behind the terminal has ended: start a new one")
+        return bool(flags & select.POLLIN), bool(flags & select.POLLOUT)
 
     def _write(self, data: memoryview) -> int:
         try:

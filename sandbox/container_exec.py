@@ -1,0 +1,229 @@
+"""Commands inside a running container: wrapped, streamed, timed, and swept away.
+
+Closing an exec does not end its processes, and they may leave its session and clear their
+environment. What they can't change without capabilities is their group: each exec has a group
+number of its own, and sweeping ends every process of that group. The sweep stops them all before
+it kills any, since a fork bomb would otherwise outrun it.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.environment import KILLED
+from sandbox.errors import SandboxDead
+from sandbox.output import BoundedOutput
+
+# Shell built-ins only: a container at its process limit can't fork.
+_SWEEP = """
+sweep() {
+    for signal in STOP KILL; do
+        pass=0
+        while [ $pass -lt 1000 ]; do
+            pass=$((pass + 1)); left=0
+            for file in /proc/[0-9]*/status; do
+                pid=${file#/proc/}; pid=${pid%/status}; state=
+                [ "$pid" = $$ ] && continue
+                { while read -r key value rest; do
+                    case $key in
+                        State:) state=$value ;;
+                        Gid:) if [ "$value" = "$1" ]; then
+                                  case $signal$state in STOPT|*Z|*X) ;;
+                                  *) left=1; kill -$signal "$pid" ;; esac
+                              fi
+                              break ;;
+                    esac
+                done <"$file"; } 2>/dev/null
+            done
+            [ $left = 0 ] && break
+        done
+    done
+}
+"""
+_RUN = """
+group=$1; folder=$2; shift 2
+exec 2>&1
+cd -- "$folder" || exit 125
+"$@"
+code=$?
+sweep "$group"
+exit $code
+"""
+_TERMINAL = """
+cd -- "$2" || exit 125
+shift 2
+stty -echo -icanon -icrnl -ixon -opost -iexten min 1 time 0 rows 50 cols 1000 || exit 125
+echo stepinto-ready
+exec "$@"
+"""
+READY = b"stepinto-ready"
+
+_HEADER = struct.Struct(">BxxxL")
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """How a container's command ended; exit code None at its deadline."""
+
+    exit_code: int | None
+    output: BoundedOutput
+
+
+class ContainerExecs:
+    """Starts, awaits and sweeps the execs of one container."""
+
+    def __init__(self, api: Any, container: str) -> None:
+        self._api = api
+        self._container = container
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        user: str,
+        group: int,
+        cwd: str,
+        env: Mapping[str, str],
+        stdin: bytes,
+        deadline: float,
+        limit: int,
+    ) -> ExecResult:
+        """Run to the end or the deadline (monotonic). Nothing of the group is left running."""
+        kept = BoundedOutput(limit)
+        script = ["sh", "-c", _SWEEP + _RUN, "sh", str(group), cwd, *argv]
+        with translated():
+            exec_id, connection = self._start(script, f"{user}:{group}", env, bool(stdin), False)
+            with connection:
+                ended = _stream(connection, stdin, deadline, kept)
+            code = self.exit_code(exec_id) if ended else None
+            if code in {None, KILLED}:
+                self.sweep(user, group)
+                self.require_running()
+        return ExecResult(code, kept)
+
+    def open_terminal(
+        self, argv: Sequence[str], user: str, group: int, cwd: str, env: Mapping[str, str]
+    ) -> tuple[str, socket.socket]:
+        """Start an exec behind a terminal; it prints a READY line once its modes are set."""
+        script = ["sh", "-c", _TERMINAL, "sh", str(group), cwd, *argv]
+        with translated():
+            return self._start(script, f"{user}:{group}", env, True, True)
+
+    def sweep(self, user: str, group: int) -> None:
+        """End every process of an exec's group."""
+        script = ["sh", "-c", f"{_SWEEP}\nsweep {group}"]
+        with translated():
+            exec_id, connection = self._start(script, f"{user}:{user}", {}, False, False)
+            with connection:
+                _stream(connection, b"", time.monotonic() + 30, BoundedOutput(1000))
+            self.exit_code(exec_id)
+
+    def exit_code(self, exec_id: str) -> int:
+        """The exit code of an exec whose stream has ended."""
+        for delay in (0.0, 0.01, 0.05, 0.2, 1.0, 3.0):
+            time.sleep(delay)
+            state = self._api.exec_inspect(exec_id)
+            if not state["Running"] and state["ExitCode"] is not None:
+                return int(state["ExitCode"])
+        self.require_running()
+        raise SandboxDead("the container engine does not say how a command ended")
+
+    def running(self, exec_id: str) -> bool:
+        with translated():
+            return bool(self._api.exec_inspect(exec_id)["Running"])
+
+    def require_running(self) -> None:
+        """Raises SandboxDead where the container does not run any more."""
+        with translated():
+            state = self._api.inspect_container(self._container)["State"]
+        if not state["Running"]:
+            cause = "out of memory" if state["OOMKilled"] else f"exit code {state['ExitCode']}"
+            raise SandboxDead(f"the container {self._container[:12]} has ended ({cause})")
+
+    def _start(
+        self, argv: Sequence[str], user: str, env: Mapping[str, str], stdin: bool, tty: bool
+    ) -> tuple[str, socket.socket]:
+        exec_id = self._api.exec_create(
+            self._container, list(argv), user=user, environment=dict(env), stdin=stdin, tty=tty
+        )["Id"]
+        stream = self._api.exec_start(exec_id, socket=True, tty=tty)
+        # The wrapper around the socket would close it when collected.
+        connection = socket.socket(fileno=socket.dup(stream.fileno()))
+        stream.close()
+        return exec_id, connection
+
+
+def _stream(connection: socket.socket, stdin: bytes, deadline: float, kept: BoundedOutput) -> bool:
+    """Feed standard input and keep output until the end; False at the deadline."""
+    connection.setblocking(False)
+    frames = _Frames(kept)
+    unsent = memoryview(stdin)
+    poller = select.poll()
+    poller.register(connection, select.POLLIN | (select.POLLOUT if stdin else 0))
+    while (left := deadline - time.monotonic()) > 0:
+        for _, flags in poller.poll(min(left, 3600) * 1000):
+            if flags & select.POLLOUT:
+                unsent = _send(connection, unsent)
+                if not unsent:
+                    poller.modify(connection, select.POLLIN)
+            if flags & ~select.POLLOUT:
+                chunk = connection.recv(1 << 16)
+                if not chunk:
+                    return True
+                frames.add(chunk)
+    return False
+
+
+def _send(connection: socket.socket, unsent: memoryview) -> memoryview:
+    try:
+        unsent = unsent[connection.send(unsent[: 1 << 16]) :]
+        if not unsent:
+            connection.shutdown(socket.SHUT_WR)
+    except (BrokenPipeError, ConnectionResetError):
+        # The command has ended, or closed its input, without reading all of it.
+        return memoryview(b"")
+    return unsent
+
+
+class _Frames:
+    """Takes the engine's stream framing off: 8 bytes of header, then that many of output."""
+
+    def __init__(self, kept: BoundedOutput) -> None:
+        self._kept = kept
+        self._header = bytearray()
+        self._left = 0
+
+    def add(self, chunk: bytes) -> None:
+        position = 0
+        while position < len(chunk):
+            if self._left == 0:
+                missing = _HEADER.size - len(self._header)
+                self._header += chunk[position : position + missing]
+                position += missing
+                if len(self._header) == _HEADER.size:
+                    self._left = _HEADER.unpack(self._header)[1]
+                    self._header.clear()
+                continue
+            taken = chunk[position : position + self._left]
+            self._kept.add(taken)
+            self._left -= len(taken)
+            position += len(taken)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn errors of the engine about a container in use into SandboxDead."""
+    import requests
+    from docker.errors import DockerException
+
+    try:
+        yield
+    except (DockerException, requests.RequestException, ConnectionError) as error:
+        raise SandboxDead(f"the container or its engine is gone: {error}") from error

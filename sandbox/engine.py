@@ -1,0 +1,125 @@
+"""The container engine: connecting to it, finding images, making and removing containers."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from sandbox.base import SandboxConfig
+from sandbox.bubblewrap import OWN_UIDS
+from sandbox.environment import WORKSPACE
+from sandbox.errors import ImageMissing, SandboxUnavailable
+from sandbox.leftovers import owner_is_dead, owner_tag
+
+LABEL = "stepinto"
+OWNER_LABEL = "stepinto.owner"
+USER_LABEL = "stepinto.user"
+RESERVED_PIDS = 32
+"""Processes above the sandbox's limit, so that a full container can still be swept."""
+ENGINE_TIMEOUT = 120
+"""Seconds for one answer of the engine; a busy one takes long to start a container."""
+
+
+def connect() -> Any:
+    """A client of the container engine. Raises SandboxUnavailable where none answers."""
+    import docker
+    from docker.errors import DockerException
+
+    try:
+        client = docker.from_env(timeout=ENGINE_TIMEOUT)
+        client.ping()
+    except DockerException as error:
+        raise SandboxUnavailable(
+            "no container engine answers: start Docker, or name it in DOCKER_HOST "
+            f"(`docker info` shows whether it runs). It said: {error}"
+        ) from error
+    return client
+
+
+def find_image(client: Any, image: str) -> Any:
+    """A local image by tag, digest or id. Raises ImageMissing; nothing is ever pulled."""
+    from docker.errors import ImageNotFound
+
+    try:
+        return client.images.get(image)
+    except ImageNotFound as error:
+        raise ImageMissing(
+            f"the image {image!r} is not on this machine: get it with `docker pull {image}`, "
+            "or load it from a file with `docker load -i FILE`"
+        ) from error
+
+
+def choose_users(image: Any) -> tuple[int, int]:
+    """The uid of an image's sandbox, and that of its read-only commands.
+
+    Its own number, unless the image asks for another: by the label `stepinto.user`, or by a
+    USER that is a number other than root's.
+    """
+    settings = image.attrs["Config"]
+    named = str((settings.get("User") or "").partition(":")[0])
+    labelled = (settings.get("Labels") or {}).get(USER_LABEL)
+    own = random.SystemRandom().choice(range(OWN_UIDS.start, OWN_UIDS.stop - 1_000_000))
+    if labelled is not None:
+        return int(labelled), own
+    return (int(named) if named.isdigit() and int(named) else own), own + 1
+
+
+def create_container(client: Any, config: SandboxConfig, image: Any, uid: int) -> Any:
+    """Create, without starting it, a hardened container that idles until it is removed."""
+    from docker.errors import APIError
+    from docker.types import Ulimit
+
+    size = config.file_size_mb * 1024 * 1024
+    ulimits = [Ulimit(name="fsize", soft=size, hard=size), Ulimit(name="core", soft=0, hard=0)]
+    if uid in OWN_UIDS:
+        # The kernel counts a user's processes on the whole machine: only for a user of its own.
+        ulimits.append(Ulimit(name="nproc", soft=config.pids, hard=config.pids))
+    try:
+        return client.containers.create(
+            image.id,
+            entrypoint=["sleep"],
+            command=["infinity"],
+            user="0:0",
+            working_dir=WORKSPACE,
+            labels={LABEL: "1", OWNER_LABEL: owner_tag()},
+            init=True,
+            network_mode="none",
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            mem_limit=f"{config.memory_mb}m",
+            memswap_limit=f"{config.memory_mb}m",
+            nano_cpus=int(config.cpus * 1e9),
+            pids_limit=config.pids + RESERVED_PIDS,
+            ulimits=ulimits,
+            healthcheck={"test": ["NONE"]},
+        )
+    except APIError as error:
+        raise SandboxUnavailable(f"the container engine refused the sandbox: {error}") from error
+
+
+def remove_container(client: Any, container: str) -> None:
+    """Kill and remove a container with its volumes; one that is gone already is fine."""
+    from docker.errors import APIError, NotFound
+
+    try:
+        client.api.remove_container(container, force=True, v=True)
+    except NotFound:
+        return
+    except APIError as error:
+        # Another close is at it already.
+        if "already in progress" not in str(error):
+            raise
+
+
+def remove_leftover_containers() -> list[str]:
+    """Remove the containers of StepInto processes of this machine that have died; their ids."""
+    client = connect()
+    removed = []
+    try:
+        for container in client.containers.list(all=True, filters={"label": f"{LABEL}=1"}):
+            if owner_is_dead(container.labels[OWNER_LABEL]):
+                remove_container(client, container.id)
+                removed.append(str(container.id))
+    finally:
+        client.close()
+    return removed

@@ -1,0 +1,171 @@
+"""The container image of the tests, made from this machine's own files: no registry is asked.
+
+`python -m tests.sandbox.image` makes it where it is missing, and prints its tag.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+TAG = "stepinto-test-python:3.11"
+PACKAGES = [
+    "bash",
+    "dash",
+    "coreutils",
+    "findutils",
+    "grep",
+    "sed",
+    "mawk",
+    "tar",
+    "gzip",
+    "diffutils",
+    "patch",
+    "procps",
+    "util-linux",
+    "debianutils",
+    "base-files",
+    "hostname",
+    "libc-bin",
+    "python3",
+    "python3-minimal",
+    "python3.11",
+    "python3.11-minimal",
+    "libpython3.11-minimal",
+    "libpython3.11-stdlib",
+    "media-types",
+    "tzdata",
+]
+DISTRIBUTIONS = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+DIST_PACKAGES = "usr/lib/python3/dist-packages"
+MERGED_FOLDERS = ("bin", "sbin", "lib", "lib64")
+
+
+def ensure_image() -> str:
+    """The tag of the test image, made if the engine does not have it."""
+    import docker
+
+    client = docker.from_env()
+    try:
+        if not client.images.list(name=TAG):
+            repository, _, tag = TAG.partition(":")
+            client.api.import_image_from_data(_filesystem(), repository=repository, tag=tag)
+        return TAG
+    finally:
+        client.close()
+
+
+def _filesystem() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        _add_skeleton(archive)
+        sources = {_merged(path): path for path in sorted(_package_files())}
+        for path, source in sources.items():
+            archive.add(source, arcname=path, recursive=False)
+        for name in DISTRIBUTIONS:
+            _add_distribution(archive, name)
+    return buffer.getvalue()
+
+
+def _add_skeleton(archive: tarfile.TarFile) -> None:
+    for name in ("usr", "usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "var", "run", "proc"):
+        _add_folder(archive, name, 0o755)
+    for name in ("sys", "dev", "root"):
+        _add_folder(archive, name, 0o755)
+    _add_folder(archive, "tmp", 0o1777)
+    for name in MERGED_FOLDERS:
+        link = tarfile.TarInfo(name)
+        link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
+        archive.addfile(link)
+    _add_file(archive, "etc/passwd", b"root:x:0:0:root:/root:/bin/bash\n")
+    _add_file(archive, "etc/group", b"root:x:0:\n")
+
+
+def _package_files() -> set[str]:
+    """Files of the packages, and the shared libraries that their programs load."""
+    listed = subprocess.run(
+        ["dpkg", "-L", *_installed(PACKAGES)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    unwanted = ("/usr/share/doc", "/usr/share/man", "/usr/share/locale")
+    files = {
+        path
+        for path in listed
+        if (os.path.islink(path) or os.path.isfile(path))
+        and path.lstrip("/") not in MERGED_FOLDERS
+        and not path.startswith(unwanted)
+    }
+    programs = [path for path in files if "/bin/" in path or ".so" in path]
+    libraries: set[str] = set()
+    for line in _ldd(programs).splitlines():
+        libraries |= {word for word in line.split() if word.startswith("/") and ".so" in word}
+    for library in {path.rstrip(":") for path in libraries}:
+        files.add(library)
+        files.add(os.path.realpath(library))
+    return {path for path in files if os.path.lexists(path)}
+
+
+def _installed(packages: list[str]) -> list[str]:
+    query = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    return [line.split()[0] for line in query.splitlines() if line.endswith(" installed")]
+
+
+def _ldd(programs: list[str]) -> str:
+    return subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
+
+
+def _merged(path: str) -> str:
+    """The path in the image, with /bin, /lib and so on under /usr, where Debian's merged layout has them."""
+    first = path.split("/")[1]
+    return f"usr{path}" if first in MERGED_FOLDERS else path.lstrip("/")
+
+
+def _add_distribution(archive: tarfile.TarFile, name: str) -> None:
+    distribution = importlib.metadata.distribution(name)
+    for file in distribution.files or ():
+        source = Path(str(distribution.locate_file(file)))
+        if ".." not in file.parts and source.suffix != ".pyc" and source.is_file():
+            archive.add(source, arcname=f"{DIST_PACKAGES}/{file}", filter=_readable)
+
+
+def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.mode |= 0o444
+    return entry
+
+
+def _add_folder(archive: tarfile.TarFile, name: str, mode: int) -> None:
+    folder = tarfile.TarInfo(name)
+    folder.type, folder.mode = tarfile.DIRTYPE, mode
+    archive.addfile(folder)
+
+
+def _add_file(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    file = tarfile.TarInfo(name)
+    file.size = len(data)
+    archive.addfile(file, io.BytesIO(data))
+
+
+def engine_error() -> str | None:
+    """Why no container engine can be used here; None where one answers."""
+    from sandbox.engine import connect
+    from sandbox.errors import SandboxUnavailable
+
+    try:
+        client: Any = connect()
+    except SandboxUnavailable as error:
+        return str(error)
+    client.close()
+    return None
+
+
+if __name__ == "__main__":
+    print(ensure_image())
