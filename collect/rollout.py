@@ -14,7 +14,13 @@ from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import run_debug2fix
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
-from collect.errors import FailureKind, ModelFailure, RolloutError, RolloutStopped
+from collect.errors import (
+    ConfigError,
+    FailureKind,
+    ModelFailure,
+    RolloutError,
+    RolloutStopped,
+)
 from collect.patches import diff_trees, drop_paths
 from collect.records import Role, StopReason
 from collect.scoring import Verdict, score
@@ -83,7 +89,8 @@ class RolloutTrace:
 def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
     """Do one rollout. Whatever fails becomes part of the trace.
 
-    Raises RolloutStopped only: then there is nothing to record.
+    Raises RolloutStopped, and ConfigError where a model can't be loaded: then there is nothing to
+    record.
     """
     started = time.monotonic()
     trace = RolloutTrace()
@@ -141,7 +148,7 @@ def _guarded(work: Callable[[], None], trace: RolloutTrace) -> None:
     """Turn what `work` raises into the trace's failure: a failed rollout is data."""
     try:
         work()
-    except RolloutStopped:
+    except (RolloutStopped, ConfigError):
         raise
     except Exception as error:
         trace.failure = _failure(error)
