@@ -137,7 +137,9 @@ class Pending:
         self.runs = message["action"] in RUN_ACTIONS
         self.deadline = time.monotonic() + message["timeout"]
         self.grace = message["grace"]
-        self.next_signal = self.deadline if self.runs else time.monotonic() + TICK
+        self.next_signal = self.deadline
+        if not self.runs:
+            self.next_signal = min(self.deadline, time.monotonic() + TICK)
 
     def wake_at(self) -> float:
         return float(min(self.next_signal, self.deadline + self.grace))
@@ -776,6 +778,30 @@ class Workspace:
             raise Refusal("{} is ambiguous: {}".format(name, ", ".join(relative[:8])))
         raise Refusal("there is no file {}{}".format(name, nearest(name, relative)))
 
+    def tests(self, files: Optional[List[str]] = None) -> List[str]:
+        """The node ids of the test functions in some files, by default in all test files."""
+        if files is None:
+            pattern = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|tests)\.py$")
+            files = [path for path in self.files() if pattern.search(path)]
+        found = []
+        for path in files[:500]:
+            try:
+                functions = self.source(path).functions
+            except Refusal:
+                continue  # a file that does not compile holds no test that could run
+            for function in functions:
+                if function.name.startswith("test"):
+                    qualified = function.qualified.replace(".", "::")
+                    found.append(f"{self.relative(path)}::{qualified}")
+        return found
+
+    def find_tests(self, name: str) -> List[str]:
+        """The node ids of the test functions, or of the test classes, with a bare name."""
+        tests = self.tests()
+        functions = [test for test in tests if test.endswith("::" + name)]
+        classes = [test.rpartition("::")[0] for test in tests if f"::{name}::" in test]
+        return functions or list(dict.fromkeys(classes))
+
     def find_function(self, spec: str) -> Tuple[str, Function]:
         """The function that `name`, `Class.name`, `module.name` or `file.py:name` means."""
         file, _, name = spec.rpartition(":") if ".py:" in spec else ("", "", spec)
@@ -1083,6 +1109,10 @@ def way_out(frame: types.FrameType) -> str:
     return "returns" if name in RETURNS else "raises"
 
 
+def frame_module(frame: types.FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
 class Tracer:
     """Finds where to stop: at breakpoints while running freely, and at the end of a step."""
 
@@ -1094,6 +1124,8 @@ class Tracer:
         self.step_frame: Optional[types.FrameType] = None
         self.step_thread = 0
         self.raising: Optional[types.FrameType] = None
+        self.entry_module: Optional[str] = None
+        """Where the entry is looked for by steps: only in the module of this name."""
         self.stopped_at: Optional[Tuple[types.FrameType, int]] = None
         self.monitor = Monitor.available(self)
         self.local = self._on_event
@@ -1164,6 +1196,8 @@ class Tracer:
     def _enterable(self, frame: types.FrameType) -> bool:
         if threading.get_ident() != self.step_thread:
             return False
+        if self.step_frame is None and self.entry_module not in (None, frame_module(frame)):
+            return False
         return self._steppable(frame)
 
     def _steppable(self, frame: types.FrameType) -> bool:
@@ -1188,7 +1222,7 @@ class Tracer:
         return None
 
     def _on_line(self, frame: types.FrameType) -> None:
-        if self.off:
+        if self.off or not frame.f_lineno:  # an empty module is entered at line 0
             return
         self.raising = None
         stepped = frame is self.step_frame and self.mode in (OVER, INTO)
@@ -1929,7 +1963,11 @@ class Target:
         runner: Callable[[], object] = getattr(self, "_run_" + self.kind)
         if self.kind != "script":
             sys.path.insert(0, self.session.workspace.root)
-        code = runner()
+        try:
+            code = runner()
+        except Refusal as refusal:
+            self.session.fail_launch(str(refusal))
+            return 1
         self.session.say_notes()
         self.session.tracer.run_freely(None)
         return code
@@ -1947,8 +1985,19 @@ class Target:
         else:
             tracer.step(INTO, None)
 
+    def _run_name(self) -> object:
+        """A bare name: the one test function or class that has it."""
+        name = self.names[0]
+        found = self.session.workspace.find_tests(name)
+        if len(found) != 1:
+            listed = ", ".join(found[:8])
+            problem = f"there are several tests {name}: {listed}" if found else ""
+            raise Refusal(problem or f"there is no test {name}" + self._near_tests())
+        self.names = found
+        return self._run_pytest()
+
     def _run_script(self) -> object:
-        path = os.path.join(self.session.workspace.root, self.names[0])
+        path = self.session.workspace.find_file(self.names[0])
         sys.argv = list(self.names)
         sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
         module = types.ModuleType("__main__")
@@ -1958,8 +2007,7 @@ class Target:
             with open(path, "rb") as file:
                 code = compile(file.read(), path, "exec", dont_inherit=True)
         except (OSError, SyntaxError, ValueError) as error:
-            self.session.fail_launch("{}: {}".format(type(error).__name__, error))
-            return 1
+            raise Refusal(f"{type(error).__name__}: {error}") from None
         if self.stop_at_entry:
             self.session.table.arm_entry(code)
             self.session.tracer.refresh()
@@ -1971,6 +2019,7 @@ class Target:
 
         sys.argv = list(self.names)
         if self.stop_at_entry:
+            self.session.tracer.entry_module = "__main__"
             self.session.tracer.step(INTO, None)
         return self._guard(
             lambda: runpy.run_module(self.names[0], run_name="__main__", alter_sys=True)
@@ -1983,8 +2032,14 @@ class Target:
         except SystemExit as leave:
             return leave.code
         except BaseException as error:
+            if not self.session.started and not self._reached_program(error):
+                raise Refusal(f"{type(error).__name__}: {error}") from None
             self.session.post_mortem(error)
         return 0
+
+    def _reached_program(self, error: BaseException) -> bool:
+        internal = self.session.workspace.internal
+        return any(not internal(at.frame.f_code.co_filename) for at in traceback_frames(error))
 
     # unittest.
 
@@ -1995,11 +2050,9 @@ class Target:
         loader = unittest.TestLoader()
         suite = loader.loadTestsFromNames(self.names)
         if loader.errors:
-            self.session.fail_launch(last_lines("\n".join(map(str, loader.errors))))
-            return 1
+            raise Refusal(last_lines("\n".join(map(str, loader.errors))) + self._near_tests())
         if not suite.countTestCases():
-            self.session.fail_launch("there is no test in {}".format(" ".join(self.names)))
-            return 5
+            raise Refusal("there is no test in {}".format(" ".join(self.names)))
         result = self._unittest_result(unittest.TestResult)
         suite.run(result)
         return 0 if result.wasSuccessful() else 1
@@ -2039,8 +2092,7 @@ class Target:
         try:
             import pytest
         except ImportError:
-            self.session.fail_launch("pytest is not installed for {}".format(sys.executable))
-            return 1
+            return self._run_without_pytest()
         os.environ.pop("PYTEST_ADDOPTS", None)
         sys.argv = ["pytest", *self.names]
         plugin = pytest_plugin(self, pytest)
@@ -2060,21 +2112,31 @@ class Target:
             message = "pytest ended with exit code {} before the test".format(code)
         self.session.fail_launch(message)
 
+    def _run_without_pytest(self) -> object:
+        """Where there is no pytest, a node id may still be a unittest's."""
+        path, _, name = self.names[0].partition("::")
+        module = path[:-3].replace("/", ".") if path.endswith(".py") else path
+        dotted = ".".join([module, *name.partition("[")[0].split("::")]).strip(".")
+        import unittest
+
+        if unittest.TestLoader().loadTestsFromName(dotted).countTestCases() == 0:
+            raise Refusal(f"pytest is not installed for {sys.executable}, and no unittest")
+        self.names = [dotted]
+        return self._run_unittest()
+
     def _near_tests(self) -> str:
+        """The tests whose names are nearest, in the file that was named or in all."""
         path, _, name = self.names[0].partition("::")
         workspace = self.session.workspace
+        wanted = re.split(r"[.:]", name or path)[-1].partition("[")[0]
         try:
-            full = workspace.find_file(path)
-            tests = [
-                function.qualified.replace(".", "::")
-                for function in workspace.source(full).functions
-                if function.name.startswith("test")
-            ]
+            files = [workspace.find_file(path)] if path.endswith(".py") else None
         except Refusal as refusal:
-            return "; {}".format(refusal)
-        close = closest(name.partition("[")[0], tests) or tests[:8]
-        file = workspace.relative(full)
-        return "; nearest: " + ", ".join("{}::{}".format(file, test) for test in close)
+            return f"; {refusal}"
+        tests = workspace.tests(files)
+        names = {re.split("::", test)[-1]: test for test in reversed(tests)}
+        close = [names[found] for found in closest(wanted, list(names))] or tests[:8]
+        return "; nearest: " + ", ".join(close) if close else "; there are no tests here"
 
 
 def last_lines(text: str, count: int = 25) -> str:

@@ -60,7 +60,9 @@ def _stopped(event: DebugEvent) -> str:
 
 def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.BREAKPOINT:
-        return "breakpoint " + ", ".join(str(point.number) for point in event.breakpoints)
+        # A start lists all breakpoints, also those that were not hit.
+        hit = [point for point in event.breakpoints if point.line == event.line]
+        return "breakpoint " + ", ".join(str(point.number) for point in hit or event.breakpoints)
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
     if event.state is State.POST_MORTEM:

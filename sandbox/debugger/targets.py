@@ -43,7 +43,7 @@ def parse_target(text: str) -> Target:
     if words[0] in ("-m", "pytest", "py.test"):
         return _runner(words)
     if "::" in words[0]:
-        return Target("pytest", (text.strip(),) if len(words) > 1 and "[" in text else _ids(words))
+        return Target("pytest", _ids(words))
     if words[0].endswith(".py"):
         return _file(words)
     if DOTTED.fullmatch(words[0]) and len(words) == 1:
@@ -61,13 +61,10 @@ def is_test_file(path: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    # Parametrised ids hold quotes and spaces that are not the shell's.
-    if "::" in text and "[" in text:
-        head, _, test = (
-            text.strip().rpartition(" ") if "[" not in text.split(maxsplit=1)[0] else ("", "", text)
-        )
-        if "[" in test and "::" in test:
-            return [*head.split(), test.strip()]
+    """Words as a shell splits them; the quotes and spaces of a parametrised id stay."""
+    node = re.search(r"\S+::[^\s\[]*\[.*\]", text)
+    if node is not None:
+        return [*_split(text[: node.start()]), node.group(), *_split(text[node.end() :])]
     try:
         return shlex.split(text)
     except ValueError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,11 +27,11 @@ class Workbench:
     debugger: PythonDebugger
     files: dict[str, str] = field(default_factory=dict)
 
-    def write(self, **files: str) -> None:
-        """Lay out files; `shop__cart` is `shop/cart.py`."""
-        named = {name.replace("__", "/") + ".py": textwrap.dedent(t) for name, t in files.items()}
-        self.files.update(named)
-        self.sandbox.write_files({name: text.encode() for name, text in named.items()})
+    def write(self, files: Mapping[str, str]) -> None:
+        """Lay out files, set in as they are in the test."""
+        dedented = {name: textwrap.dedent(text) for name, text in files.items()}
+        self.files.update(dedented)
+        self.sandbox.write_files({name: text.encode() for name, text in dedented.items()})
 
     def line(self, mark: str, file: str = "program.py") -> int:
         """The number of the line that carries `# @mark`."""
@@ -56,7 +56,7 @@ class Workbench:
 
     def script(self, text: str, *marks: str, **launch: Any) -> DebugEvent:
         """Write `program.py`, and start it with breakpoints at marks."""
-        self.write(program=text)
+        self.write({"program.py": text})
         return self.start(*(self.at(mark) for mark in marks), **launch)
 
     def text_of(self, expression: str, frame: int = 0) -> str:

@@ -123,7 +123,7 @@ def test_an_endless_start_is_interrupted(open_bench: Callable[..., Workbench]) -
     interpreter = find_interpreter("3.11")
     assert interpreter is not None
     bench = open_bench(interpreter, DebugLimits(start_timeout=1))
-    bench.write(program="while True: pass")
+    bench.write({"program.py": "while True: pass"})
     event = bench.start(stop_at_entry=False)
     assert (event.stop_reason, event.error_kind) == (StopReason.INTERRUPTED, ErrorKind.TIMEOUT)
 

@@ -55,7 +55,7 @@ def test_line_breakpoints_stop_and_count(bench: Workbench) -> None:
 
 
 def test_function_breakpoints_stop_after_the_docstring(bench: Workbench) -> None:
-    bench.write(program=CART)
+    bench.write({"program.py": CART})
     event = bench.start(BreakpointRequest(function="Cart.add"), BreakpointRequest(function="main"))
     assert (event.function, event.line) == ("main", bench.line("main"))
     event = bench.debugger.control(Action.CONTINUE)
@@ -82,7 +82,7 @@ def test_a_function_breakpoint_counts_calls_and_not_turns_of_a_loop(bench: Workb
 
 
 def test_conditions_and_temporary_breakpoints(bench: Workbench) -> None:
-    bench.write(program=CART)
+    bench.write({"program.py": CART})
     bench.start(bench.at("loop", condition="price > 3"), bench.at("add", temporary=True))
     listed = bench.debugger.list_breakpoints().breakpoints
     assert [point.condition for point in listed] == ["price > 3"]
@@ -93,7 +93,7 @@ def test_conditions_and_temporary_breakpoints(bench: Workbench) -> None:
 
 
 def test_a_condition_that_raises_stops_and_says_so(bench: Workbench) -> None:
-    bench.write(program=CART)
+    bench.write({"program.py": CART})
     event = bench.start(bench.at("add", condition="nothing > 3"))
     assert event.stop_reason is StopReason.BREAKPOINT
     assert "NameError" in event.notes[0]

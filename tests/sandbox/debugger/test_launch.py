@@ -1,0 +1,250 @@
+"""What can be launched, and how a launch that fails says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sandbox.debugger import Action, BreakpointRequest, ErrorKind, Launch, State, StopReason
+from tests.interpreters import find_interpreter
+from tests.sandbox.debugger.conftest import Workbench
+
+TEST = """
+    import pytest
+    from shop.cart import Cart
+
+    @pytest.fixture
+    def cart():
+        made = Cart()
+        made.add(5)
+        return made
+
+    def test_total(cart):
+        '''A docstring.'''
+        total = cart.total()  # @entry
+        print("out")
+        assert total == 6, "wrong"  # @fails
+
+    @pytest.mark.parametrize("price", [1, 2])
+    def test_price(price, cart):
+        assert price == 2  # @price
+
+    class TestMore:
+        def test_method(self, cart, mocker=None):
+            assert cart.items  # @method
+
+        @pytest.mark.skip(reason="not now")
+        def test_skipped(self):
+            pass
+"""
+CART = """
+    class Cart:
+        def __init__(self):
+            self.items = []
+        def add(self, price):
+            self.items.append(price)
+        def total(self):
+            return sum(self.items)  # @total
+"""
+
+
+def shop(bench: Workbench) -> Workbench:
+    """A package, and a pytest suite for it; skips where pytest is missing."""
+    if not bench.interpreter.has_pytest:
+        pytest.skip(f"no pytest for CPython {bench.interpreter.version}")
+    bench.write({"shop/__init__.py": "", "shop/cart.py": CART, "tests/test_cart.py": TEST})
+    return bench
+
+
+@pytest.fixture
+def one(open_bench: Callable[..., Workbench]) -> Workbench:
+    """A bench on the interpreter that runs the tests."""
+    interpreter = find_interpreter("3.11")
+    if interpreter is None:
+        pytest.skip("CPython 3.11 is not on this machine")
+    return open_bench(interpreter)
+
+
+def failure(bench: Workbench, test: str) -> str:
+    """Why a launch fails."""
+    event = bench.debugger.start(Launch(test))
+    assert event.error_kind is ErrorKind.LAUNCH_FAILED
+    assert event.state is State.START
+    return event.error or ""
+
+
+def test_a_pytest_test_from_entry_to_post_mortem(bench: Workbench) -> None:
+    shop(bench)
+    event = bench.start(
+        BreakpointRequest(function="Cart.total"),
+        test="tests/test_cart.py::test_total",
+        stop_at_entry=True,
+    )
+    entry = bench.line("entry", "tests/test_cart.py")
+    assert event.stop_reason is StopReason.ENTRY
+    assert (event.file, event.line, event.function) == ("tests/test_cart.py", entry, "test_total")
+    assert (event.depth, event.output) == (1, "")
+    assert [(point.file, point.line) for point in event.breakpoints] == [
+        ("shop/cart.py", bench.line("total", "shop/cart.py"))
+    ]
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.file, event.function, event.depth) == ("shop/cart.py", "Cart.total", 2)
+    frames = bench.debugger.stack().frames
+    assert [frame.source for frame in frames] == [
+        "return sum(self.items)  # @total",
+        "total = cart.total()  # @entry",
+    ]
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.state is State.POST_MORTEM
+    assert event.output == "out\n"
+    assert event.exception is not None
+    assert event.exception.type == "AssertionError"
+    assert "wrong" in event.exception.message
+    assert bench.text_of("total") == "5"
+
+
+def test_a_step_past_the_end_of_a_test_runs_to_its_end(bench: Workbench) -> None:
+    shop(bench)
+    bench.start(test="tests/test_cart.py::TestMore::test_method")
+    event = bench.debugger.control(Action.STEP_OVER)
+    assert (event.state, event.exit_code) == (State.DONE, 0)
+    assert any("says nothing about passing" in note for note in event.notes)
+
+
+def test_a_parametrised_test(one: Workbench) -> None:
+    shop(one)
+    event = one.start(test="tests/test_cart.py::test_price[2]")
+    assert event.function == "test_price"
+    assert one.text_of("price") == "2"
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "python -m pytest -q tests/test_cart.py::test_total",
+        "test_total",
+        "pytest tests/test_cart.py -k test_total",
+        "tests/test_cart.py",
+    ],
+)
+def test_other_ways_to_name_a_pytest_test(one: Workbench, test: str) -> None:
+    assert shop(one).start(test=test).function == "test_total"
+
+
+def test_options_of_the_project_do_not_get_in_the_way(one: Workbench) -> None:
+    shop(one)
+    config = b"[pytest]\naddopts = -q --tb=short --ff\npython_files = test_*.py\n"
+    one.sandbox.write_file("pytest.ini", config)
+    assert one.start(test="tests/test_cart.py::test_total").stop_reason is StopReason.ENTRY
+
+
+def test_a_skipped_test_says_so(one: Workbench) -> None:
+    event = shop(one).start(test="tests/test_cart.py::TestMore::test_skipped")
+    assert event.state is State.DONE
+    assert any("skipped" in note for note in event.notes)
+
+
+def test_unknown_tests_are_answered_with_the_nearest(one: Workbench) -> None:
+    shop(one)
+    message = failure(one, "tests/test_cart.py::test_totl")
+    assert "tests/test_cart.py::test_total" in message
+    assert "tests/test_cart.py" in failure(one, "tests/test_carts.py::test_total")
+    assert "::test_total" in failure(one, "test_totals")
+    assert "names no test" in failure(one, "")
+
+
+def test_a_broken_import_is_told(one: Workbench) -> None:
+    shop(one)
+    one.write({"shop/cart.py": "import nowhere_to_be_found\n"})
+    message = failure(one, "tests/test_cart.py::test_total")
+    assert "ModuleNotFoundError" in message
+    assert "nowhere_to_be_found" in message
+    one.write({"tests/test_cart.py": "def test_total(:\n"})
+    assert "SyntaxError" in failure(one, "tests/test_cart.py::test_total")
+
+
+def test_a_broken_fixture_is_looked_at_post_mortem(one: Workbench) -> None:
+    shop(one)
+    one.write({"shop/cart.py": "class Cart:\n    def __init__(self):\n        {}['a']\n"})
+    event = one.start(test="tests/test_cart.py::test_total")
+    assert (event.state, event.function) == (State.POST_MORTEM, "Cart.__init__")
+
+
+UNITTEST = """
+    import unittest
+
+    class CartTest(unittest.TestCase):
+        def setUp(self):
+            self.price = 1
+
+        def test_price(self):
+            price = self.price  # @entry
+            self.assertEqual(price, 2)  # @fails
+
+        def test_subtests(self):
+            for n in range(3):
+                with self.subTest(n=n):
+                    self.assertLess(n, 2)
+"""
+
+
+@pytest.mark.parametrize(
+    "test", ["test_cart.CartTest.test_price", "python -m unittest test_cart.py"]
+)
+def test_a_unittest(bench: Workbench, test: str) -> None:
+    bench.write({"test_cart.py": UNITTEST})
+    event = bench.start(test=test)
+    assert event.stop_reason is StopReason.ENTRY
+    assert event.function == "CartTest.test_price"
+    assert event.line == bench.line("entry", "test_cart.py")
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.state is State.POST_MORTEM
+    assert event.line == bench.line("fails", "test_cart.py")
+    assert bench.text_of("price") == "1"
+
+
+def test_a_unittest_under_pytest(one: Workbench) -> None:
+    one.write({"test_cart.py": UNITTEST})
+    event = one.start(test="test_cart.py::CartTest::test_price")
+    assert event.line == one.line("entry", "test_cart.py")
+    event = one.debugger.control(Action.CONTINUE)
+    assert event.line == one.line("fails", "test_cart.py")
+    event = one.start(test="test_cart.CartTest.test_subtests", stop_at_entry=False)
+    assert event.state is State.POST_MORTEM
+    assert one.text_of("n") == "2"
+
+
+def test_unknown_unittests(one: Workbench) -> None:
+    one.write({"test_cart.py": UNITTEST})
+    assert "test_price" in failure(one, "test_cart.CartTest.test_prize")
+    assert "nowhere" in failure(one, "nowhere.CartTest.test_price")
+
+
+def test_a_script_with_arguments(bench: Workbench) -> None:
+    bench.write(
+        {
+            "tools/run.py": """
+        import sys, helper
+        print(sys.argv, __name__, helper.VALUE)  # @print
+        """,
+            "tools/helper.py": "VALUE = 7",
+        }
+    )
+    event = bench.start(test="python tools/run.py a 'b c'")
+    assert event.file == "tools/run.py"
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.output == "['tools/run.py', 'a', 'b c'] __main__ 7\n"
+
+
+def test_a_module(one: Workbench) -> None:
+    one.write({"app/__init__.py": "", "app/__main__.py": "import sys\nprint(sys.argv[1:])\n"})
+    event = one.start(test="python -m app x")
+    assert (event.file, event.line) == ("app/__main__.py", 1)
+    assert one.debugger.control(Action.CONTINUE).output == "['x']\n"
+
+
+def test_a_script_that_does_not_compile(one: Workbench) -> None:
+    one.write({"program.py": "def broken(:\n"})
+    assert "SyntaxError" in failure(one, "program.py")
+    assert "program.py" in failure(one, "progam.py")

@@ -1,0 +1,98 @@
+"""The text that a model reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sandbox.debugger import (
+    Action,
+    Breakpoint,
+    DebugEvent,
+    ErrorKind,
+    ExceptionInfo,
+    Frame,
+    State,
+    StopReason,
+    Value,
+)
+from sandbox.debugger.rendering import render
+
+STOP = DebugEvent(
+    action=Action.CONTINUE,
+    arguments="{}",
+    state=State.RUNTIME,
+    stop_reason=StopReason.BREAKPOINT,
+    file="shop/cart.py",
+    line=42,
+    function="Cart.total",
+    depth=2,
+    output="one\ntwo\n",
+    breakpoints=(Breakpoint(2, "shop/cart.py", 42, condition="n > 1", hits=3),),
+    source=("-> *    42      total = 0",),
+)
+
+
+def test_a_stop() -> None:
+    assert render(STOP).splitlines() == [
+        "Paused at shop/cart.py:42 in Cart.total (breakpoint 2)",
+        "Program output:",
+        "    one",
+        "    two",
+        "-> *    42      total = 0",
+        "2: shop/cart.py:42 if n > 1, hit 3 times",
+    ]
+
+
+def test_the_first_line_names_every_kind_of_stop() -> None:
+    def first(**changes: object) -> str:
+        return render(replace(STOP, **changes)).splitlines()[0]  # type: ignore[arg-type]
+
+    place = "Paused at shop/cart.py:42 in Cart.total"
+    assert first(stop_reason=StopReason.STEP) == f"{place} (step)"
+    assert first(thread="worker") == f"{place} (breakpoint 2, in thread worker)"
+    interrupted = first(stop_reason=StopReason.INTERRUPTED, error_kind=ErrorKind.TIMEOUT)
+    assert interrupted.startswith(f"{place} (interrupted")
+    dead = first(state=State.POST_MORTEM, stop_reason=StopReason.EXCEPTION)
+    assert dead.startswith(f"{place} (post mortem")
+    assert first(stop_reason=StopReason.EXITED, exit_code=3) == "Program ended with exit code 3"
+    killed = first(stop_reason=StopReason.KILLED, error="it hung")
+    assert killed == "Killed: it hung"
+
+
+def test_values_frames_and_errors() -> None:
+    event = DebugEvent(
+        action=Action.LOCALS,
+        arguments="{}",
+        state=State.RUNTIME,
+        values=(Value("a", "int", "1"), Value("b", "str", "'x\ny'...", truncated=True)),
+    )
+    assert render(event) == "Local variables:\na = 1  (int)\nb = 'x\n    y'...  (str, cut)"
+    event = replace(event, action=Action.EVALUATE, values=event.values[:1])
+    assert render(event) == "a = 1  (int)"
+    frames = (Frame(0, "a.py", 3, "f", "return 1"), Frame(1, "b.py", 9, "<module>", ""))
+    event = replace(event, action=Action.STACK, values=(), frames=frames)
+    assert render(event).splitlines()[1:] == ["#0 a.py:3 in f | return 1", "#1 b.py:9 in <module>"]
+    event = replace(
+        event,
+        frames=(),
+        error_kind=ErrorKind.NOT_ALLOWED,
+        error="no",
+        allowed=(Action.START, Action.CLOSE),
+    )
+    assert render(event) == "Error (not_allowed): no\nAllowed now: start, close"
+
+
+def test_a_return_and_an_exception() -> None:
+    event = replace(
+        STOP,
+        stop_reason=StopReason.STEP,
+        return_value=Value("total", "int", "7"),
+        exception=ExceptionInfo("ValueError", "a\nb"),
+        breakpoints=(),
+        output="",
+    )
+    assert render(event).splitlines()[1:4] == [
+        "Exception: ValueError: a",
+        "    b",
+        "Returned from total: 7  (int)",
+    ]

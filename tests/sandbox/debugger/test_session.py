@@ -1,0 +1,148 @@
+"""The state machine, restart, and what carries over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from sandbox.debugger import Action, BreakpointRequest, ErrorKind, Launch, State, StopReason
+from tests.interpreters import find_interpreter
+from tests.sandbox.debugger.conftest import Workbench
+
+PROGRAM = """
+    def work(n):
+        square = n * n  # @square
+        return square
+
+    for n in range(3):
+        work(n)  # @call
+"""
+
+
+@pytest.fixture
+def one(open_bench: Callable[..., Workbench]) -> Workbench:
+    """A bench on the interpreter that runs the tests."""
+    interpreter = find_interpreter("3.11")
+    if interpreter is None:
+        pytest.skip("CPython 3.11 is not on this machine")
+    return open_bench(interpreter)
+
+
+def test_before_the_start_only_a_start_is_allowed(one: Workbench) -> None:
+    debugger = one.debugger
+    events = [
+        debugger.control(Action.CONTINUE),
+        debugger.restart(),
+        debugger.locals(),
+        debugger.evaluate("1"),
+        debugger.stack(),
+        debugger.fields("x"),
+        debugger.run_code("x = 1"),
+        debugger.set_breakpoint(BreakpointRequest(file="a.py", line=1)),
+        debugger.remove_breakpoint(1),
+        debugger.list_breakpoints(),
+    ]
+    for event in events:
+        assert (event.error_kind, event.state) == (ErrorKind.NOT_ALLOWED, State.START)
+        assert event.allowed == (Action.START, Action.CLOSE)
+
+
+def test_after_the_end_a_restart_is_allowed(one: Workbench) -> None:
+    one.script(PROGRAM, "square")
+    one.debugger.remove_breakpoint(1)
+    assert one.debugger.control(Action.CONTINUE).state is State.DONE
+    event = one.debugger.evaluate("1")
+    assert (event.error_kind, event.state) == (ErrorKind.NOT_ALLOWED, State.DONE)
+    assert Action.RESTART in event.allowed
+    assert one.debugger.restart().state is State.DONE
+
+
+def test_only_control_actions_are_control_actions(one: Workbench) -> None:
+    one.script(PROGRAM)
+    event = one.debugger.control(Action.LOCALS)
+    assert (event.error_kind, event.state) == (ErrorKind.BAD_REQUEST, State.RUNTIME)
+
+
+def test_a_restart_keeps_breakpoints_with_conditions(one: Workbench) -> None:
+    one.write({"program.py": PROGRAM})
+    one.start(one.at("square", condition="n == 2"), BreakpointRequest(function="work"))
+    one.debugger.set_breakpoint(one.at("call"))
+    one.debugger.remove_breakpoint(2)
+    event = one.debugger.restart()
+    assert event.line == one.line("call")
+    assert [point.number for point in event.breakpoints] == [1, 3]
+    one.debugger.remove_breakpoint(3)
+    event = one.debugger.control(Action.CONTINUE)
+    assert event.line == one.line("square")
+    assert one.text_of("n") == "2"
+    assert [(point.number, point.hits) for point in event.breakpoints] == [(1, 1)]
+
+
+def test_breakpoints_follow_an_edit_over_a_restart(one: Workbench) -> None:
+    one.script(PROGRAM, "square")
+    one.write({"program.py": "# new\n# lines\n" + one.files["program.py"]})
+    event = one.debugger.restart()
+    assert event.line == one.line("square")
+    assert any("followed" in note for note in event.notes)
+
+
+def test_a_breakpoint_that_no_longer_fits_is_dropped_and_told(one: Workbench) -> None:
+    one.script(PROGRAM)
+    one.debugger.set_breakpoint(BreakpointRequest(function="work"))
+    one.write({"program.py": "done = 1\n"})
+    event = one.debugger.restart()
+    assert event.breakpoints == ()
+    assert "there is no function program.py:work" in event.notes[0]
+
+
+def test_launch_breakpoints_that_are_unknown_do_not_stop_the_start(one: Workbench) -> None:
+    one.write({"program.py": PROGRAM})
+    event = one.debugger.start(
+        Launch("program.py", (BreakpointRequest(function="wrok"), one.at("call")))
+    )
+    assert event.stop_reason is StopReason.ENTRY
+    assert [point.line for point in event.breakpoints] == [one.line("call")]
+    assert "program.py:work" in event.notes[0]
+
+
+def test_a_second_start_replaces_the_session(one: Workbench) -> None:
+    one.script(PROGRAM, "square")
+    one.write({"other.py": "x = 1\ny = 2\n"})
+    event = one.start(test="other.py")
+    assert (event.file, event.breakpoints) == ("other.py", ())
+    one.debugger.close()
+    one.debugger.close()
+    assert one.debugger.state is State.START
+
+
+def test_events_carry_what_was_asked(one: Workbench) -> None:
+    one.script(PROGRAM, "square")
+    event = one.debugger.evaluate("n", 1)
+    assert json.loads(event.arguments) == {"expression": "n", "frame": 1}
+    assert event.seconds > 0
+
+
+def test_the_source_shows_where_and_the_breakpoints(one: Workbench) -> None:
+    event = one.script(PROGRAM, "square")
+    assert event.source[1:4] == (
+        "         2  def work(n):",
+        "-> *     3      square = n * n  # @square",
+        "         4      return square",
+    )
+
+
+def test_the_workspace_stays_as_it_was(one: Workbench) -> None:
+    one.script(PROGRAM, "square")
+    assert set(one.sandbox.read_tree()) == {"program.py"}
+
+
+def test_modules_of_the_workspace_do_not_replace_the_debuggers(one: Workbench) -> None:
+    broken = "raise RuntimeError('shadowed')\n"
+    one.write({f"{name}.py": broken for name in ("json", "ast", "difflib", "ctypes", "select")})
+    event = one.script(PROGRAM, "square")
+    assert event.line == one.line("square")
+    assert one.debugger.run_code("n = 5").error_kind is None
+    event = one.debugger.set_breakpoint(BreakpointRequest(function="wrok"))
+    assert "program.py:work" in (event.error or "")
