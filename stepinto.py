@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from collect.errors import ConfigError
-from configs.loading import load_config, save_config
+from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
+from train.report import LossPoint
 
 STOPPED = 130
 """Exit status where the user or the budget ended the run early, as for Ctrl-C in a shell."""
@@ -56,11 +58,11 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 def _run_stages(options: argparse.Namespace, stages: Sequence[Callable[[RunConfig], int]]) -> int:
     config = load_config(options.config, options.overrides)
-    save_config(config)
-    for stage in stages:
-        status = stage(config)
-        if status:
-            return status
+    with config_saved(config):
+        for stage in stages:
+            status = stage(config)
+            if status:
+                return status
     return 0
 
 
@@ -81,7 +83,14 @@ def _format(config: RunConfig) -> int:
     from format.stage import run_format
 
     console.rule("format")
-    console.print(str(run_format(config.format, config.folder)))
+    report = run_format(config.format, config.folder)
+    table = Table("filter", "dropped", "left")
+    table.add_row("conversations in the run", "", str(report.funnel.conversations))
+    for step in report.funnel.steps:
+        table.add_row(step.name, str(step.dropped), str(step.remaining))
+    console.print(table)
+    splits = ", ".join(f"{split.rows} rows to {name}" for name, split in report.splits.items())
+    console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
     return 0
 
 
@@ -89,8 +98,18 @@ def _train(config: RunConfig) -> int:
     from train.stage import run_train
 
     console.rule("train")
-    console.print(str(run_train(config.train, config.folder)))
+    report = run_train(config.train, config.folder, on_step=_print_step)
+    console.print(
+        f"{report.base_model}\n{report.steps} steps on {report.preflight.rows} rows of up to "
+        f"{report.preflight.longest} tokens in {report.seconds:.0f} s; "
+        f"{report.trained_parameters:,} of {report.parameters:,} parameters trained; "
+        f"model in {config.folder}/model (training.json has the curve)"
+    )
     return 0
+
+
+def _print_step(point: LossPoint, steps: int) -> None:
+    console.print(f"step {point.step}/{steps} loss {point.loss:.3f}")
 
 
 def _eval(config: RunConfig) -> int:

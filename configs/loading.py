@@ -10,6 +10,7 @@ import difflib
 import types
 import typing
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,28 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
         raise ConfigError(f"{path}: the config is wrong:\n{problems}") from error
 
 
-def save_config(config: RunConfig) -> Path:
-    """Save the resolved config in the run folder, for later stages and readers."""
-    config.folder.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def config_saved(config: RunConfig) -> Iterator[None]:
+    """Save the resolved config in the run folder, for later stages and readers.
+
+    A folder's earlier config comes back where this one turns out not to fit what lies there.
+    """
     path = config.folder / SAVED_NAME
+    earlier = path.read_text(encoding="utf-8") if path.exists() else None
+    _write(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    try:
+        yield
+    except ConfigError:
+        if earlier is not None:
+            _write(path, earlier)
+        raise
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    temporary.write_text(text, encoding="utf-8")
     temporary.rename(path)
-    return path
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

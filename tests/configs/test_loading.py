@@ -8,7 +8,7 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.errors import ConfigError
-from configs.loading import load_config, save_config
+from configs.loading import config_saved, load_config
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TEXT = """\
@@ -48,8 +48,18 @@ def test_overrides_and_the_run_placeholder(config_file: Path) -> None:
 
 def test_a_run_folder_stands_for_its_config(config_file: Path) -> None:
     config = load_config(config_file, ["collect.attempts=3"])
-    save_config(config)
+    with config_saved(config):
+        assert load_config(config.folder) == config
     assert load_config(config.folder) == config
+
+
+def test_a_config_that_does_not_fit_leaves_the_earlier_one(config_file: Path) -> None:
+    first, second = load_config(config_file), load_config(config_file, ["seed=7"])
+    with config_saved(first):
+        pass
+    with pytest.raises(ConfigError), config_saved(second):
+        raise ConfigError("does not fit")
+    assert load_config(first.folder) == first
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""`stepinto collect` against a real HTTP endpoint: budgets, failures, second starts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from collect.errors import FailureKind
+from collect.records import Rollout
+from collect.store import RunStore
+from stepinto import STOPPED, main
+from tests.collect.models.chat_server import ChatServer, error, reply
+
+CONFIG = Path(__file__).resolve().parents[2] / "configs" / "debug2fix.yaml"
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer().running() as running:
+        yield running
+
+
+def collect(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, list[Rollout]]:
+    status = main(
+        [
+            "collect",
+            str(CONFIG),
+            f"runs_folder={folder}",
+            "run=test",
+            f"models.frontier.base_url={server.url}",
+            "models.frontier.api_key_env=null",
+            "models.frontier.retries={max_retries: 0}",
+            "collect.benchmark.limit=3",
+            "collect.variants=[baseline]",
+            "runner.concurrency=1",
+            *overrides,
+        ]
+    )
+    return status, list(RunStore(folder / "test").read_rollouts())
+
+
+def test_tokens_and_dollars_are_the_servers(server: ChatServer, tmp_path: Path) -> None:
+    status, rows = collect(server, tmp_path)
+    assert status == 0
+    assert len(rows) == 3
+    for row in rows:
+        assert (row.main_prompt_tokens, row.main_completion_tokens) == (100, 20)
+        assert row.dollars == pytest.approx(100 * 1.25e-6 + 20 * 10e-6)
+        assert (row.teacher, row.main_model) == ("model", "frontier")
+        assert not row.resolved
+        assert len(row.tests) >= 20
+
+
+def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    dear = "models.frontier.prices={input: 10000}"
+    status, rows = collect(server, tmp_path, dear, "runner.budget_dollars=1.5")
+    assert status == STOPPED
+    assert Counter(row.failure_kind for row in rows) == {None: 2, FailureKind.BUDGET: 1}
+    status, rows = collect(server, tmp_path, dear, "runner.budget_dollars=10")
+    assert status == 0
+    assert Counter(row.failure_kind for row in rows) == {None: 3}
+
+
+def test_infrastructure_failures_are_rows_and_are_tried_again(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    server.will_answer(error(500, "overloaded"), reply())
+    status, rows = collect(server, tmp_path)
+    assert status == 0
+    assert Counter(row.failure_kind for row in rows) == {None: 2, FailureKind.INFRASTRUCTURE: 1}
+    [failed] = [row for row in rows if row.failure_kind is not None]
+    assert "overloaded" in (failed.failure_message or "")
+    _, rows = collect(server, tmp_path)
+    assert Counter(row.failure_kind for row in rows) == {None: 3}
+    assert len({row.rollout_id for row in rows}) == 3
+
+
+def test_a_context_that_is_too_long_is_the_models_failure(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    server.will_answer(error(400, "too many tokens", "context_length_exceeded"))
+    _, rows = collect(server, tmp_path)
+    assert {row.failure_kind for row in rows} == {FailureKind.MODEL}
+    assert all(row.tests for row in rows), "its patch is judged all the same"
+    calls = len(server.requests)
+    collect(server, tmp_path)
+    assert len(server.requests) == calls, "a model's failure is final"

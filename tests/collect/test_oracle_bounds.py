@@ -1,0 +1,58 @@
+"""What the oracle is worth on the bundled bugs, with a subagent that answers and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.models.oracle.candidates import gold_candidate
+from collect.models.oracle.source import function_at, parse
+from collect.records import Conversation, Rollout
+from collect.stage import run_collect
+from collect.store import RunStore
+from configs.loading import load_config
+from sandbox.debugger import StopReason
+
+CONFIG = Path(__file__).resolve().parents[2] / "configs" / "debug2fix.yaml"
+INSTANCES = {instance.id: instance for instance in BundledBenchmark().instances()}
+
+
+def collect(folder: Path, run: str, *overrides: str) -> tuple[list[Rollout], list[Conversation]]:
+    own = [f"runs_folder={folder}", f"run={run}", "collect.main=oracle", "collect.sub=oracle"]
+    config = load_config(CONFIG, [*own, *overrides])
+    run_collect(config, config.collect, config.folder)
+    store = RunStore(config.folder)
+    return list(store.read_rollouts()), list(store.read_conversations())
+
+
+def stopped_in_buggy_function(conversation: Conversation) -> bool:
+    instance = INSTANCES[conversation.instance_id]
+    gold = gold_candidate(instance)
+    path = gold.ranges[0].path
+    tree = parse(instance.files[path])
+    assert tree is not None
+    for row in conversation.events:
+        event = row.event
+        if event.stop_reason in (StopReason.BREAKPOINT, StopReason.STEP) and event.file == path:
+            assert event.line is not None
+            found = function_at(tree, event.line)
+            if (found[0] if found else "") == gold.function:
+                return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_oracle_resolves_the_bundled_bugs_and_depends_on_the_answer(tmp_path: Path) -> None:
+    rollouts, conversations = collect(tmp_path, "full")
+    assert len(rollouts) == len(INSTANCES) >= 30
+    resolved = {row.instance_id for row in rollouts if row.resolved}
+    assert len(resolved) >= 0.93 * len(INSTANCES)
+    stopped = {c.instance_id for c in conversations if stopped_in_buggy_function(c)}
+    assert resolved <= stopped
+    silent, _ = collect(
+        tmp_path, "silent", "models.silent={backend: oracle, answer: nothing}", "collect.sub=silent"
+    )
+    assert sum(row.resolved for row in silent) <= 0.5 * len(resolved)
