@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import posixpath
+import socket
 import tarfile
 import threading
 import time
@@ -21,9 +23,10 @@ from typing import Any, Self
 from sandbox.base import Command, CommandResult, SandboxConfig
 from sandbox.container_exec import READY, ContainerExecs, translated
 from sandbox.engine import choose_users, connect, create_container, find_image, remove_container
-from sandbox.environment import BASE_ENVIRONMENT, HOME, TIMED_OUT, WORKSPACE, command_argv
+from sandbox.environment import BASE_ENVIRONMENT, HOME, KILLED, TIMED_OUT, WORKSPACE, command_argv
 from sandbox.errors import SandboxDead, SandboxFileError
 from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
+from sandbox.output import BoundedOutput
 from sandbox.terminal import PtyTerminal
 
 OPEN_TIMEOUT = 60.0
@@ -99,9 +102,8 @@ class ContainerSandbox:
         exec_id, connection = self._execs.open_terminal(
             command_argv(command), user, group, command.cwd or WORKSPACE, self._environment(command)
         )
-        connection.setblocking(False)
-        process = _ContainerTerminalProcess(self._execs, exec_id, user, group)
-        terminal = PtyTerminal(connection.detach(), process)
+        process = _ContainerTerminalProcess(self._execs, exec_id, connection, user, group)
+        terminal = PtyTerminal(os.dup(connection.fileno()), process)
         line = terminal.read_line(OPEN_TIMEOUT)
         if line != READY:
             terminal.close()
@@ -138,8 +140,9 @@ class ContainerSandbox:
             for member in archive:
                 # The archive's names begin with the folder's own.
                 parts = member.name.split("/")[1:]
-                file = None if SKIPPED_FOLDERS & set(parts[:-1]) else archive.extractfile(member)
-                if file is not None and member.isreg():
+                if member.isreg() and not SKIPPED_FOLDERS & set(parts[:-1]):
+                    file = archive.extractfile(member)
+                    assert file is not None, member.name
                     files["/".join(parts)] = file.read()
         return files
 
@@ -188,7 +191,7 @@ class ContainerSandbox:
     @contextmanager
     def _archive(self, path: str, limit: int) -> Iterator[tarfile.TarFile]:
         """A path of the container as a tar that is read once, from front to end."""
-        from docker.errors import NotFound
+        from docker.errors import APIError
 
         self._require_open()
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
@@ -196,7 +199,8 @@ class ContainerSandbox:
             with translated():
                 try:
                     chunks, _ = self._container.get_archive(full)
-                except NotFound as error:
+                except APIError as error:
+                    self._execs.require_running()
                     raise SandboxFileError(f"can't read {path!r}: {error.explanation}") from error
                 with tarfile.open(fileobj=_Chunks(chunks, limit, path), mode="r|") as archive:
                     yield archive
@@ -211,19 +215,34 @@ class ContainerSandbox:
 class _ContainerTerminalProcess:
     """An exec behind a terminal."""
 
-    def __init__(self, execs: ContainerExecs, exec_id: str, user: str, group: int) -> None:
+    def __init__(
+        self,
+        execs: ContainerExecs,
+        exec_id: str,
+        connection: socket.socket,
+        user: str,
+        group: int,
+    ) -> None:
         self._execs = execs
         self._exec_id = exec_id
+        self._connection = connection
         self._user = user
         self._group = group
 
     def alive(self) -> bool:
-        return self._execs.running(self._exec_id)
+        try:
+            return self._execs.running(self._exec_id)
+        except SandboxDead:
+            return False
 
     def kill(self) -> int:
-        self._execs.sweep(self._user, self._group)
-        with translated():
-            return self._execs.exit_code(self._exec_id)
+        with self._connection:
+            try:
+                self._execs.sweep(self._user, self._group, self._connection, BoundedOutput(1000))
+                return self._execs.exit_code(self._exec_id)
+            except SandboxDead:
+                # It ended with its container.
+                return KILLED
 
 
 class _Chunks(io.RawIOBase):

@@ -65,6 +65,9 @@ exec "$@"
 """
 READY = b"stepinto-ready"
 
+SWEEP_TIMEOUT = 60.0
+"""Seconds to end what is left of a command; long, for a machine that is busy elsewhere."""
+
 _HEADER = struct.Struct(">BxxxL")
 
 
@@ -102,10 +105,10 @@ class ContainerExecs:
             exec_id, connection = self._start(script, f"{user}:{group}", env, bool(stdin), False)
             with connection:
                 ended = _stream(connection, stdin, deadline, kept)
-            code = self.exit_code(exec_id) if ended else None
-            if code in {None, KILLED}:
-                self.sweep(user, group)
-                self.require_running()
+                code = self.exit_code(exec_id) if ended else None
+                if code in {None, KILLED}:
+                    self.sweep(user, group, connection, kept)
+                    self.require_running()
         return ExecResult(code, kept)
 
     def open_terminal(
@@ -116,13 +119,18 @@ class ContainerExecs:
         with translated():
             return self._start(script, f"{user}:{group}", env, True, True)
 
-    def sweep(self, user: str, group: int) -> None:
-        """End every process of an exec's group."""
+    def sweep(self, user: str, group: int, connection: socket.socket, kept: BoundedOutput) -> None:
+        """End every process of an exec's group, reading the exec's `connection` to its end.
+
+        The engine reports ends in order: one whose output nobody reads would hold up the sweep's.
+        """
         script = ["sh", "-c", f"{_SWEEP}\nsweep {group}"]
+        deadline = time.monotonic() + SWEEP_TIMEOUT
         with translated():
-            exec_id, connection = self._start(script, f"{user}:{user}", {}, False, False)
-            with connection:
-                _stream(connection, b"", time.monotonic() + 30, BoundedOutput(1000))
+            exec_id, own = self._start(script, f"{user}:{user}", {}, False, False)
+            with own:
+                _stream(connection, b"", deadline, kept)
+                _stream(own, b"", deadline, BoundedOutput(1000))
             self.exit_code(exec_id)
 
     def exit_code(self, exec_id: str) -> int:
@@ -174,11 +182,18 @@ def _stream(connection: socket.socket, stdin: bytes, deadline: float, kept: Boun
                 if not unsent:
                     poller.modify(connection, select.POLLIN)
             if flags & ~select.POLLOUT:
-                chunk = connection.recv(1 << 16)
+                chunk = _receive(connection)
                 if not chunk:
                     return True
                 frames.add(chunk)
     return False
+
+
+def _receive(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(1 << 16)
+    except ConnectionResetError:
+        return b""
 
 
 def _send(connection: socket.socket, unsent: memoryview) -> memoryview:

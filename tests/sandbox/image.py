@@ -124,7 +124,7 @@ def _ldd(programs: list[str]) -> str:
 
 
 def _merged(path: str) -> str:
-    """The path in the image, with /bin, /lib and so on under /usr, where Debian's merged layout has them."""
+    """The path in the image, with /bin, /lib and so on under /usr as Debian merged them."""
     first = path.split("/")[1]
     return f"usr{path}" if first in MERGED_FOLDERS else path.lstrip("/")
 
