@@ -66,7 +66,8 @@ def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, 
     if stop.get("reason") == "killed":
         return ErrorKind.UNRESPONSIVE, answer.get("lost") or _killed(answer.get("killed", {}))
     if "signal" in answer:
-        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}"
+        memory = "; out of memory looks like this" if answer["signal"] == "SIGKILL" else ""
+        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}{memory}"
     if stop.get("reason") == "interrupted":
         message = f"{action} ran past its time-out; the program was interrupted where it was"
         return ErrorKind.TIMEOUT, message
@@ -75,6 +76,11 @@ def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, 
 
 def _killed(killed: Json) -> str:
     """Why the program had to be killed, and where it was."""
+    if killed.get("cut_off"):
+        return (
+            "the program cut the debugger off (it closed all descriptors, or replaced itself by "
+            "another program) and did not end in time, so it was killed"
+        )
     state = killed.get("process_state", "?")
     doing = "busy in native code" if state == "R" else "blocked in a call"
     where = "".join(

@@ -125,7 +125,7 @@ class OutputRing:
         head = self.head.decode("utf-8", "replace")
         end = tail[extra:].decode("utf-8", "replace")
         self.clear()
-        middle = "\n... {} bytes cut ...\n".format(cut) if cut else ""
+        middle = f"\n... {cut} bytes cut ...\n" if cut else ""
         return head + middle + end, bool(cut)
 
 
@@ -163,6 +163,8 @@ class Supervisor:
         self.pending: Optional[Pending] = None
         self.status: Optional[int] = None
         self.killed: Optional[Json] = None
+        self.cut_off = False
+        """Whether the program closed the link, or replaced itself by another."""
         self.notes: List[str] = []
         self.wakeup, wakeup_write = os.pipe()
         for fd in (self.wakeup, wakeup_write, output, dump):
@@ -230,6 +232,7 @@ class Supervisor:
         try:
             lines = self.answers.feed()
         except EOFError:
+            self.cut_off = True
             return False
         for line in lines:
             self._relay(line)
@@ -300,6 +303,9 @@ class Supervisor:
         now = time.monotonic()
         if now >= pending.deadline + pending.grace:
             self._kill_unresponsive()
+        elif now >= pending.next_signal and self.cut_off:
+            self.killed = {"cut_off": True}
+            os.kill(self.child, signal.SIGKILL)
         elif now >= pending.next_signal:
             os.kill(self.child, INTERRUPT)
             pending.next_signal = now + TICK
@@ -320,7 +326,7 @@ class Supervisor:
         message: Json = {"id": self.pending.id, "state": "done"}
         self.pending = None
         if self.killed is not None:
-            message["stop"] = {"reason": "killed", **next(iter(self.killed["where"]), {})}
+            message["stop"] = {"reason": "killed", **next(iter(self.killed.get("where", [])), {})}
             message["killed"] = self.killed
         elif os.WIFSIGNALED(self.status):
             number = os.WTERMSIG(self.status)
@@ -368,7 +374,7 @@ def descendants(root: int) -> List[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                with open("/proc/{}/stat".format(name), "rb") as file:
+                with open(f"/proc/{name}/stat", "rb") as file:
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
                 continue
@@ -385,7 +391,7 @@ def descendants(root: int) -> List[int]:
 def process_state(pid: int) -> str:
     """The kernel's letter for what a process does: R runs, S sleeps, D waits for a device."""
     try:
-        with open("/proc/{}/stat".format(pid), "rb") as file:
+        with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0].decode("ascii")
     except OSError:
         return "?"
@@ -395,7 +401,7 @@ def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return "signal {}".format(number)
+        return f"signal {number}"
 
 
 def dumped_frames(text: str) -> List[Json]:
@@ -426,7 +432,7 @@ class Full(Exception):
     """The text has reached its limit."""
 
 
-CONTROL = {code: "\\x{:02x}".format(code) for code in (*range(9), *range(11, 32), 127)}
+CONTROL = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127)}
 OPENING: Dict[type, str] = {
     list: "[",
     tuple: "(",
@@ -468,7 +474,7 @@ class ValueText:
         if kind is str or kind is bytes or kind is bytearray:
             self._text(value)
         elif kind is int and value.bit_length() > HUGE_BITS:
-            self._put("<int of {} bits>".format(value.bit_length()))
+            self._put(f"<int of {value.bit_length()} bits>")
         elif kind is dict or kind in OPENING:
             self._container(value, kind, depth)
         elif getattr(kind, "__repr__", None) is object.__repr__:
@@ -510,7 +516,7 @@ class ValueText:
         else:
             self.seen.append(id(value))
             for name, item in attributes:
-                self._put(" {}=".format(name))
+                self._put(f" {name}=")
                 self._value(item, depth + 1)
             self.seen.pop()
         self._put(">")
@@ -547,7 +553,7 @@ def exception_text(error: BaseException, limit: int) -> str:
     try:
         text = str(error)
     except Exception as problem:
-        text = "<str raised {}>".format(type(problem).__name__)
+        text = f"<str raised {type(problem).__name__}>"
     text = text.translate(CONTROL)
     return text if len(text) <= limit else text[:limit] + "..."
 
@@ -747,10 +753,10 @@ class Workspace:
             try:
                 self.sources[path] = SourceFile(path)
             except (SyntaxError, ValueError) as error:
-                message = "{} does not compile: {}".format(self.relative(path), error)
+                message = f"{self.relative(path)} does not compile: {error}"
                 raise Refusal(message) from None
             except OSError as error:
-                raise Refusal("{} can't be read: {}".format(path, error)) from None
+                raise Refusal(f"{path} can't be read: {error}") from None
         return self.sources[path]
 
     def files(self) -> Iterator[str]:
@@ -776,7 +782,7 @@ class Workspace:
         relative = [self.relative(path) for path in matches or known]
         if matches:
             raise Refusal("{} is ambiguous: {}".format(name, ", ".join(relative[:8])))
-        raise Refusal("there is no file {}{}".format(name, nearest(name, relative)))
+        raise Refusal(f"there is no file {name}{nearest(name, relative)}")
 
     def tests(self, files: Optional[List[str]] = None) -> List[str]:
         """The node ids of the test functions in some files, by default in all test files."""
@@ -818,9 +824,9 @@ class Workspace:
         if len(found) == 1:
             return found[0]
         if found:
-            names = ["{}:{}".format(self.relative(path), f.qualified) for path, f in found]
+            names = [f"{self.relative(path)}:{f.qualified}" for path, f in found]
             raise Refusal("{} is ambiguous: {}".format(spec, ", ".join(names[:8])))
-        raise Refusal("there is no function {}{}".format(spec, self._near_function(parts, paths)))
+        raise Refusal(f"there is no function {spec}{self._near_function(parts, paths)}")
 
     def _match(self, path: str, function: Function, parts: List[str]) -> int:
         """2: the whole qualified name was given; 1: its last part; 0: another function."""
@@ -859,7 +865,7 @@ class Workspace:
             if len(names) > 4000:
                 break
         close = closest(parts[-1], list(names))
-        listed = ", ".join("{}:{}".format(names[name], name) for name in close)
+        listed = ", ".join(f"{names[name]}:{name}" for name in close)
         return "; nearest: " + listed if listed else ""
 
 
@@ -927,7 +933,7 @@ class Breakpoint:
             later = [number for number in source.owners if number >= line]
             if not later:
                 last = max(source.owners, default=0)
-                raise Refusal("line {} holds no code; the last that does is {}".format(line, last))
+                raise Refusal(f"line {line} holds no code; the last that does is {last}")
             self.line = min(later)
             follower = source.function_at(self.line)
             self.owners = source.owners[self.line]
@@ -935,7 +941,7 @@ class Breakpoint:
                 self._bind(follower, source)
         if self.line == line:
             return []
-        return ["breakpoint {} moved from line {} to {}".format(self.number, line, self.line)]
+        return [f"breakpoint {self.number} moved from line {line} to {self.line}"]
 
     def on_function(self, path: str, function: Function, source: SourceFile) -> None:
         self.path = path
@@ -953,6 +959,10 @@ class Breakpoint:
     """Only the first line of each call counts, also where a loop comes back to it."""
 
 
+MANY_CODES = 200_000
+"""So many code objects are remembered at most, for programs that compile without end."""
+
+
 class BreakpointTable:
     """All breakpoints, and for each code object the lines to stop at."""
 
@@ -961,7 +971,10 @@ class BreakpointTable:
         self.breakpoints: Dict[int, Breakpoint] = {}
         self.by_path: Dict[str, List[Breakpoint]] = {}
         self.entry_code: Optional[types.CodeType] = None
-        self.plans: Dict[int, Tuple[types.CodeType, Optional[Plan]]] = {}
+        self.plans: Dict[int, Plan] = {}
+        self.quiet: Dict[int, types.CodeType] = {}
+        """Code known to hold no stop. By id, for code objects hash by their content, slowly; the
+        reference keeps an id from being used again."""
         self.next_number = 1
 
     def add(self, arguments: Json) -> Tuple[Breakpoint, List[str]]:
@@ -981,7 +994,7 @@ class BreakpointTable:
         for other in self.breakpoints.values():
             if (other.path, other.line, other.condition) == (path, point.line, point.condition):
                 other.temporary = point.temporary
-                return other, ["breakpoint {} is there already".format(other.number)]
+                return other, [f"breakpoint {other.number} is there already"]
         self.breakpoints[number] = point
         self.next_number = max(self.next_number, number + 1)
         self.changed()
@@ -1004,34 +1017,44 @@ class BreakpointTable:
         if not same:
             return line, []
         moved = min(same, key=lambda number: abs(number - line))
-        return moved, ["breakpoint at line {} followed its text to {}".format(line, moved)]
+        return moved, [f"breakpoint at line {line} followed its text to {moved}"]
 
     def remove(self, number: int) -> Breakpoint:
         if number not in self.breakpoints:
             known = ", ".join(str(known) for known in self.breakpoints) or "none"
-            raise Refusal("there is no breakpoint {}; set: {}".format(number, known))
+            raise Refusal(f"there is no breakpoint {number}; set: {known}")
         point = self.breakpoints.pop(number)
         self.changed()
         return point
 
     def changed(self) -> None:
-        self.plans = {}
+        self._forget_plans()
         self.by_path = {}
         for point in self.breakpoints.values():
             self.by_path.setdefault(point.path, []).append(point)
 
     def arm_entry(self, code: Optional[types.CodeType]) -> None:
         self.entry_code = code
-        self.plans = {}
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        self.plans.clear()
+        self.quiet.clear()
 
     def plan(self, code: types.CodeType) -> Optional[Plan]:
-        """The stops of one code object; None where there are none. The tracer's filter."""
+        """The stops of one code object; None where there are none."""
+        if id(code) in self.quiet:
+            return None
         known = self.plans.get(id(code))
-        if known is not None and known[0] is code:
-            return known[1]
+        if known is not None:
+            return known
         plan = self._make_plan(code)
-        if plan is not None or code.co_filename in self.workspace.mine_cache:
-            self.plans[id(code)] = (code, plan)
+        if plan is not None:
+            self.plans[id(code)] = plan
+        else:
+            if len(self.quiet) > MANY_CODES:
+                self.quiet.clear()
+            self.quiet[id(code)] = code
         return plan
 
     def _make_plan(self, code: types.CodeType) -> Optional[Plan]:
@@ -1062,6 +1085,7 @@ class Plan:
     """What to do at the lines of one code object."""
 
     def __init__(self, code: types.CodeType, points: List[Breakpoint], entry: bool) -> None:
+        self.code = code
         self.offset = entry_offset(code)
         self.reentered = self.offset in dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes bytes
         self.at_entry = [point for point in points if point.at_entry]
@@ -1127,8 +1151,10 @@ class Tracer:
         self.entry_module: Optional[str] = None
         """Where the entry is looked for by steps: only in the module of this name."""
         self.stopped_at: Optional[Tuple[types.FrameType, int]] = None
+        """Where a step has stopped already, and the monitor's event for that line is to come."""
         self.monitor = Monitor.available(self)
         self.local = self._on_event
+        self.filter = self._make_filter()
         self.off = False
 
     # Modes.
@@ -1142,7 +1168,7 @@ class Tracer:
                 frame.f_trace = None
             frame = frame.f_back
         needed = self.table.breakpoints or self.table.entry_code
-        sys.settrace(self._on_call if needed and not self.monitor else None)
+        sys.settrace(self.filter if needed and not self.monitor else None)
 
     def _planned(self, frame: types.FrameType) -> bool:
         return self.table.plan(frame.f_code) is not None
@@ -1170,7 +1196,7 @@ class Tracer:
                 if self.table.plan(current.f_code) is not None:
                     current.f_trace = self.local
                 current = current.f_back
-        threading.settrace(self._on_call)
+        threading.settrace(self.filter)
 
     def stop_tracing(self) -> None:
         self.off = True
@@ -1180,6 +1206,17 @@ class Tracer:
             self.monitor.close()
 
     # Events of sys.settrace.
+
+    def _make_filter(self) -> Any:
+        """The trace function while running freely: as little as can be for each call."""
+        quiet, on_call = self.table.quiet, self._on_call
+
+        def trace_call(frame: types.FrameType, event: str, arg: Any) -> Any:
+            if id(frame.f_code) in quiet:
+                return None
+            return on_call(frame, event, arg)
+
+        return trace_call
 
     def _on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         if self.off:
@@ -1222,13 +1259,16 @@ class Tracer:
         return None
 
     def _on_line(self, frame: types.FrameType) -> None:
-        if self.off or not frame.f_lineno:  # an empty module is entered at line 0
+        # An empty module is entered at line 0.
+        if self.off or not frame.f_lineno or self.session.serving_here():
             return
         self.raising = None
         stepped = frame is self.step_frame and self.mode in (OVER, INTO)
         if stepped or (self.mode is INTO and self._enterable(frame)):
+            plan = self.table.plan(frame.f_code)
+            watched = plan is not None and frame.f_lineno in plan.lines
+            self.stopped_at = (frame, frame.f_lasti) if self.monitor and watched else None
             hit, notes = self._hits(frame)
-            self.stopped_at = (frame, frame.f_lasti)
             reason = "breakpoint" if hit else self._step_reason()
             self.session.stop(frame, reason, hit=hit, notes=notes)
         elif not self.monitor:
@@ -1339,11 +1379,11 @@ class Monitor:
         self.watched.append(code)
 
     def _on_line(self, code: types.CodeType, line: int) -> Any:
+        stopped, self.tracer.stopped_at = self.tracer.stopped_at, None
         plan = self.tracer.table.plan(code)
         if plan is None or line not in plan.lines:
             return self.monitoring.DISABLE
         frame = sys._getframe(1)
-        stopped, self.tracer.stopped_at = self.tracer.stopped_at, None
         if stopped is None or stopped[0] is not frame or stopped[1] != frame.f_lasti:
             self.tracer.at_breakpoint(frame)
         return None
@@ -1425,7 +1465,10 @@ class Session:
             self.table.describe(point) for point in self.table.breakpoints.values()
         ]
         self.flush()
-        write_all(self.answers, encode(fields))
+        try:
+            write_all(self.answers, encode(fields))
+        except OSError:
+            os._exit(1)  # the program closed the link: there is nobody to debug it for
 
     def say_notes(self) -> None:
         """What is left to say when the program ends, for the supervisor's last answer."""
@@ -1643,7 +1686,7 @@ class Session:
         more = len(self.frames) - limit
         return {
             "frames": frames,
-            "notes": ["{} outer frames are not shown".format(more)] if more > 0 else [],
+            "notes": [f"{more} outer frames are not shown"] if more > 0 else [],
         }
 
     def do_evaluate(self, arguments: Json) -> Json:
@@ -1711,7 +1754,7 @@ class Session:
         total = len(items) if total is None else total
         notes = []
         if total > min(limit, len(items)):
-            notes.append("{} of {} shown".format(min(limit, len(items)), total))
+            notes.append(f"{min(limit, len(items))} of {total} shown")
         return {"values": self._values(items[:limit]), "notes": notes}
 
     def _values(self, items: Any) -> List[Json]:
@@ -1721,7 +1764,7 @@ class Session:
         kind = type_name(type(value))
         if self.deadline and time.monotonic() > self.deadline:
             return {"name": name, "type": kind, "text": "<not shown: out of time>"}
-        text, truncated = "<repr did not end within {:g} s>".format(TICK), False
+        text, truncated = f"<repr did not end within {TICK:g} s>", False
         self.value_started = time.monotonic()
         with self.evaluating():
             try:
@@ -1729,7 +1772,7 @@ class Session:
             except Interrupted:
                 raise
             except BaseException as error:
-                text = "<repr raised {}>".format(type(error).__qualname__)
+                text = f"<repr raised {type(error).__qualname__}>"
         self.value_started = 0.0
         return {"name": name, "type": kind, "text": text, "truncated": truncated}
 
@@ -1760,10 +1803,10 @@ class Session:
             try:
                 self.notes += self.table.add(wanted)[1]
             except Refusal as refusal:
-                self.notes.append("breakpoint not set: {}".format(refusal))
+                self.notes.append(f"breakpoint not set: {refusal}")
         signal.signal(INTERRUPT, self.on_interrupt)
         os.register_at_fork(after_in_child=self.detach)
-        threading.settrace(None if self.tracer.monitor else self.tracer._on_call)
+        threading.settrace(None if self.tracer.monitor else self.tracer.filter)
         self.phase = RUNNING
         self.tracer.run_freely(None)
         return arguments
@@ -2082,7 +2125,7 @@ class Target:
 
             def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
                 super().addSkip(test, reason)
-                target.session.notes.append("{} was skipped: {}".format(test, reason))
+                target.session.notes.append(f"{test} was skipped: {reason}")
 
         return Result()
 
@@ -2109,7 +2152,7 @@ class Target:
             message = "pytest found no test {}".format(" ".join(self.names))
             message += self._near_tests()
         else:
-            message = "pytest ended with exit code {} before the test".format(code)
+            message = f"pytest ended with exit code {code} before the test"
         self.session.fail_launch(message)
 
     def _run_without_pytest(self) -> object:
@@ -2162,7 +2205,14 @@ def pytest_options() -> List[str]:
     """Options that keep a debugged run in one process, uncaptured, untimed."""
     from importlib.util import find_spec
 
-    options = ["-s", "-p", "no:faulthandler", "--rootdir=.", "-o", "cache_dir=/tmp/pytest-cache"]
+    options = [
+        "-s",
+        "-o",
+        "faulthandler_timeout=0",
+        "--rootdir=.",
+        "-o",
+        "cache_dir=/tmp/pytest-cache",
+    ]
     if find_spec("xdist"):
         options += ["-n", "0"]
     if find_spec("pytest_cov"):
@@ -2201,7 +2251,7 @@ def pytest_plugin(target: Target, pytest: Any) -> Any:
 
         def pytest_runtest_logreport(self, report: Any) -> None:
             if report.skipped:
-                session.notes.append("{} was skipped".format(report.nodeid))
+                session.notes.append(f"{report.nodeid} was skipped")
 
         def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
             """No time-out of pytest-timeout while somebody looks."""

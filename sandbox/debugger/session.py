@@ -21,7 +21,7 @@ from sandbox.debugger.records import (
     Launch,
     State,
 )
-from sandbox.errors import DebuggerError
+from sandbox.errors import DebuggerError, SandboxDead
 
 INSPECTIONS = (Action.LOCALS, Action.EVALUATE, Action.STACK, Action.FIELDS, Action.RUN_CODE)
 BREAKPOINTS = (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS)
@@ -65,7 +65,6 @@ class DebugSession:
         self._launch: Launch | None = None
         self._state = State.START
         self._breakpoints: list[Json] = []
-        self._why_lost = ""
 
     @property
     def state(self) -> State:
@@ -134,7 +133,7 @@ class DebugSession:
         began = time.monotonic()
         try:
             target = self._launcher.target(self._launch)
-            self._channel = self._launcher.connect(self._sandbox, self._limits)
+            self._channel = self._connect()
             answer = self._launch_on(self._channel, target, self._launch)
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
@@ -144,6 +143,13 @@ class DebugSession:
         if event.error_kind is ErrorKind.LAUNCH_FAILED:
             self._end_program()
         return event
+
+    def _connect(self) -> Channel:
+        """A running probe. One retry: on a busy machine the first start may come too late."""
+        try:
+            return self._launcher.connect(self._sandbox, self._limits)
+        except DebuggerError:
+            return self._launcher.connect(self._sandbox, self._limits)
 
     def _launch_on(self, channel: Channel, target: Json, launch: Launch) -> Json:
         message = {
@@ -166,6 +172,10 @@ class DebugSession:
             answer = self._channel.request(action, arguments, seconds, limits.interrupt_grace)
         except DebuggerError as error:
             answer = {"state": "done", "stop": {"reason": "killed"}, "lost": str(error)}
+        except SandboxDead:
+            self._end_program()
+            self._state = State.DONE
+            raise
         return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _event(self, action: Action, arguments: Json, answer: Json, seconds: float) -> DebugEvent:

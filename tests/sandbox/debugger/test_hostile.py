@@ -279,6 +279,51 @@ def test_a_program_that_replaces_its_streams(some_bench: Workbench) -> None:
     assert bench.text_of("sys.stdout.getvalue()") == "'captured\\n'"
 
 
+def test_a_program_that_replaces_itself(quick: Workbench) -> None:
+    code = 'import os, sys; os.execv(sys.executable, [sys.executable, "-c", "{}"])'
+    quick.script(code.format("print(5)"))
+    event = quick.debugger.control(Action.CONTINUE)
+    assert (event.stop_reason, event.exit_code, event.output) == (StopReason.EXITED, 0, "5\n")
+    quick.script(code.format("import time; time.sleep(100)"))
+    event = quick.debugger.control(Action.CONTINUE)
+    assert (event.stop_reason, event.error_kind) == (StopReason.KILLED, ErrorKind.UNRESPONSIVE)
+    assert "replaced itself" in (event.error or "")
+
+
+def test_an_endless_evaluation_in_a_thread(quick: Workbench) -> None:
+    event = quick.script(
+        """
+        import threading
+
+        def work():
+            return 1  # @work
+
+        thread = threading.Thread(target=work, name="worker")
+        thread.start()
+        thread.join()
+        """,
+        "work",
+    )
+    assert event.thread == "worker"
+    event = quick.debugger.evaluate("[0 for _ in iter(int, 1)]")
+    assert event.error_kind is ErrorKind.TIMEOUT
+    assert quick.text_of("1 + 1") == "2"
+    assert quick.debugger.control(Action.CONTINUE).state is State.DONE
+
+
+def test_a_deadlock_is_interrupted(quick: Workbench) -> None:
+    quick.script(
+        """
+        import threading
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire()  # @stuck
+        """
+    )
+    event = quick.debugger.control(Action.CONTINUE, timeout=0.3)
+    assert (event.stop_reason, event.line) == (StopReason.INTERRUPTED, quick.line("stuck"))
+
+
 def test_close_leaves_nothing_running(some_bench: Workbench) -> None:
     bench = some_bench
     marker = f"stepinto-left-over-{time.monotonic_ns()}"
