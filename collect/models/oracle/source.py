@@ -12,6 +12,7 @@ from collect.patches import ChangedRange
 PURE_CALLS = {"len", "min", "max", "sum", "abs", "sorted", "isinstance", "int", "str", "float"}
 LOOKED_AT = (ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.BinOp)
 HAS_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.comprehension)
+OWN_SCOPE = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -101,10 +102,23 @@ def probes(tree: ast.Module, line: int) -> list[str]:
     """
     found: dict[str, None] = {}
     for header in _headers(tree, line):
-        for node in ast.walk(header):
+        for node in _same_scope(header):
             if isinstance(node, LOOKED_AT) and _is_pure(node) and not _is_callee(node, header):
                 found[ast.unparse(node)] = None
     return list(found)
+
+
+def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and its parts, larger ones first; names inside other scopes mean nothing here."""
+    level = [node]
+    while level:
+        yield from level
+        level = [
+            child
+            for parent in level
+            if not isinstance(parent, OWN_SCOPE)
+            for child in ast.iter_child_nodes(parent)
+        ]
 
 
 def assigned(tree: ast.Module, line: int) -> list[str]:

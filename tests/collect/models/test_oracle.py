@@ -72,6 +72,13 @@ def test_probes_change_nothing() -> None:
     assert "self.log.append(net)" not in probes(tree(), 12)
 
 
+def test_probes_stay_in_the_frames_scope() -> None:
+    lines = "def f(a, b):\n    return sorted(a, key=lambda i: i * b) + [x + 1 for x in a]\n"
+    parsed = parse(lines.encode())
+    assert parsed is not None
+    assert probes(parsed, 2) == ["a"]
+
+
 def test_assigned_targets() -> None:
     assert assigned(tree(), 11) == ["net"]
     assert assigned(tree(), 12) == []
