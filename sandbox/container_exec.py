@@ -59,7 +59,7 @@ exit $code
 _TERMINAL = """
 cd -- "$2" || exit 125
 shift 2
-stty -echo -icanon -icrnl -ixon -opost -iexten min 1 time 0 rows 50 cols 1000 || exit 125
+stty -echo -icanon -icrnl -ixon -opost -iexten noflsh min 1 time 0 rows 50 cols 1000 || exit 125
 echo stepinto-ready
 exec "$@"
 """

@@ -154,23 +154,16 @@ class LocalSandbox:
         self.close()
 
     def _start(self, command: Command, stdin: int, output: int, interactive: bool) -> HostProcess:
-        # A terminal's session is made outside bubblewrap, which then must not leave it.
+        # The session of a terminal is made inside: its Ctrl-C must not reach bubblewrap.
         session = ["setsid", "--ctty"] if interactive else []
+        inner = [*session, *self._inner(command)]
         if self._bubblewrap.program:
             status = os.pipe()
             wrapped = self._bubblewrap.arguments(status[1], command.read_only, not interactive)
-            argv = [*session, *wrapped, *self._inner(command)]
-            process = start(
-                argv,
-                stdin=stdin,
-                output=output,
-                status=status,
-                env={},
-                new_group=not interactive,
-            )
+            process = start([*wrapped, *inner], stdin=stdin, output=output, status=status)
         else:
-            argv = [*session, *limit_arguments(self._config), *self._inner(command)]
-            process = start(argv, stdin=stdin, output=output, env={}, new_group=not interactive)
+            argv = [*limit_arguments(self._config), *inner]
+            process = start(argv, stdin=stdin, output=output, new_group=not interactive)
         with self._lock:
             self._running.add(process)
             closed = self._closed

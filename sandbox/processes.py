@@ -91,17 +91,20 @@ def start(
     stdin: int,
     output: int,
     status: tuple[int, int] | None = None,
-    env: dict[str, str] | None = None,
     new_group: bool = True,
 ) -> HostProcess:
-    """Start a process on given descriptors; `status` is the read and write end of a pipe."""
+    """Start a process on given descriptors, with an empty environment.
+
+    `status` is the read and write end of a pipe, whose write end the process gets. Without
+    `new_group` the process makes its own session first thing.
+    """
     try:
         popen = subprocess.Popen(
             argv,
             stdin=stdin,
             stdout=output,
             stderr=output,
-            env=env,
+            env={},
             process_group=0 if new_group else None,
             pass_fds=() if status is None else (status[1],),
         )

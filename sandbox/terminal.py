@@ -131,6 +131,8 @@ def open_pty() -> tuple[int, int]:
     modes[0] &= ~(termios.ICRNL | termios.INLCR | termios.IXON | termios.ISTRIP)
     modes[1] &= ~termios.OPOST
     modes[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
+    # Else an interrupt drops what the process printed a moment before or after it.
+    modes[3] |= termios.NOFLSH
     modes[6][termios.VMIN] = 1
     modes[6][termios.VTIME] = 0
     termios.tcsetattr(slave, termios.TCSANOW, modes)
