@@ -1,0 +1,68 @@
+"""Golden trajectories: what the oracle's agents say and see on a few bugs, kept to the letter.
+
+`python -m tests.golden` writes them anew; look at the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+from collect.agents.config import AgentsConfig, Variant
+from collect.agents.rollout_context import Player
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.messages import to_openai
+from collect.models.base import Sampling
+from collect.models.config import OracleConfig
+from collect.models.oracle import OracleBackend
+from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
+from sandbox import SandboxConfig
+
+FOLDER = Path(__file__).parent
+INSTANCES = ("shopcart__negative-base", "queryfilter__ghost-record")
+VOLATILE = [
+    (re.compile(r"\b\d+\.\d+s\b"), "TIMEs"),
+    (re.compile(r"0x[0-9a-f]+"), "0xADDRESS"),
+]
+
+
+def trajectory(instance_id: str) -> dict[str, Any]:
+    """The rollout's patch, and each conversation's messages and stops."""
+    benchmark = BundledBenchmark()
+    instance = next(found for found in benchmark.instances() if found.id == instance_id)
+    oracle = OracleBackend("oracle", OracleConfig(backend="oracle"))
+    players = {"oracle": Player(oracle, Sampling(), is_oracle=True)}
+    settings = RolloutSettings(
+        benchmark, SandboxConfig(), AgentsConfig(), players, threading.Event()
+    )
+    spec = RolloutSpec(instance, Variant.DEBUG2FIX_TOOL_LIMIT, "oracle", "oracle", 0)
+    trace = run_rollout(spec, settings)
+    conversations = [
+        {
+            "role": log.role.value,
+            "messages": [to_openai(message) for message in log.sent()],
+            "stops": [
+                f"{row.event.stop_reason} {row.event.file}:{row.event.line} {row.event.function}"
+                for row in log.events
+                if row.event.stop_reason
+            ],
+        }
+        for log in trace.logs
+    ]
+    return {"patch": trace.patch, "conversations": conversations}
+
+
+def normalised(trajectory: dict[str, Any]) -> str:
+    """As JSON, without what differs from run to run: times and addresses."""
+    text = json.dumps(trajectory, indent=1, ensure_ascii=False) + "\n"
+    for pattern, stand_in in VOLATILE:
+        text = pattern.sub(stand_in, text)
+    return text
+
+
+def golden_file(instance_id: str) -> Path:
+    """Where an instance's golden trajectory lies."""
+    return FOLDER / f"{instance_id}.json"
