@@ -20,6 +20,11 @@ from sandbox.errors import DebuggerError
 
 VERDICT = "a debugged run says nothing about passing or failing; run the test for that"
 
+CHOICES = (
+    "the program is paused where it was: look around, step to see what it does, continue to let "
+    "it run on, or restart"
+)
+
 
 def event_from_answer(action: Action, arguments: str, answer: Json, seconds: float) -> DebugEvent:
     """One answer of the probe, as the record of the action. Raises DebuggerError."""
@@ -94,6 +99,8 @@ def _killed(killed: Json) -> str:
 
 def _notes(answer: Json, stop: Json) -> tuple[str, ...]:
     notes = list(answer.get("notes", ()))
+    if stop.get("reason") == "interrupted":
+        notes.append(CHOICES)
     if stop.get("reason") == "exited":
         notes.append(VERDICT)
     return tuple(notes)

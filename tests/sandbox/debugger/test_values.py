@@ -247,3 +247,10 @@ def test_an_evaluation_that_never_ends_is_interrupted(
         assert (event.error_kind, event.state) == (ErrorKind.TIMEOUT, State.RUNTIME)
     assert bench.debugger.run_code("while True: pass").error_kind is ErrorKind.TIMEOUT
     assert bench.text_of("1 + 1") == "2"
+
+
+def test_names_of_debugger_commands_are_only_names(bench: Workbench) -> None:
+    bench.script("n = c = b = s = l = a = r = u = w = q = 5\nc = 6  # @here\n", "here")
+    assert bench.text_of("(n, c, b, s, l, a, r, u, w, q)") == "(5, 5, 5, 5, 5, 5, 5, 5, 5, 5)"
+    bench.debugger.run_code("c = 99; n = c + 1; text = '(Pdb) ; kept'")
+    assert bench.text_of("c, n, text") == "(99, 100, '(Pdb) ; kept')"
