@@ -28,6 +28,7 @@ from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollout_rows import RunIdentity, rows_of
 from collect.runner import AsyncioRunner
 from collect.store import RunStore
+from sandbox import open_sandbox
 
 TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
 NOT_OF_A_MODELS_IDENTITY = {
@@ -70,7 +71,8 @@ def do_rollouts(
 ) -> RolloutsSummary:
     """Do the rollouts that `folder` does not have yet.
 
-    Raises ConfigError where the folder holds rollouts made with other settings.
+    Raises ConfigError where the folder holds rollouts made with other settings, and SandboxError
+    where the sandbox does not work.
     """
     with closing(RunStore.open(folder)) as store:
         batch = _Batch(machinery, benchmark, specs, identity, store)
@@ -101,6 +103,7 @@ class _Batch:
         """Do what is missing."""
         if not self.todo:
             return
+        self._try_out()
         done_before = len(self.specs) - len(self.todo)
         backends = open_models(self._models(), self.budget, self.stop)
         players = {
@@ -132,6 +135,13 @@ class _Batch:
             stopped=self.stop.is_set(),
             dollars=sum(row.dollars for row in rows),
         )
+
+    def _try_out(self) -> None:
+        """Run one test of one bug, so that a sandbox that can't is told before work starts."""
+        instance = self.todo[0].instance
+        with open_sandbox(self.machinery.sandbox, instance.image) as sandbox:
+            self.benchmark.prepare(instance, sandbox)
+            self.benchmark.run_tests(instance, sandbox, instance.fail_to_pass[:1])
 
     def _do(self, spec: RolloutSpec, settings: RolloutSettings, progress: Progress) -> None:
         progress.started(spec.id, f"{spec.instance.id} {spec.variant}")

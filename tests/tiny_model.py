@@ -56,12 +56,12 @@ location: ledger/cache.py, line 12, function put
 """
 
 
-def build_tiny_model(folder: Path) -> Path:
-    """Write the model and its tokenizer into the folder, and return it."""
+def build_tiny_model(folder: Path, context: int = CONTEXT) -> Path:
+    """Write the model and its tokenizer into the folder, and return it. `context` in tokens."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    tokenizer = _tokenizer()
+    tokenizer = _tokenizer(context)
     tokenizer.save_pretrained(folder)
     config = Qwen2Config(
         vocab_size=len(tokenizer),
@@ -70,7 +70,7 @@ def build_tiny_model(folder: Path) -> Path:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=CONTEXT,
+        max_position_embeddings=context,
         tie_word_embeddings=True,
         initializer_range=0.3,
         eos_token_id=tokenizer.eos_token_id,
@@ -116,7 +116,7 @@ def _row(tokenizer: Any, prompt: str, reply: str) -> tuple[Any, Any]:
     return torch.tensor([before + after]), torch.tensor([labels])
 
 
-def _tokenizer() -> Any:
+def _tokenizer(context: int) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -135,7 +135,7 @@ def _tokenizer() -> Any:
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
         chat_template=qwen2_5_template(),
-        model_max_length=CONTEXT,
+        model_max_length=context,
     )
 
 
