@@ -28,7 +28,7 @@ from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollout_rows import RunIdentity, rows_of
 from collect.runner import AsyncioRunner
 from collect.store import RunStore
-from sandbox import open_sandbox
+from sandbox import clean_up, open_sandbox
 
 TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
 NOT_OF_A_MODELS_IDENTITY = {
@@ -103,6 +103,7 @@ class _Batch:
         """Do what is missing."""
         if not self.todo:
             return
+        clean_up(self.machinery.sandbox)
         self._try_out()
         done_before = len(self.specs) - len(self.todo)
         backends = open_models(self._models(), self.budget, self.stop)

@@ -1,6 +1,14 @@
 """Where untrusted code runs: sandboxes, and the debuggers inside them."""
 
 from sandbox.base import Command, CommandResult, Sandbox, SandboxConfig, Terminal
-from sandbox.opening import open_sandbox
+from sandbox.opening import clean_up, open_sandbox
 
-__all__ = ["Command", "CommandResult", "Sandbox", "SandboxConfig", "Terminal", "open_sandbox"]
+__all__ = [
+    "Command",
+    "CommandResult",
+    "Sandbox",
+    "SandboxConfig",
+    "Terminal",
+    "clean_up",
+    "open_sandbox",
+]

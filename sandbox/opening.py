@@ -25,3 +25,15 @@ def open_sandbox(config: SandboxConfig, image: str | None = None) -> Sandbox:
     from sandbox.container import ContainerSandbox
 
     return ContainerSandbox(config, chosen)
+
+
+def clean_up(config: SandboxConfig) -> None:
+    """Remove what killed runs left behind on this machine: their folders or containers."""
+    if config.backend == "local":
+        from sandbox.leftovers import remove_leftovers
+
+        remove_leftovers()
+        return
+    from sandbox.engine import remove_leftover_containers
+
+    remove_leftover_containers()
