@@ -139,10 +139,30 @@ class Bubblewrap:
             (self.folder / name).mkdir()
             (self.folder / name).chmod(0o755)
             os.chown(self.folder / name, self.uid, self.uid if self._as_root else -1)
+        for path in self._readable_paths:
+            self._require_readable(path)
+            # What bubblewrap could not make in a workspace that is mounted read-only.
+            if path.startswith((f"{WORKSPACE}/", "/tmp/")):
+                (self.folder / path[1:]).mkdir(parents=True, exist_ok=True)
         (self.folder / "etc").mkdir()
         for name, text in etc.items():
             (self.folder / "etc" / name).write_text(text)
             (self.folder / "etc" / name).chmod(0o644)
+
+    @property
+    def _readable_paths(self) -> list[str]:
+        paths = {*self.interpreter.prefixes, *self.config.readable_paths}
+        return sorted(path for path in paths if path != "/usr" and not path.startswith("/usr/"))
+
+    def _require_readable(self, path: str) -> None:
+        wanted = 0o005 if self._as_root else 0
+        if not os.path.isdir(path):
+            raise SandboxUnavailable(f"the sandbox can't read {path}: there is no such folder")
+        if os.stat(path).st_mode & wanted != wanted or not os.access(path, os.R_OK | os.X_OK):
+            raise SandboxUnavailable(
+                f"the sandbox can't read {path}, because its commands run as another user: "
+                f"allow that with `chmod -R o+rX {path}`, or use an interpreter installed elsewhere"
+            )
 
     @property
     def _as_root(self) -> bool:
@@ -177,7 +197,6 @@ class Bubblewrap:
             yield from ("--ro-bind", path, path)
         for name in ("passwd", "group", "hosts", "nsswitch.conf"):
             yield from ("--ro-bind", str(self.folder / "etc" / name), f"/etc/{name}")
-        yield from self._readable()
         yield from ("--proc", "/proc", "--dev", "/dev")
         yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")
         yield from ("--remount-ro", "/dev")
@@ -185,9 +204,7 @@ class Bubblewrap:
     def _readable(self) -> Iterator[str]:
         made = {"/", "/usr", "/etc", "/tmp"}
         # Outer folders first, so that none is mounted over one inside it.
-        for path in sorted({*self.interpreter.prefixes, *self.config.readable_paths}):
-            if path == "/usr" or path.startswith("/usr/"):
-                continue
+        for path in self._readable_paths:
             for parent in [str(p) for p in reversed(Path(path).parents) if str(p) not in made]:
                 yield from ("--perms", "0755", "--dir", parent)
                 made.add(parent)
@@ -198,6 +215,8 @@ class Bubblewrap:
         bind = "--ro-bind" if read_only else "--bind"
         yield from (bind, str(self.folder / "workspace"), WORKSPACE)
         yield from ("--bind", str(self.folder / "tmp"), "/tmp")
+        # After /tmp, which may hold them.
+        yield from self._readable()
         yield from ("--remount-ro", "/")
 
     def _wrapper(self) -> list[str]:

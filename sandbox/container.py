@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from sandbox.base import Command, CommandResult, SandboxConfig
-from sandbox.container_exec import READY, ContainerExecs, translated
+from sandbox.container_exec import ContainerExecs, translated
 from sandbox.engine import choose_users, connect, create_container, find_image, remove_container
 from sandbox.environment import BASE_ENVIRONMENT, HOME, KILLED, TIMED_OUT, WORKSPACE, command_argv
 from sandbox.errors import SandboxDead, SandboxFileError
@@ -50,7 +50,7 @@ class ContainerSandbox:
         self._closed = False
         self._lock = threading.Lock()
         self._container = create_container(self._client, config, self._image, self._uid)
-        self._execs = ContainerExecs(self._client.api, self._container.id)
+        self._execs = ContainerExecs(self._client.api, self.container_id)
         try:
             self._prepare()
             self._python = config.python or self._find_python()
@@ -74,6 +74,10 @@ class ContainerSandbox:
     def image_digest(self) -> str | None:
         digests = self._image.attrs.get("RepoDigests") or [self._image.id]
         return str(digests[0])
+
+    @property
+    def container_id(self) -> str:
+        return str(self._container.id)
 
     def run(self, command: Command) -> CommandResult:
         self._require_open()
@@ -103,12 +107,7 @@ class ContainerSandbox:
             command_argv(command), user, group, command.cwd or WORKSPACE, self._environment(command)
         )
         process = _ContainerTerminalProcess(self._execs, exec_id, connection, user, group)
-        terminal = PtyTerminal(os.dup(connection.fileno()), process)
-        line = terminal.read_line(OPEN_TIMEOUT)
-        if line != READY:
-            terminal.close()
-            raise SandboxDead(f"the container opened no terminal, but said {line!r}")
-        return terminal
+        return PtyTerminal(os.dup(connection.fileno()), process).await_ready()
 
     def read_file(self, path: str) -> bytes:
         limit = self._config.file_size_mb * 1024 * 1024
@@ -150,7 +149,7 @@ class ContainerSandbox:
         if self._closed:
             return
         self._closed = True
-        remove_container(self._client, self._container.id)
+        remove_container(self._client, self.container_id)
         self._client.close()
 
     def __enter__(self) -> Self:

@@ -20,6 +20,7 @@ from typing import Any
 from sandbox.environment import KILLED
 from sandbox.errors import SandboxDead
 from sandbox.output import BoundedOutput
+from sandbox.terminal import READY
 
 # Shell built-ins only: a container at its process limit can't fork.
 _SWEEP = """
@@ -57,13 +58,12 @@ sweep "$group"
 exit $code
 """
 _TERMINAL = """
+stty -echo -icanon -icrnl -ixon -opost -iexten noflsh min 1 time 0 rows 50 cols 1000 || exit 125
+echo "$1"
 cd -- "$2" || exit 125
 shift 2
-stty -echo -icanon -icrnl -ixon -opost -iexten noflsh min 1 time 0 rows 50 cols 1000 || exit 125
-echo stepinto-ready
 exec "$@"
 """
-READY = b"stepinto-ready"
 
 SWEEP_TIMEOUT = 60.0
 """Seconds to end what is left of a command; long, for a machine that is busy elsewhere."""
@@ -115,7 +115,7 @@ class ContainerExecs:
         self, argv: Sequence[str], user: str, group: int, cwd: str, env: Mapping[str, str]
     ) -> tuple[str, socket.socket]:
         """Start an exec behind a terminal; it prints a READY line once its modes are set."""
-        script = ["sh", "-c", _TERMINAL, "sh", str(group), cwd, *argv]
+        script = ["sh", "-c", _TERMINAL, "sh", READY.decode(), cwd, *argv]
         with translated():
             return self._start(script, f"{user}:{group}", env, True, True)
 

@@ -40,7 +40,7 @@ from sandbox.folder import WorkspaceFolder, below, write_all
 from sandbox.leftovers import OwnedFolder
 from sandbox.output import BoundedOutput
 from sandbox.processes import HostProcess, collect, from_lasting_thread, give, start, stdin_file
-from sandbox.terminal import PtyTerminal, open_pty
+from sandbox.terminal import READY, PtyTerminal, open_pty
 
 
 class LocalSandbox:
@@ -61,7 +61,11 @@ class LocalSandbox:
         self._bubblewrap = Bubblewrap(
             config, self._interpreter, self._owned.path, self._uid, program or ""
         )
-        self._bubblewrap.prepare()
+        try:
+            self._bubblewrap.prepare()
+        except BaseException:
+            self._owned.remove()
+            raise
         self._folder = WorkspaceFolder(
             self._owned.path / "workspace", self._uid, config.file_size_mb * 1024 * 1024
         )
@@ -122,7 +126,7 @@ class LocalSandbox:
             raise
         finally:
             os.close(slave)
-        return PtyTerminal(master, _LocalTerminalProcess(process, self))
+        return PtyTerminal(master, _LocalTerminalProcess(process, self)).await_ready()
 
     def read_file(self, path: str) -> bytes:
         self._require_open()
@@ -155,7 +159,8 @@ class LocalSandbox:
 
     def _start(self, command: Command, stdin: int, output: int, interactive: bool) -> HostProcess:
         # The session of a terminal is made inside: its Ctrl-C must not reach bubblewrap.
-        session = ["setsid", "--ctty"] if interactive else []
+        ready = ["sh", "-c", 'echo "$0"; exec "$@"', READY.decode()]
+        session = ["setsid", "--ctty", *ready] if interactive else []
         inner = [*session, *self._inner(command)]
         if self._bubblewrap.program:
             status = os.pipe()

@@ -6,16 +6,19 @@ import os
 import select
 import termios
 import time
-from typing import Protocol
+from typing import Protocol, Self
 
 import pexpect
 from pexpect.fdpexpect import fdspawn
 
-from sandbox.errors import SandboxDead, SandboxError
+from sandbox.errors import SandboxDead, SandboxError, SandboxUnavailable
 
 READ_SIZE = 1 << 16
 LINE_LIMIT = 64 * 1024 * 1024
 """Bytes of one line; a longer one is an error, not a reason to fill the host's memory."""
+READY = b"stepinto-ready"
+"""What the process behind a terminal says once its sandbox stands and its terminal is set."""
+READY_TIMEOUT = 60.0
 SEND_TIMEOUT = 30.0
 """Seconds in which the process must take a line."""
 
@@ -69,6 +72,18 @@ class PtyTerminal:
         del self._buffer[: end + 1]
         self._searched = 0
         return line
+
+    def await_ready(self) -> Self:
+        """Wait for the READY line. Raises SandboxUnavailable with what came in its place."""
+        try:
+            line = self.read_line(READY_TIMEOUT)
+        except EOFError:
+            line = b"nothing"
+        if line != READY:
+            self.close()
+            told = (line or b"nothing in time").decode("utf-8", "replace")
+            raise SandboxUnavailable(f"the sandbox could not start a terminal: {told}")
+        return self
 
     def alive(self) -> bool:
         return self._exit_code is None and self._process.alive()

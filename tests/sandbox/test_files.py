@@ -74,13 +74,11 @@ def test_what_is_no_regular_file_is_refused(box: Sandbox) -> None:
 
 def test_links_do_not_lead_writes_to_system_files(box: Sandbox) -> None:
     shell(box, "ln -s /etc folder; ln -s /etc/hosts hosts")
-    for write in (
-        lambda: box.write_file("folder/passwd", b"planted"),
-        lambda: box.write_file("hosts", b"planted"),
-        lambda: box.write_files({"folder/passwd": b"planted"}),
-    ):
+    for path in ("folder/passwd", "hosts"):
         with pytest.raises(SandboxFileError):
-            write()
+            box.write_file(path, b"planted")
+    with pytest.raises(SandboxFileError):
+        box.write_files({"folder/passwd": b"planted"})
     assert "planted" not in shell(box, "cat /etc/passwd /etc/hosts")
 
 

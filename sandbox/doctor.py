@@ -1,0 +1,155 @@
+"""What this machine has for StepInto, and what each missing thing would enable."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.markup import escape
+from rich.table import Table
+
+from sandbox.base import Command, SandboxConfig
+from sandbox.errors import SandboxError
+
+PROGRAM_TIMEOUT = 60.0
+"""Seconds for one program to tell its version; Gradle's start of a JVM takes some."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked for."""
+
+    name: str
+    found: bool
+    detail: str
+    """What was found, or how to get it."""
+    enables: str
+    """What it is for."""
+
+
+def check_machine() -> list[Check]:
+    """Look for everything StepInto can use. Never raises, and never shows a key's value."""
+    return [
+        _check("bubblewrap", "the local sandbox", _bubblewrap),
+        _check("Docker engine", "the docker sandbox, benchmarks with images", _docker),
+        _check("JDK", "debugging Java", _jdk),
+        _program("Maven", ["mvn", "--version"], "Java benchmarks built by Maven", "maven"),
+        _program("Gradle", ["gradle", "--version"], "Java benchmarks built by Gradle", "gradle"),
+        _program("git", ["git", "--version"], "the code's commit in every record", "git"),
+        _check("GPU", "training and serving larger models", _gpu),
+        _package("torch", "in-process models and training", "train"),
+        _package("trl", "training", "train"),
+        _package("vllm", "serving a model with vLLM", "serve"),
+        _key("OPENAI_API_KEY", "models of an OpenAI-compatible endpoint"),
+        _key("OPENAI_BASE_URL", "an endpoint other than OpenAI's"),
+        _key("WANDB_API_KEY", "training curves online at Weights & Biases"),
+        _key("HF_TOKEN", "gated or private models and data sets of the Hugging Face hub"),
+    ]
+
+
+def render(checks: list[Check]) -> Table:
+    """The checks as a table for a terminal."""
+    table = Table("", "what", "found, or how to get it", "for")
+    for check in checks:
+        mark = "[green]yes[/green]" if check.found else "[yellow]no[/yellow]"
+        table.add_row(mark, check.name, escape(check.detail), check.enables)
+    return table
+
+
+class _Missing(Exception):
+    """Something is not here; the message says how to get it."""
+
+
+def _check(name: str, enables: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look(), enables)
+    except (_Missing, SandboxError) as error:
+        return Check(name, False, str(error), enables)
+
+
+def _bubblewrap() -> str:
+    from sandbox.local import LocalSandbox
+
+    with LocalSandbox(SandboxConfig()) as box:
+        result = box.run(Command(["true"], timeout=PROGRAM_TIMEOUT))
+    if result.exit_code != 0:
+        raise _Missing(f"a sandboxed `true` failed: {result.output.strip()}")
+    return f"{_first_line(['bwrap', '--version'])}, and a sandbox runs"
+
+
+def _docker() -> str:
+    from sandbox.engine import connect
+
+    client = connect()
+    try:
+        return f"version {client.version()['Version']}"
+    finally:
+        client.close()
+
+
+def _jdk() -> str:
+    hint = "apt-get install default-jdk-headless"
+    if shutil.which("javac") is None or shutil.which("java") is None:
+        raise _Missing(f"needs both java and javac: {hint}")
+    return f"{_first_line(['javac', '-version'])}; {_first_line(['java', '-version'])}"
+
+
+def _gpu() -> str:
+    if shutil.which("nvidia-smi") is None:
+        raise _Missing("needs an NVIDIA GPU and its driver (nvidia-smi)")
+    return _first_line(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"])
+
+
+def _program(name: str, argv: list[str], enables: str, package: str) -> Check:
+    def look() -> str:
+        if shutil.which(argv[0]) is None:
+            raise _Missing(f"apt-get install {package}")
+        return _first_line(argv)
+
+    return _check(name, enables, look)
+
+
+def _package(name: str, enables: str, extra: str) -> Check:
+    def look() -> str:
+        if importlib.util.find_spec(name) is None:
+            raise _Missing(f"pip install 'stepinto[{extra}]'")
+        return f"version {importlib.metadata.version(name)}"
+
+    return _check(name, enables, look)
+
+
+def _key(name: str, enables: str) -> Check:
+    def look() -> str:
+        if not os.environ.get(name):
+            raise _Missing(f"export {name}=...")
+        return "set"
+
+    return _check(name, enables, look)
+
+
+def _first_line(argv: list[str]) -> str:
+    """The first line with a letter that a program prints. Raises _Missing where it fails."""
+    try:
+        answer = subprocess.run(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            timeout=PROGRAM_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _Missing(f"`{' '.join(argv)}` does not work: {error}") from error
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", answer.stdout)
+    lines = [line.strip() for line in plain.splitlines() if any(map(str.isalpha, line))]
+    if answer.returncode != 0 or not lines:
+        raise _Missing(f"`{' '.join(argv)}` failed: {plain.strip()[:200]}")
+    return lines[0]

@@ -1,0 +1,167 @@
+"""What only the Docker sandbox promises: images, the container's hardening, its end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.container import ContainerSandbox
+from sandbox.engine import connect, remove_leftover_containers
+from sandbox.errors import ImageMissing, SandboxDead, SandboxUnavailable
+from tests.sandbox.image import TAG
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture
+def engine(image: str) -> Iterator[Any]:
+    client = connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def box(image: str) -> Iterator[ContainerSandbox]:
+    with ContainerSandbox(SandboxConfig(backend="docker", memory_mb=128), image) as opened:
+        yield opened
+
+
+def owned_by(engine: Any, box: ContainerSandbox) -> Any:
+    return engine.containers.get(box.container_id)
+
+
+def test_container_is_hardened(engine: Any, box: ContainerSandbox) -> None:
+    container = owned_by(engine, box)
+    host = container.attrs["HostConfig"]
+    assert host["NetworkMode"] == "none"
+    assert host["CapDrop"] == ["ALL"]
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert host["Memory"] == host["MemorySwap"] == 128 * 1024 * 1024
+    assert host["NanoCpus"] == 2_000_000_000
+    assert 256 <= host["PidsLimit"] < 300
+    assert not host["Privileged"]
+    assert not host["Binds"]
+    assert container.labels["stepinto"] == "1"
+
+
+def test_close_leaves_no_container_and_no_volume(engine: Any, image: str) -> None:
+    volumes = {volume.id for volume in engine.volumes.list()}
+    box = ContainerSandbox(SandboxConfig(backend="docker"), image)
+    identity = box.container_id
+    box.close()
+    assert identity not in {container.id for container in engine.containers.list(all=True)}
+    assert {volume.id for volume in engine.volumes.list()} <= volumes
+
+
+def test_image_is_named_and_digested(engine: Any, box: ContainerSandbox, image: str) -> None:
+    assert box.image_digest == engine.images.get(image).id
+    assert box.python == "/usr/bin/python3"
+
+
+def test_missing_image_is_named_with_how_to_get_it(image: str) -> None:
+    with pytest.raises(ImageMissing, match="docker pull no-such/image:1"):
+        open_sandbox(SandboxConfig(backend="docker"), image="no-such/image:1")
+    with pytest.raises(SandboxUnavailable, match=r"sandbox\.image"):
+        open_sandbox(SandboxConfig(backend="docker"))
+
+
+def test_image_of_the_config_comes_before_the_instance_s(image: str) -> None:
+    config = SandboxConfig(backend="docker", image=TAG)
+    with open_sandbox(config, image="no-such/image:1") as box:
+        assert box.run(Command(["true"])).exit_code == 0
+
+
+def test_no_engine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    with pytest.raises(SandboxUnavailable, match="DOCKER_HOST"):
+        open_sandbox(SandboxConfig(backend="docker", image=TAG))
+
+
+def test_image_that_cannot_idle_is_unavailable(engine: Any) -> None:
+    tag = "stepinto-test-empty:1"
+    empty = b"\0" * 10240
+    engine.api.import_image_from_data(empty, repository="stepinto-test-empty", tag="1")
+    before = {container.id for container in engine.containers.list(all=True)}
+    try:
+        with pytest.raises((SandboxDead, SandboxUnavailable)):
+            open_sandbox(SandboxConfig(backend="docker", image=tag))
+    finally:
+        engine.images.remove(tag, force=True)
+    assert {container.id for container in engine.containers.list(all=True)} <= before
+
+
+def test_container_killed_during_a_command_is_dead(engine: Any, box: ContainerSandbox) -> None:
+    terminal = box.spawn(Command(["sh", "-c", "echo up; sleep 1020"]))
+    assert terminal.read_line(30) == b"up"
+    killer = threading.Timer(0.5, owned_by(engine, box).kill)
+    killer.start()
+    with pytest.raises(SandboxDead):
+        box.run(Command(["sleep", "1020"], timeout=60))
+    killer.join()
+    with pytest.raises((EOFError, SandboxDead)):
+        terminal.read_line(30)
+    assert not terminal.alive()
+    assert terminal.close() == 137
+    with pytest.raises(SandboxDead):
+        box.run(Command(["true"]))
+
+
+def test_container_removed_by_another_is_dead_and_closes(
+    engine: Any, box: ContainerSandbox
+) -> None:
+    owned_by(engine, box).remove(force=True)
+    with pytest.raises(SandboxDead):
+        box.run(Command(["true"]))
+    with pytest.raises(SandboxDead):
+        box.read_file("x")
+    box.close()
+
+
+def test_command_out_of_memory_is_killed_and_the_sandbox_lives(box: ContainerSandbox) -> None:
+    script = "held = []\nwhile True: held.append(bytearray(1 << 20))"
+    assert box.run(Command([box.python, "-c", script])).exit_code == 137
+    assert box.run(Command(["echo", "alive"])).output == "alive\n"
+
+
+def test_image_may_name_its_user(engine: Any, image: str) -> None:
+    container = engine.containers.create(image)
+    try:
+        container.commit("stepinto-test-root", "1", conf={"Labels": {"stepinto.user": "0"}})
+    finally:
+        container.remove()
+    try:
+        with ContainerSandbox(SandboxConfig(backend="docker"), "stepinto-test-root:1") as box:
+            status = box.run(Command(["sh", "-c", "id -u; grep CapEff /proc/self/status"])).output
+            assert status == "0\nCapEff:\t0000000000000000\n"
+            assert box.run(Command(["id", "-u"], read_only=True)).output != "0\n"
+            assert box.run(Command(["touch", "x"], read_only=True)).exit_code != 0
+            box.write_file("x", b"1")
+            assert box.run(Command(["sleep", "1021"], timeout=0.5)).timed_out
+            assert "1021" not in box.run(Command(["ps", "-eo", "args"])).output
+    finally:
+        engine.images.remove("stepinto-test-root:1", force=True)
+
+
+def test_leftovers_of_a_killed_owner_are_removed(engine: Any, box: ContainerSandbox) -> None:
+    script = (
+        "from sandbox import *\n"
+        f"box = open_sandbox(SandboxConfig(backend='docker', image={TAG!r}))\n"
+        "print(box.container_id, flush=True); input()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    orphan = process.stdout.readline().strip()
+    process.kill()
+    process.communicate()
+    removed = remove_leftover_containers()
+    assert orphan in removed
+    assert box.container_id not in removed
+    assert box.run(Command(["true"])).exit_code == 0

@@ -1,0 +1,322 @@
+"""What only the local sandbox promises: the host's files, leftovers, users, unsafe mode."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
+from sandbox.leftovers import OwnedFolder, remove_leftovers
+from sandbox.local import LocalSandbox
+
+
+@pytest.fixture(autouse=True)
+def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A temporary folder of the test's own, so that what a sandbox leaves behind shows."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def no_bubblewrap(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("bin")
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def shell(box: LocalSandbox, script: str, timeout: float = 30) -> str:
+    return box.run(Command(["bash", "-c", script], timeout=timeout)).output
+
+
+def test_close_leaves_nothing_behind(temporary: Path) -> None:
+    before = _bubblewraps()
+    box = LocalSandbox(SandboxConfig())
+    terminal = box.spawn(Command(["sh", "-c", "echo up; sleep 1010"]))
+    assert terminal.read_line(30) == b"up"
+    shell(
+        box, "mkdir -p locked/deep; echo x >locked/deep/file; chmod -R a-w locked; chmod 0 locked"
+    )
+    folders = "/".join(["d"] * 200)
+    shell(box, f"for i in $(seq 20); do mkdir -p {folders}; cd {folders}; done")
+    box.close()
+    assert list(temporary.iterdir()) == []
+    with pytest.raises((EOFError, SandboxDead)):
+        terminal.read_line(30)
+    terminal.close()
+    assert _bubblewraps() == before
+
+
+def test_files_outside_the_workspace_are_refused() -> None:
+    with LocalSandbox(SandboxConfig()) as box:
+        shell(box, "echo x >/tmp/x")
+        for path in (
+            "/tmp/x",
+            "/etc/passwd",
+            "../etc/passwd",
+            "/workspace2/x",
+            "a/../../x",
+            "nul\0",
+        ):
+            with pytest.raises(SandboxFileError, match="outside the workspace"):
+                box.read_file(path)
+            with pytest.raises(SandboxFileError, match="outside the workspace"):
+                box.write_file(path, b"")
+
+
+def test_a_parent_swapped_for_a_link_leads_nowhere(tmp_path: Path) -> None:
+    with LocalSandbox(SandboxConfig()) as box:
+        box.write_file("real/passwd", b"own")
+        swap = "mv folder f2; ln -s /etc folder; rm folder; mv f2 folder"
+        terminal = box.spawn(
+            Command(
+                ["bash", "-c", f"mv real folder; echo up; while :; do {swap}; done 2>/dev/null"]
+            )
+        )
+        assert terminal.read_line(30) == b"up"
+        seen = set()
+        for _ in range(300):
+            try:
+                box.write_file("folder/passwd", b"own")
+                seen.add(box.read_file("folder/passwd"))
+            except SandboxFileError:
+                continue
+        terminal.close()
+    assert seen <= {b"own"}
+    assert Path("/etc/passwd").read_bytes() != b"own"
+
+
+def test_bubblewrap_killed_from_outside_is_a_dead_sandbox() -> None:
+    with LocalSandbox(SandboxConfig()) as box:
+        threading.Thread(target=_kill_bubblewrap_of, args=("sleep 1011",)).start()
+        with pytest.raises(SandboxDead, match="killed from outside"):
+            box.run(Command(["sh", "-c", "sleep 1011; true"], timeout=60))
+
+
+def test_closing_ends_a_running_command() -> None:
+    box = LocalSandbox(SandboxConfig())
+    terminal = box.spawn(Command(["sh", "-c", "echo up; sleep 1012"]))
+    assert terminal.read_line(30) == b"up"
+    closer = threading.Timer(0.3, box.close)
+    closer.start()
+    with pytest.raises(SandboxDead):
+        box.run(Command(["sleep", "1012"], timeout=60))
+    closer.join()
+    terminal.close()
+
+
+def test_bubblewrap_that_cannot_start_is_no_output_of_the_command(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("gone")
+    folder.chmod(0o755)
+    with LocalSandbox(SandboxConfig(readable_paths=(str(folder),))) as box:
+        folder.rmdir()
+        with pytest.raises(SandboxUnavailable, match="gone0"):
+            box.run(Command(["true"]))
+        with pytest.raises(SandboxUnavailable, match="gone0"):
+            box.spawn(Command(["true"]))
+
+
+def test_readable_paths_are_readable_and_not_writable(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "file").write_text("shared")
+    folder.chmod(0o755)
+    with LocalSandbox(SandboxConfig(readable_paths=(str(folder),))) as box:
+        assert shell(box, f"cat {folder}/file") == "shared"
+        assert "Read-only file system" in shell(box, f"echo x >{folder}/new")
+    assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+def test_readable_path_that_cannot_be_read_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, temporary: Path
+) -> None:
+    folder = tmp_path_factory.mktemp("private")
+    with pytest.raises(SandboxUnavailable, match="missing: there is no such folder"):
+        LocalSandbox(SandboxConfig(readable_paths=(f"{folder}/missing",)))
+    folder.chmod(0)
+    with pytest.raises(SandboxUnavailable, match="chmod"):
+        LocalSandbox(SandboxConfig(readable_paths=(str(folder),)))
+    assert list(temporary.iterdir()) == []
+
+
+def test_leftovers_of_the_dead_are_removed_and_of_the_living_are_not(temporary: Path) -> None:
+    script = (
+        f"import tempfile, os; tempfile.tempdir = {str(temporary)!r}\n"
+        "from sandbox import *\n"
+        "box = open_sandbox(SandboxConfig()); box.write_file('x', b'')\n"
+        "terminal = box.spawn(Command(['sh', '-c', 'echo up; sleep 1013']))\n"
+        "terminal.read_line(30)\n"
+        "print('ready', flush=True); input()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    own = OwnedFolder()
+    assert remove_leftovers() == []
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert [path.name[:9] for path in remove_leftovers()] == ["stepinto-"]
+    assert list(temporary.iterdir()) == [own.path]
+    _wait_until(lambda: not _matching("sleep 1013"))
+    own.remove()
+    assert list(temporary.iterdir()) == []
+
+
+def test_without_bubblewrap_it_says_how_to_go_on(no_bubblewrap: None, temporary: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
+        open_sandbox(SandboxConfig())
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore:sandbox.unsafe")
+def test_unsafe_runs_commands_on_the_host(no_bubblewrap: None, temporary: Path) -> None:
+    os.environ["STEPINTO_TEST_SECRET"] = "s3cret"
+    with LocalSandbox(SandboxConfig(unsafe=True, command_timeout=30)) as box:
+        assert Path(box.workspace).is_dir()
+        box.write_file("a/b", b"1")
+        assert shell(box, "pwd; cat a/b; env").startswith(f"{box.workspace}\n1")
+        assert "s3cret" not in shell(box, "env")
+        result = box.run(Command(["bash", "-c", "sleep 1014 & sleep 1014"], timeout=0.3))
+        assert (result.exit_code, result.timed_out) == (124, True)
+        assert shell(box, "sleep 1014 & echo started") == "started\n"
+        _wait_until(lambda: not _matching("sleep 1014"))
+        assert box.run(Command(["bash", "-c", "kill -9 $$"])).exit_code == 137
+        assert box.run(Command(["no-such-program"])).exit_code == 127
+        terminal = box.spawn(Command(["bash", "-c", "read line; echo got $line; exit 4"]))
+        terminal.send_line(b"it")
+        assert terminal.read_line(30) == b"got it"
+        with pytest.raises(EOFError):
+            terminal.read_line(30)
+        assert terminal.close() == 4
+    assert list(temporary.iterdir()) == []
+
+
+ORDINARY_USER = 65534
+ORDINARY_SCRIPT = """
+FORK = b'''
+import os, signal
+children = 0
+try:
+    while os.fork():
+        children += 1
+    signal.pause()
+except BlockingIOError:
+    print("forked", 30 < children < 48)
+'''
+from sandbox import Command, SandboxConfig, open_sandbox
+config = SandboxConfig(python="/usr/bin/python3", pids=48, file_size_mb=1)
+with open_sandbox(config) as box:
+    box.write_files({"a/b": b"1"})
+    def run(script, **more):
+        print(box.run(Command(["bash", "-c", script], **more)).output)
+    run("cat a/b; echo 2 >a/c; chmod -R a-w a; id -u; grep CapEff /proc/self/status")
+    run("touch x", read_only=True)
+    run("head -c 9999999 /dev/zero >z; stat -c %s z")
+    box.write_file("fork.py", FORK)
+    run("python3 fork.py")
+    terminal = box.spawn(Command(["cat"]))
+    terminal.send_line(b"terminal")
+    print(terminal.read_line(30), terminal.close())
+    print(sorted(box.read_tree()))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(
+    not os.access("/usr/bin/python3", os.X_OK) or sys.version_info[:2] != (3, 11),
+    reason="needs the system's own Python 3.11, which another user can read",
+)
+def test_ordinary_user_gets_the_same_sandbox() -> None:
+    # Test folders lie below folders that only their owner may enter.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        _copy_packages(Path(name))
+        os.chown(name, ORDINARY_USER, ORDINARY_USER)
+        answer = subprocess.run(
+            ["/usr/bin/python3", "-c", ORDINARY_SCRIPT],
+            user=ORDINARY_USER,
+            group=ORDINARY_USER,
+            extra_groups=[],
+            cwd=name,
+            env={"PATH": "/usr/bin:/bin", "TMPDIR": name, "PYTHONPATH": name},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        left = [path.name for path in Path(name).glob("*stepinto*")]
+    lines = answer.stdout.splitlines()
+    assert lines[:2] == ["11000", "CapEff:\t0000000000000000"], answer.stdout
+    assert "touch: cannot touch 'x': Read-only file system" in lines
+    assert {str(1024 * 1024), "forked True", "b'terminal' 137"} <= set(lines), answer.stdout
+    assert lines[-1] == "['a/b', 'a/c', 'fork.py', 'z']"
+    assert left == []
+
+
+def _copy_packages(folder: Path) -> None:
+    """The sandbox package with what it imports, where any user can read it."""
+    names = ["sandbox", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"]
+    for name in [*names, "typing_extensions", "pexpect", "ptyprocess"]:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None, name
+        assert spec.origin is not None, name
+        source = Path(spec.origin)
+        if source.name == "__init__.py":
+            shutil.copytree(source.parent, folder / name)
+        else:
+            shutil.copy(source, folder)
+
+
+def _bubblewraps() -> set[int]:
+    """Child processes of this one that are bubblewraps."""
+    return {pid for pid in _children(os.getpid()) if "bwrap" in _arguments(pid)}
+
+
+def _kill_bubblewrap_of(pattern: str) -> None:
+    _wait_until(lambda: any(pattern in _arguments(pid) for pid in _bubblewraps()))
+    for pid in _bubblewraps():
+        if pattern in _arguments(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    listing = subprocess.run(
+        ["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, check=False
+    )
+    return [int(line) for line in listing.stdout.split()]
+
+
+def _arguments(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _matching(pattern: str) -> list[int]:
+    processes = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [pid for pid in processes if _arguments(pid).strip() == pattern]
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "waited 30 seconds in vain"
+        time.sleep(0.02)
