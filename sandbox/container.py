@@ -1,9 +1,9 @@
 """The Docker sandbox: one hardened container, commands as execs in it.
 
 Who runs: a user and group number of the container's own, so that process counts are not shared
-with other containers. An image whose files only another user may use names it in its USER, or in
-the label `stepinto.user` (a number, `0` for root); it then runs as that, still without
-capabilities. `read_only` commands run as yet another user, who can't write what it doesn't own.
+with other containers. An image whose files only another user may use names that user's number in
+its USER, or in the label `stepinto.user` (where `0` is root); commands then run as that user, still
+without capabilities. `read_only` commands run as yet another user, who can't write what it doesn't own.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def test_command_out_of_memory_is_killed_and_the_sandbox_lives(box: ContainerSan
 
 
 def test_image_may_name_its_user(engine: Any, image: str) -> None:
-    container = engine.containers.create(image)
+    container = engine.containers.create(image, "true")
     try:
         container.commit("stepinto-test-root", "1", conf={"Labels": {"stepinto.user": "0"}})
     finally:
