@@ -2,8 +2,9 @@
 
 Who runs: a user and group number of the container's own, so that process counts are not shared
 with other containers. An image whose files only another user may use names that user's number in
-its USER, or in the label `stepinto.user` (where `0` is root); commands then run as that user, still
-without capabilities. `read_only` commands run as yet another user, who can't write what it doesn't own.
+its USER, or in the label `stepinto.user` (where `0` is root); commands then run as that user,
+still without capabilities. `read_only` commands run as yet another user, who can't write what it
+does not own.
 """
 
 from __future__ import annotations
