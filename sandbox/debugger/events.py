@@ -72,7 +72,8 @@ def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, 
         return ErrorKind.UNRESPONSIVE, answer.get("lost") or _killed(answer.get("killed", {}))
     if "signal" in answer:
         memory = "; out of memory looks like this" if answer["signal"] == "SIGKILL" else ""
-        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}{memory}"
+        place = f" at {stop['file']}:{stop['line']} in {stop['function']}" if "file" in stop else ""
+        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}{place}{memory}"
     if stop.get("reason") == "interrupted":
         message = f"{action} ran past its time-out; the program was interrupted where it was"
         return ErrorKind.TIMEOUT, message

@@ -314,11 +314,16 @@ class Supervisor:
         """The interrupt went unanswered: note where the program is, from C, and end it."""
         state = process_state(self.child)
         os.kill(self.child, DUMP)
-        ready = select.select([self.dump], [], [], 0.3)[0]
-        time.sleep(0.02 if ready else 0)
-        text = os.read(self.dump, 65536).decode("utf-8", "replace") if ready else ""
+        text = self._dumped(0.3)
         self.killed = {"where": dumped_frames(text), "process_state": state}
         os.kill(self.child, signal.SIGKILL)
+
+    def _dumped(self, timeout: float) -> str:
+        """What `faulthandler` wrote: on request, or when the interpreter crashed."""
+        if not select.select([self.dump], [], [], timeout)[0]:
+            return ""
+        time.sleep(0.02)  # it writes line by line
+        return os.read(self.dump, 65536).decode("utf-8", "replace")
 
     def _report_end(self) -> None:
         assert self.status is not None
@@ -330,7 +335,9 @@ class Supervisor:
             message["killed"] = self.killed
         elif os.WIFSIGNALED(self.status):
             number = os.WTERMSIG(self.status)
-            message["stop"] = {"reason": "exited", "exit_code": 128 + number}
+            where = dumped_frames(self._dumped(0.0))
+            place: Json = where[0] if where else {}
+            message["stop"] = {"reason": "exited", "exit_code": 128 + number, **place}
             message["signal"] = signal_name(number)
         else:
             message["stop"] = {"reason": "exited", "exit_code": os.WEXITSTATUS(self.status)}
@@ -1666,7 +1673,7 @@ class Session:
         frame = self._frame(arguments).frame
         items = [
             (name, value)
-            for name, value in list(frame.f_locals.items())
+            for name, value in frame_locals(frame).items()
             if name.isidentifier() and not (name.startswith("__") and name.endswith("__"))
         ]
         if frame.f_locals is frame.f_globals:
@@ -1714,7 +1721,7 @@ class Session:
 
     def _evaluate(self, expression: str, arguments: Json) -> Tuple[object, Json]:
         frame = self._frame(arguments).frame
-        namespace = {**frame.f_globals, **frame.f_locals}
+        namespace = {**frame.f_globals, **frame_locals(frame)}
         return self._guarded(lambda: eval(compile(expression, "<expression>", "eval"), namespace))
 
     def _guarded(self, work: Callable[[], Any]) -> Tuple[Any, Json]:
@@ -1740,7 +1747,7 @@ class Session:
         if point.code is None:
             return True, ""
         try:
-            return bool(eval(point.code, {**frame.f_globals, **frame.f_locals})), ""
+            return bool(eval(point.code, {**frame.f_globals, **frame_locals(frame)})), ""
         except Exception as error:
             message = "the condition of breakpoint {} raised {}: {}"
             return True, message.format(
@@ -1940,6 +1947,24 @@ def properties_of(kind: type) -> List[Tuple[str, object]]:
     return [(name, NotEvaluated()) for name in dict.fromkeys(names) if not name.startswith("__")]
 
 
+def frame_locals(frame: types.FrameType) -> Json:
+    """The variables of a frame, as a snapshot.
+
+    CPython 3.13 crashes some lines after a read of a comprehension's variable that an inner
+    function captures, where the comprehension was inlined: those are left out.
+    """
+    values, code = frame.f_locals, frame.f_code
+    if sys.version_info[:2] != (3, 13) or not code.co_cellvars or values is frame.f_globals:
+        return dict(values)
+    cleared = {
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == "LOAD_FAST_AND_CLEAR"
+    }
+    unsafe = cleared.intersection(code.co_cellvars)
+    return {name: values[name] for name in values if name not in unsafe}
+
+
 def run_code(code: str, frame: types.FrameType) -> None:
     """Run statements in a frame; what they assign takes effect in its variables.
 
@@ -1952,7 +1977,7 @@ def run_code(code: str, frame: types.FrameType) -> None:
     if frame.f_locals is frame.f_globals:
         exec(compiled, frame.f_globals)
         return
-    before = {**frame.f_globals, **frame.f_locals}
+    before = {**frame.f_globals, **frame_locals(frame)}
     after = dict(before)
     declared = {
         name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
@@ -2290,6 +2315,7 @@ def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
     os.close(output)
     requests, answers, dump = move_high(requests), move_high(answers), move_high(dump)
     faulthandler.register(DUMP, file=dump, all_threads=True, chain=False)
+    faulthandler.enable(file=dump, all_threads=False)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     session = Session(requests, answers)
     arguments = session.launch()

@@ -254,3 +254,24 @@ def test_names_of_debugger_commands_are_only_names(bench: Workbench) -> None:
     assert bench.text_of("(n, c, b, s, l, a, r, u, w, q)") == "(5, 5, 5, 5, 5, 5, 5, 5, 5, 5)"
     bench.debugger.run_code("c = 99; n = c + 1; text = '(Pdb) ; kept'")
     assert bench.text_of("c, n, text") == "(99, 100, '(Pdb) ; kept')"
+
+
+def test_variables_of_inlined_comprehensions_are_no_danger(bench: Workbench) -> None:
+    """CPython 3.13 crashes where a captured one is read (see `frame_locals` in the probe)."""
+    bench.script(
+        """
+        def run():
+            first = [k for k in range(3)]  # @here
+            second = {k: (lambda v: v + k)(k) for k in range(3)}
+            return first, second
+
+        print(run())
+        """,
+        "here",
+    )
+    for _ in range(20):
+        assert bench.debugger.locals().error_kind is None
+        event = bench.debugger.control(Action.STEP_OVER)
+        if event.state is State.DONE:
+            break
+    assert event.exit_code == 0
