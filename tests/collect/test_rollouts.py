@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,13 @@ from collect.agents.rollout_context import Player
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.errors import ConfigError, FailureKind, InfrastructureFailure, ModelFailure
 from collect.messages import Message, ToolCall, ToolSchema
-from collect.models.base import Completion, ConversationContext, Model, Sampling
+from collect.models.base import (
+    Completion,
+    ConversationContext,
+    Model,
+    ModelBackend,
+    Sampling,
+)
 from collect.models.config import OracleConfig
 from collect.models.oracle import OracleBackend
 from collect.models.replay import ScriptedBackend
@@ -30,6 +37,7 @@ from configs.loading import load_config
 from configs.run_config import RunConfig
 from sandbox import SandboxConfig
 from sandbox.debugger import StopReason as DebugStopReason
+from tests.sandbox.image import TAG
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARK = BundledBenchmark()
@@ -42,10 +50,17 @@ BLOCK = (
 )
 
 
-def rollout(variant: Variant, backend: object, agents: AgentsConfig | None = None) -> RolloutTrace:
-    player = Player(backend, Sampling(), is_oracle=False)  # type: ignore[arg-type]
+@pytest.fixture
+def sandbox_config(backend: str) -> SandboxConfig:
+    return SandboxConfig.model_validate({"backend": backend, "image": TAG})
+
+
+def rollout(
+    variant: Variant, backend: ModelBackend, sandbox: SandboxConfig | None = None
+) -> RolloutTrace:
+    player = Player(backend, Sampling(), is_oracle=False)
     settings = RolloutSettings(
-        BENCHMARK, SandboxConfig(), agents or AgentsConfig(), {"m": player}, threading.Event()
+        BENCHMARK, sandbox or SandboxConfig(), AgentsConfig(), {"m": player}, threading.Event()
     )
     sub = "m" if variant.has_subagent else None
     return run_rollout(RolloutSpec(INSTANCE, variant, "m", sub, 0), settings)
@@ -65,9 +80,9 @@ def observations(trace: RolloutTrace, role: Role = Role.MAIN) -> list[tuple[str,
     ]
 
 
-def test_the_oracle_resolves_a_bug_in_its_debugger() -> None:
+def test_the_oracle_resolves_a_bug_in_its_debugger(sandbox_config: SandboxConfig) -> None:
     backend = OracleBackend("oracle", OracleConfig(backend="oracle"))
-    trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend)
+    trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend, sandbox_config)
     assert trace.failure is None
     assert trace.verdict.resolved
     assert f"+++ b/{FAULT}" in trace.patch
@@ -105,7 +120,9 @@ def test_variants_differ_in_tools_and_prompt_alone() -> None:
     assert len(set(prompts.values())) == len(Variant)
 
 
-def test_the_tool_limit_refuses_every_edit_until_the_subagent_was_called() -> None:
+def test_the_tool_limit_refuses_every_edit_until_the_subagent_was_called(
+    sandbox_config: SandboxConfig,
+) -> None:
     writes = [
         call("edit_file", f'{{"path": "{FAULT}", "old_string": "x", "new_string": "y"}}'),
         call("bash", f'{{"command": "echo x >> {FAULT}"}}'),
@@ -121,7 +138,7 @@ def test_the_tool_limit_refuses_every_edit_until_the_subagent_was_called() -> No
             "debug_subagent": [Message("assistant", BLOCK)],
         },
     )
-    trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend)
+    trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend, sandbox_config)
     outcomes = [outcome for _, outcome in observations(trace)]
     assert outcomes == [ToolOutcome.REFUSED] * 4 + [ToolOutcome.OK] * 3
     assert trace.patch.count("\n+") == 2, "only the last write took effect"
@@ -199,7 +216,7 @@ class FailingBackend:
         return self
 
     def complete(
-        self, messages: list[Message], tools: list[ToolSchema], sampling: Sampling
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
         raise self._error
 

@@ -1,4 +1,4 @@
-"""Sandboxes of both backends for the tests; Docker's are skipped where no engine answers."""
+"""Sandboxes of both backends for the tests."""
 
 from __future__ import annotations
 
@@ -9,25 +9,9 @@ from typing import Any
 import pytest
 
 from sandbox import Sandbox, SandboxConfig, open_sandbox
-from tests.sandbox.image import TAG, engine_error, ensure_image
+from tests.sandbox.image import TAG
 
 OpenSandbox = Callable[..., Sandbox]
-
-
-@pytest.fixture(scope="session")
-def image() -> str:
-    """The tag of the test image; skips where there is no container engine."""
-    reason = engine_error()
-    if reason is not None:
-        pytest.skip(f"needs a container engine: {reason}")
-    return ensure_image()
-
-
-@pytest.fixture(params=["local", pytest.param("docker", marks=pytest.mark.docker)])
-def backend(request: pytest.FixtureRequest) -> str:
-    if request.param == "docker":
-        request.getfixturevalue("image")
-    return str(request.param)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-TAG = "stepinto-test-python:3.11"
+TAG = "stepinto-test-python:3.11-2"
+"""Change its end with the image's content: an image of this tag is used as it is."""
 PACKAGES = [
     "bash",
     "dash",
@@ -78,9 +79,10 @@ def _add_skeleton(archive: tarfile.TarFile) -> None:
     for name in ("sys", "dev", "root"):
         _add_folder(archive, name, 0o755)
     _add_folder(archive, "tmp", 0o1777)
-    for name in MERGED_FOLDERS:
+    links = {name: f"usr/{name}" for name in MERGED_FOLDERS} | {"usr/bin/python": "python3"}
+    for name, target in links.items():
         link = tarfile.TarInfo(name)
-        link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
+        link.type, link.linkname = tarfile.SYMTYPE, target
         archive.addfile(link)
     _add_file(archive, "etc/passwd", b"root:x:0:0:root:/root:/bin/bash\n")
     _add_file(archive, "etc/group", b"root:x:0:\n")

@@ -10,7 +10,7 @@ import pytest
 
 from collect.agents.file_tools import EditFile, EditGate, Grep, ListFiles, ReadFile
 from collect.agents.shell_tool import Bash
-from collect.agents.tools import Toolbox, ToolReply
+from collect.agents.tools import Tool, Toolbox, ToolReply
 from collect.messages import ToolCall
 from collect.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig, open_sandbox
@@ -31,9 +31,14 @@ def sandbox() -> Iterator[Sandbox]:
 
 def call(sandbox: Sandbox, name: str, **arguments: Any) -> ToolReply:
     gate = EditGate()
-    tools = [ListFiles(sandbox), ReadFile(sandbox), Grep(sandbox), EditFile(sandbox, gate)]
-    toolbox = Toolbox([*tools, Bash(sandbox, 5.0, gate)])
-    return toolbox.call(ToolCall("1", name, json.dumps(arguments)))
+    tools: list[Tool] = [
+        ListFiles(sandbox),
+        ReadFile(sandbox),
+        Grep(sandbox),
+        EditFile(sandbox, gate),
+        Bash(sandbox, 5.0, gate),
+    ]
+    return Toolbox(tools).call(ToolCall("1", name, json.dumps(arguments)))
 
 
 def test_list_files(sandbox: Sandbox) -> None:

@@ -1,0 +1,23 @@
+"""The sandbox backends, for every test; Docker's are skipped where no engine answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sandbox.image import engine_error, ensure_image
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    """The tag of the test image; skips where there is no container engine."""
+    reason = engine_error()
+    if reason is not None:
+        pytest.skip(f"needs a container engine: {reason}")
+    return ensure_image()
+
+
+@pytest.fixture(params=["local", pytest.param("docker", marks=pytest.mark.docker)])
+def backend(request: pytest.FixtureRequest) -> str:
+    if request.param == "docker":
+        request.getfixturevalue("image")
+    return str(request.param)
