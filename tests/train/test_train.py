@@ -165,10 +165,10 @@ def test_wandb_logs_offline(run: Path, tiny: Path) -> None:
 
 
 def test_rows_that_would_be_cut_are_refused(run: Path, tiny: Path) -> None:
-    with pytest.raises(ConfigError, match=r"5 of 5 rows are longer than train\.max_length = 600"):
-        run_train(config(tiny, max_length=600), run)
+    with pytest.raises(ConfigError, match=r"5 of 5 rows are longer than train\.max_length = 400"):
+        run_train(config(tiny, max_length=400), run)
     assert not (run / "model").exists()
-    allowed = config(tiny, max_length=600, max_truncated_share=1.0, max_steps=1)
+    allowed = config(tiny, max_length=400, max_truncated_share=1.0, max_steps=1)
     assert run_train(allowed, run).preflight.cut == 5
 
 
