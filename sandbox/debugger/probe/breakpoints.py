@@ -1,0 +1,222 @@
+"""Breakpoints, and for each code object what to do at its lines."""
+
+from __future__ import annotations
+
+import dis
+import types
+from typing import Dict, List, Optional, Set, Tuple
+
+from .interpreter import entry_offset, line_at
+from .lookup import find_file, find_function
+from .source import Function, SourceFile
+from .wire import Json, Refusal
+from .workspace import Workspace
+
+MANY_CODES = 200_000
+"""So many code objects are remembered at most, for programs that compile without end."""
+
+
+class Breakpoint:
+    """One breakpoint, bound to the code objects that it stops in."""
+
+    def __init__(self, number: int, arguments: Json) -> None:
+        self.number = number
+        self.condition: Optional[str] = arguments.get("condition") or None
+        self.temporary = bool(arguments.get("temporary"))
+        self.function: Optional[str] = None
+        self.path = ""
+        self.line = 0
+        self.owners: Set[Tuple[str, int]] = set()
+        self.hits = 0
+        self.last_frame: Optional[types.FrameType] = None
+        self.code = self._compiled()
+
+    def _compiled(self) -> Optional[types.CodeType]:
+        if self.condition is None:
+            return None
+        try:
+            return compile(self.condition.strip(), "<stepinto-condition>", "eval")
+        except (SyntaxError, ValueError) as error:
+            message = "the condition {!r} is not an expression: {}"
+            raise Refusal(message.format(self.condition, error)) from None
+
+    def on_line(self, path: str, line: int, source: SourceFile) -> List[str]:
+        """Bind to a line, or to the next one that runs; gives a note where it was moved."""
+        self.path = path
+        function = source.function_at(line)
+        if function is not None:
+            self._bind(function, source)
+        else:
+            later = [number for number in source.owners if number >= line]
+            if not later:
+                last = max(source.owners, default=0)
+                raise Refusal(f"line {line} holds no code; the last that does is {last}")
+            self.line = min(later)
+            follower = source.function_at(self.line)
+            self.owners = source.owners[self.line]
+            if follower is not None:
+                self._bind(follower, source)
+        if self.line == line:
+            return []
+        return [f"breakpoint {self.number} moved from line {line} to {self.line}"]
+
+    def on_function(self, path: str, function: Function, source: SourceFile) -> None:
+        self.path = path
+        self.function = function.qualified
+        self._bind(function, source)
+
+    def _bind(self, function: Function, source: SourceFile) -> None:
+        """Stop where the function is entered."""
+        key = (function.name, function.first_line)
+        self.owners = {key}
+        self.at_entry = True
+        self.line = source.entry_lines.get(key, function.body_line)
+
+    at_entry = False
+    """Only the first line of each call counts, also where a loop comes back to it."""
+
+
+class Plan:
+    """What to do at the lines of one code object."""
+
+    def __init__(self, code: types.CodeType, points: List[Breakpoint], entry: bool) -> None:
+        self.code = code
+        self.offset = entry_offset(code)
+        self.reentered = self.offset in dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes bytes
+        self.at_entry = [point for point in points if point.at_entry]
+        self.by_line: Dict[int, List[Breakpoint]] = {}
+        for point in points:
+            if not point.at_entry:
+                self.by_line.setdefault(point.line, []).append(point)
+        self.lines = set(self.by_line)
+        if self.at_entry or entry:
+            self.lines.add(line_at(code, self.offset))
+
+    def due(self, frame: types.FrameType, line: int) -> List[Breakpoint]:
+        """The breakpoints of this line event, conditions aside."""
+        due = list(self.by_line.get(line, ()))
+        if self.at_entry and frame.f_lasti == self.offset:
+            for point in self.at_entry:
+                if self.reentered and point.last_frame is frame:
+                    continue  # a loop came back to the first line: not another call
+                point.last_frame = frame if self.reentered else None
+                due.append(point)
+        return due
+
+
+class BreakpointTable:
+    """All breakpoints, and for each code object the lines to stop at."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.breakpoints: Dict[int, Breakpoint] = {}
+        self.by_path: Dict[str, List[Breakpoint]] = {}
+        self.entry_code: Optional[types.CodeType] = None
+        self.plans: Dict[int, Plan] = {}
+        self.quiet: Dict[int, types.CodeType] = {}
+        """Code known to hold no stop. By id, for code objects hash by their content, slowly; the
+        reference keeps an id from being used again."""
+        self.next_number = 1
+
+    def add(self, arguments: Json) -> Tuple[Breakpoint, List[str]]:
+        """Set one. Raises Refusal where the file, line, function or condition is unknown."""
+        number = arguments.get("number") or self.next_number
+        point = Breakpoint(number, arguments)
+        notes: List[str] = []
+        if arguments.get("function"):
+            path, function = self._function(arguments)
+            point.on_function(path, function, self.workspace.source(path))
+        elif arguments.get("file") and arguments.get("line"):
+            path = find_file(self.workspace, arguments["file"])
+            line, notes = self._line(path, arguments)
+            notes += point.on_line(path, line, self.workspace.source(path))
+        else:
+            raise Refusal("a breakpoint needs a file and a line, or a function")
+        for other in self.breakpoints.values():
+            if (other.path, other.line, other.condition) == (path, point.line, point.condition):
+                other.temporary = point.temporary
+                return other, [f"breakpoint {other.number} is there already"]
+        self.breakpoints[number] = point
+        self.next_number = max(self.next_number, number + 1)
+        self.changed()
+        return point, notes
+
+    def _function(self, arguments: Json) -> Tuple[str, Function]:
+        name = arguments["function"]
+        if arguments.get("file") and ".py:" not in name:
+            name = "{}:{}".format(arguments["file"], name)
+        return find_function(self.workspace, name)
+
+    def _line(self, path: str, arguments: Json) -> Tuple[int, List[str]]:
+        """The line now, where a restart gives the text that the line had when it was set."""
+        line: int = arguments["line"]
+        text = arguments.get("source")
+        if not text or self.workspace.line(path, line) == text:
+            return line, []
+        lines = self.workspace.text(path)
+        same = [n for n in range(1, len(lines) + 1) if lines[n - 1].strip() == text]
+        if not same:
+            return line, []
+        moved = min(same, key=lambda number: abs(number - line))
+        return moved, [f"breakpoint at line {line} followed its text to {moved}"]
+
+    def remove(self, number: int) -> Breakpoint:
+        if number not in self.breakpoints:
+            known = ", ".join(str(known) for known in self.breakpoints) or "none"
+            raise Refusal(f"there is no breakpoint {number}; set: {known}")
+        point = self.breakpoints.pop(number)
+        self.changed()
+        return point
+
+    def changed(self) -> None:
+        self._forget_plans()
+        self.by_path = {}
+        for point in self.breakpoints.values():
+            self.by_path.setdefault(point.path, []).append(point)
+
+    def arm_entry(self, code: Optional[types.CodeType]) -> None:
+        self.entry_code = code
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        self.plans.clear()
+        self.quiet.clear()
+
+    def plan(self, code: types.CodeType) -> Optional[Plan]:
+        """The stops of one code object; None where there are none."""
+        if id(code) in self.quiet:
+            return None
+        known = self.plans.get(id(code))
+        if known is not None:
+            return known
+        plan = self._make_plan(code)
+        if plan is not None:
+            self.plans[id(code)] = plan
+        else:
+            if len(self.quiet) > MANY_CODES:
+                self.quiet.clear()
+            self.quiet[id(code)] = code
+        return plan
+
+    def _make_plan(self, code: types.CodeType) -> Optional[Plan]:
+        points = self.by_path.get(self.workspace.canonical(code.co_filename), [])
+        key = (code.co_name, code.co_firstlineno)
+        own = [point for point in points if key in point.owners]
+        if not own and code is not self.entry_code:
+            return None
+        return Plan(code, own, code is self.entry_code)
+
+    def lines(self, path: str) -> Set[int]:
+        return {point.line for point in self.by_path.get(path, [])}
+
+    def describe(self, point: Breakpoint) -> Json:
+        return {
+            "number": point.number,
+            "file": self.workspace.relative(point.path),
+            "line": point.line,
+            "function": point.function,
+            "condition": point.condition,
+            "temporary": point.temporary,
+            "hits": point.hits,
+            "source": self.workspace.line(point.path, point.line),
+        }

@@ -1,0 +1,105 @@
+"""Where the probe begins: two processes, and in one of them the program under test.
+
+The *supervisor* owns the pseudo-terminal and speaks with the host in JSON lines, each prefixed
+with a nonce that the other process never learns. The *debuggee* is forked from it: it runs the
+program under a tracer, and whenever the program stops it serves requests.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import fcntl
+import os
+import sys
+from typing import Callable, Dict
+
+from .link import Link
+from .pytest_target import run_name, run_pytest
+from .session import Session
+from .supervisor import Supervisor
+from .targets import Target, run_module, run_script
+from .unittest_target import run_unittest
+from .wire import DUMP, Refusal, write_all
+
+HIGH_FD = 700
+"""Descriptors of the debuggee start here, above what programs close in bulk."""
+KINDS: Dict[str, Callable[[Target], object]] = {
+    "name": run_name,
+    "pytest": run_pytest,
+    "unittest": run_unittest,
+    "script": run_script,
+    "module": run_module,
+}
+
+
+def main() -> None:
+    """Fork the debuggee, and supervise it."""
+    requests, requests_write = os.pipe()
+    answers_read, answers = os.pipe()
+    output_read, output = os.pipe()
+    dump_read, dump = os.pipe()
+    child = os.fork()
+    if child == 0:
+        for fd in (requests_write, answers_read, output_read, dump_read):
+            os.close(fd)
+        sys.exit(debuggee(requests, answers, output, dump))  # type: ignore[arg-type]
+    for fd in (requests, answers, output, dump):
+        os.close(fd)
+    supervisor = Supervisor(child, requests_write, answers_read, output_read, dump_read)
+    write_all(1, b"STEPINTO forked\n")
+    supervisor.run()
+
+
+def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
+    """Become the program: its own session, its own streams, then the target."""
+    os.setsid()
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    requests, answers, dump = move_high(requests), move_high(answers), move_high(dump)
+    faulthandler.register(DUMP, file=dump, all_threads=True, chain=False)
+    faulthandler.enable(file=dump, all_threads=False)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    link = Link(requests, answers)
+    launch = link.next_request()["arguments"]
+    session = Session(link, launch["limits"], debuggee.__code__)
+    feed_stdin(launch["stdin"])
+    session.prepare(launch["breakpoints"])
+    return run(Target(session, launch))
+
+
+def run(target: Target) -> object:
+    """The program's exit code, as `sys.exit` takes it."""
+    session = target.session
+    if target.kind != "script":
+        sys.path.insert(0, session.workspace.root)
+    try:
+        code = KINDS[target.kind](target)
+    except Refusal as refusal:
+        session.fail_launch(str(refusal))
+        return 1
+    session.say_notes()
+    session.tracer.run_freely(None)
+    return code
+
+
+def move_high(fd: int) -> int:
+    """The descriptor, moved out of the way of programs that close theirs."""
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    os.close(fd)
+    return high
+
+
+def feed_stdin(text: str) -> None:
+    """Make the text the program's standard input, as a file that ends."""
+    create = getattr(os, "memfd_create", None)
+    if create is not None:
+        fd = create("stdin")
+    else:  # interpreters built against an old C library
+        path = f"/tmp/.stdin-{os.getpid()}"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        os.unlink(path)
+    write_all(fd, text.encode("utf-8", "surrogateescape"))
+    os.lseek(fd, 0, os.SEEK_SET)
+    os.dup2(fd, 0)
+    os.close(fd)

@@ -1,0 +1,87 @@
+"""What differs between the versions of CPython: bytecode, and how frames are left."""
+
+from __future__ import annotations
+
+import dis
+import sys
+import types
+from typing import Any, Set
+
+STARTUP_PATH = list(sys.path)
+PROLOGUE = {
+    "RESUME", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "GEN_START", "NOP",
+    "CACHE", "EXTENDED_ARG",
+}  # fmt: skip
+
+
+def first_offset(code: types.CodeType) -> int:
+    """Where a function's own instructions begin, after what the compiler puts in front."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname not in PROLOGUE:
+            return instruction.offset
+    return 0
+
+
+def entry_offset(code: types.CodeType) -> int:
+    """The offset at which a function's first line event comes."""
+    first = first_offset(code)
+    starts = [offset for offset, line in dis.findlinestarts(code) if line]
+    return max((offset for offset in starts if offset <= first), default=first)
+
+
+def line_at(code: types.CodeType, offset: int) -> int:
+    """The line of the instruction at an offset."""
+    line = code.co_firstlineno
+    for start, number in dis.findlinestarts(code):
+        if start > offset:
+            break
+        line = number or line
+    return line
+
+
+def body_lines(code: types.CodeType) -> Set[int]:
+    """The lines that a code object runs, without the one that only enters it."""
+    first = entry_offset(code) if code.co_flags & 0x2 else 0
+    return {line for offset, line in dis.findlinestarts(code) if line and offset >= first}
+
+
+SUSPENDS = {"YIELD_VALUE", "YIELD_FROM", "SEND", "RETURN_GENERATOR"}
+RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
+
+
+def way_out(frame: types.FrameType) -> str:
+    """How a frame is being left: `returns`, `suspends` (it may be resumed), or `raises`."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    name = dis.opname[code[at]]
+    if name in SUSPENDS:
+        return "suspends"
+    # Before 3.11 an await is left at the instruction before it, and from 3.13 on a yield at the
+    # one after it.
+    if sys.version_info < (3, 11) and dis.opname[code[min(at + 2, len(code) - 2)]] == "YIELD_FROM":
+        return "suspends"
+    if name == "RESUME" and at >= 2 and dis.opname[code[at - 2]] == "YIELD_VALUE":
+        return "suspends"
+    return "returns" if name in RETURNS else "raises"
+
+
+def import_standard(name: str) -> Any:
+    """Import a standard module late, whatever the workspace has of that name."""
+    path, sys.path = sys.path, STARTUP_PATH
+    try:
+        return __import__(name)
+    finally:
+        sys.path = path
+
+
+class MoreStack:
+    """Room for the debugger itself where the program is deep in a recursion."""
+
+    def __enter__(self) -> None:
+        self.limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(self.limit + 300)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            sys.setrecursionlimit(self.limit)
+        except RecursionError:
+            return  # it is still that deep; a little more room does no harm

@@ -1,0 +1,125 @@
+"""Runs tests with pytest, or where there is none with unittest."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, List
+
+from .lookup import find_tests
+from .targets import Target, last_lines
+from .unittest_target import run_unittest
+from .wire import Refusal
+
+
+def run_name(target: Target) -> object:
+    """A bare name: the one test function or class that has it."""
+    name = target.names[0]
+    found = find_tests(target.session.workspace, name)
+    if not found:
+        raise Refusal(f"there is no test {name}" + target.near_tests())
+    if len(found) > 1:
+        raise Refusal("there are several tests {}: {}".format(name, ", ".join(found[:8])))
+    target.names = found
+    return run_pytest(target)
+
+
+def run_pytest(target: Target) -> object:
+    try:
+        import pytest
+    except ImportError:
+        return run_without_pytest(target)
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    sys.argv = ["pytest", *target.names]
+    plugin = pytest_plugin(target, pytest)
+    code = int(pytest.main([*pytest_options(), *target.names], plugins=[plugin]))
+    if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
+        target.session.fail_launch(explanation(target, code, plugin.problems))
+    return code
+
+
+def explanation(target: Target, code: int, problems: List[str]) -> str:
+    """Why pytest ran no test."""
+    if problems:
+        return last_lines("\n".join(problems))
+    if code in (4, 5):
+        return "pytest found no test {}".format(" ".join(target.names)) + target.near_tests()
+    return f"pytest ended with exit code {code} before the test"
+
+
+def run_without_pytest(target: Target) -> object:
+    """Where there is no pytest, a node id may still be a unittest's."""
+    path, _, name = target.names[0].partition("::")
+    module = path[:-3].replace("/", ".") if path.endswith(".py") else path
+    dotted = ".".join([module, *name.partition("[")[0].split("::")]).strip(".")
+    import unittest
+
+    if unittest.TestLoader().loadTestsFromName(dotted).countTestCases() == 0:
+        raise Refusal(f"pytest is not installed for {sys.executable}, and no unittest")
+    target.names = [dotted]
+    return run_unittest(target)
+
+
+def pytest_options() -> List[str]:
+    """Options that keep a debugged run in one process, uncaptured, untimed."""
+    from importlib.util import find_spec
+
+    options = [
+        "-s",
+        "-o",
+        "faulthandler_timeout=0",
+        "--rootdir=.",
+        "-o",
+        "cache_dir=/tmp/pytest-cache",
+    ]
+    if find_spec("xdist"):
+        options += ["-n", "0"]
+    if find_spec("pytest_cov"):
+        options += ["--no-cov"]
+    return options
+
+
+def pytest_plugin(target: Target, pytest: Any) -> Any:
+    """The hooks that tell when a test begins and where one fails."""
+    session = target.session
+
+    class Plugin:
+        """Hooks of one debugged run."""
+
+        def __init__(self) -> None:
+            self.problems: List[str] = []
+            self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
+
+        def pytest_configure(self, config: Any) -> None:
+            """The runner's own report is not the program's output."""
+            reporter = config.pluginmanager.getplugin("terminalreporter")
+            writer = getattr(reporter, "_tw", None)
+            if writer is not None:
+                writer._file = self.devnull
+
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.failed:
+                self.problems.append(str(report.longrepr))
+
+        def pytest_runtest_call(self, item: Any) -> None:
+            target.arm_function(getattr(item, "obj", None))
+
+        def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+            if getattr(report, "when", "collect") != "collect":
+                session.post_mortem(call.excinfo.value)
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.skipped:
+                session.notes.append(f"{report.nodeid} was skipped")
+
+        def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
+            """No time-out of pytest-timeout while somebody looks."""
+            return True
+
+    # Not decorators, for which a type checker would need pytest's own types.
+    pytest.hookimpl(trylast=True)(Plugin.pytest_configure)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_collectreport)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_call)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_exception_interact)
+    pytest.hookimpl(tryfirst=True, optionalhook=True)(Plugin.pytest_timeout_set_timer)
+    return Plugin()

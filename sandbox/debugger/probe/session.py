@@ -1,0 +1,156 @@
+"""One debug session, inside the debuggee: stops the program, and serves the host meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import types
+from typing import Any, List, Optional, Sequence, Tuple
+
+from .actions import Actions
+from .breakpoints import Breakpoint, BreakpointTable
+from .describing import Describer
+from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator
+from .frames import FrameAt, live_frames, traceback_frames
+from .interpreter import MoreStack
+from .link import Link
+from .tracer import INTO, OUT, OVER, Tracer
+from .wire import INTERRUPT, RUN_ACTIONS, Json, Refusal
+from .workspace import Workspace
+
+STEPS = {"step_over": OVER, "step_into": INTO, "step_out": OUT}
+
+
+class Session:
+    """Serves the host's requests while the program is stopped."""
+
+    def __init__(self, link: Link, limits: Json, outermost: types.CodeType) -> None:
+        self.link = link
+        self.outermost = outermost
+        """Where the debuggee's stack begins, for stacks to be shown."""
+        self.workspace = Workspace(os.getcwd())
+        self.table = BreakpointTable(self.workspace)
+        self.tracer = Tracer(self.workspace, self.table, self)
+        self.evaluator = Evaluator(limits["value_chars"])
+        self.describer = Describer(self.workspace, self.table, self.evaluator, limits)
+        self.actions = Actions(link, self.table, self.tracer, self.evaluator, self.describer)
+        self.lock = threading.RLock()
+        self.notes: List[str] = []
+        self.state = "runtime"
+        self.started = False
+
+    def prepare(self, breakpoints: List[Json]) -> None:
+        """Set the launch's breakpoints, and be ready for the program to run."""
+        for wanted in breakpoints:
+            try:
+                self.notes += self.table.add(wanted)[1]
+            except Refusal as refusal:
+                self.notes.append(f"breakpoint not set: {refusal}")
+        signal.signal(INTERRUPT, self.on_interrupt)
+        os.register_at_fork(after_in_child=self.detach)
+        threading.settrace(None if self.tracer.monitor else self.tracer.filter)
+        self.evaluator.phase = RUNNING
+        self.tracer.run_freely(None)
+
+    def serving_here(self) -> bool:
+        return self.evaluator.serving_here()
+
+    def on_interrupt(self, number: int, frame: Optional[types.FrameType]) -> None:
+        """Runs in the main thread, between two instructions of whatever it does."""
+        if self.evaluator.phase == RUNNING:
+            if not self.tracer.off:
+                self.stop(frame, "interrupted")
+        elif self.evaluator.phase == EVALUATING:
+            self.evaluator.interrupt()
+
+    def stop(
+        self,
+        frame: Optional[types.FrameType],
+        reason: str,
+        *,
+        hit: Sequence[Breakpoint] = (),
+        notes: Sequence[str] = (),
+        exception: Optional[BaseException] = None,
+        returned: Optional[Tuple[str, object]] = None,
+    ) -> None:
+        """Report where the program is, and serve requests until it is told to go on."""
+        if self.serving_here() or self.tracer.off:
+            return
+        with self.lock, MoreStack():
+            self.evaluator.pause()
+            frames = self.describer.visible(live_frames(frame, self.outermost))
+            self.state = "runtime_error" if exception is not None else "runtime"
+            stop = self.describer.stop(frames, reason, exception, returned)
+            described = [self.table.describe(point) for point in hit]
+            # Dropped at once, so that nothing of the program outlives its own time.
+            del exception, returned
+            answer = {"stop": stop, "breakpoints": described, "notes": list(notes)}
+            action = self._serve_stop(frames, answer)
+            if action == "continue" or not frames:
+                self.tracer.run_freely(frame)
+            else:
+                self.tracer.step(STEPS[action], frames[0].frame)
+
+    def post_mortem(self, error: BaseException) -> None:
+        """An exception ended the test: serve requests on its frames, for good."""
+        with self.lock, MoreStack():
+            self.evaluator.pause()
+            self.tracer.run_freely(None)
+            sys.settrace(None)
+            frames = self.describer.visible(traceback_frames(error))
+            self.state = "post_mortem"
+            stop = self.describer.stop(frames, "exception", error, None)
+            self._serve_stop(frames, {"stop": stop, **self.describer.stack(frames)})
+
+    def _serve_stop(self, frames: List[FrameAt], fields: Json) -> str:
+        """Answer with the stop, then serve; gives the action that lets the program go on."""
+        self.started = True
+        self.actions.frames = frames
+        self.answer(state=self.state, **fields)
+        action = self._serve()
+        self.actions.frames = []
+        self.evaluator.resume()
+        return action
+
+    def _serve(self) -> str:
+        while True:
+            request = self.link.next_request()
+            action = str(request["action"])
+            if action in RUN_ACTIONS:
+                if self.state != "post_mortem":
+                    return action
+                self.answer(error={"kind": "not_allowed", "message": "the test has ended"})
+                continue
+            self.evaluator.deadline = time.monotonic() + request["timeout"]
+            fields = self.actions.handle(action, request["arguments"])
+            self.answer(state=self.state, **fields)
+
+    def answer(self, **fields: Any) -> None:
+        if self.notes:
+            fields["notes"] = self.notes + fields.get("notes", [])
+            self.notes = []
+        points = self.table.breakpoints.values()
+        fields["all_breakpoints"] = [self.table.describe(point) for point in points]
+        self.link.answer(fields)
+
+    def say_notes(self) -> None:
+        """What is left to say when the program ends."""
+        if self.notes:
+            self.link.say(self.notes)
+
+    def fail_launch(self, message: str) -> None:
+        """The program could not be started: say so, then end."""
+        if self.started:
+            return
+        self.started = True
+        self.evaluator.phase = IDLE
+        self.answer(state="start", error={"kind": "launch_failed", "message": message})
+
+    def detach(self) -> None:
+        """In a process that the program forked: leave it alone."""
+        self.tracer.stop_tracing()
+        signal.signal(INTERRUPT, signal.SIG_IGN)
+        self.link.close()

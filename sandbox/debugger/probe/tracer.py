@@ -1,0 +1,241 @@
+"""Finds where to stop: at breakpoints while running freely, and at the end of a step."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from typing import Any, List, Optional, Protocol, Sequence, Tuple
+
+from .breakpoints import Breakpoint, BreakpointTable
+from .evaluation import condition_holds
+from .frames import running_frames
+from .interpreter import way_out
+from .monitor import Monitor
+from .workspace import Workspace
+
+RUN, OVER, INTO, OUT = "run", "over", "into", "out"
+COROUTINE = 0x80 | 0x200  # CO_COROUTINE, CO_ASYNC_GENERATOR
+QUIET = (StopIteration, StopAsyncIteration, GeneratorExit)
+
+
+class StopHandler(Protocol):
+    """What is done where the program stops."""
+
+    notes: List[str]
+
+    def serving_here(self) -> bool:
+        """Whether the debugger itself runs in this thread."""
+
+    def stop(
+        self,
+        frame: Optional[types.FrameType],
+        reason: str,
+        *,
+        hit: Sequence[Breakpoint] = (),
+        notes: Sequence[str] = (),
+        exception: Optional[BaseException] = None,
+        returned: Optional[Tuple[str, object]] = None,
+    ) -> None:
+        """Gives control to the host; returns when the program is to go on."""
+
+
+class Tracer:
+    """Finds where to stop: at breakpoints while running freely, and at the end of a step."""
+
+    def __init__(self, workspace: Workspace, table: BreakpointTable, session: StopHandler) -> None:
+        self.workspace = workspace
+        self.table = table
+        self.session = session
+        self.mode = RUN
+        self.step_frame: Optional[types.FrameType] = None
+        self.step_thread = 0
+        self.raising: Optional[types.FrameType] = None
+        self.entry_module: Optional[str] = None
+        """Where the entry is looked for by steps: only in the module of this name."""
+        self.monitor = Monitor.available(table, self.at_breakpoint)
+        self.local = self._on_event
+        self.filter = self._make_filter()
+        self.off = False
+
+    def run_freely(self, frame: Optional[types.FrameType]) -> None:
+        """Go on to the next breakpoint, at full speed where nothing is to be watched."""
+        self.mode = RUN
+        self.step_frame = self.raising = None
+        while frame is not None:
+            if self._is_local(frame.f_trace) and (self.monitor or not self._planned(frame)):
+                frame.f_trace = None
+            frame = frame.f_back
+        needed = self.table.breakpoints or self.table.entry_code
+        sys.settrace(self.filter if needed and not self.monitor else None)
+
+    def _planned(self, frame: types.FrameType) -> bool:
+        return self.table.plan(frame.f_code) is not None
+
+    def _is_local(self, function: Any) -> bool:
+        return getattr(function, "__self__", None) is self
+
+    def step(self, mode: str, frame: Optional[types.FrameType]) -> None:
+        """Run to the end of a step that began in `frame`; None: wherever the program comes."""
+        self.mode = mode
+        self.step_frame = frame
+        self.step_thread = threading.get_ident()
+        if frame is not None:
+            frame.f_trace = self.local
+        sys.settrace(self._on_call)
+
+    def refresh(self) -> None:
+        """Breakpoints changed: also frames that run already must see them."""
+        if self.monitor:
+            self.monitor.refresh()
+            return
+        for frame in running_frames():
+            if self._planned(frame):
+                frame.f_trace = self.local
+        threading.settrace(self.filter)
+
+    def stop_tracing(self) -> None:
+        self.off = True
+        sys.settrace(None)
+        threading.settrace(None)
+        if self.monitor:
+            self.monitor.close()
+
+    def _make_filter(self) -> Any:
+        """The trace function while running freely: as little as can be for each call."""
+        quiet, on_call = self.table.quiet, self._on_call
+
+        def trace_call(frame: types.FrameType, event: str, arg: Any) -> Any:
+            if id(frame.f_code) in quiet:
+                return None
+            return on_call(frame, event, arg)
+
+        return trace_call
+
+    def _on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        if self.off:
+            return None
+        if self.mode is not RUN:
+            if frame is self.step_frame:
+                return self.local
+            if self.mode is INTO and self._enterable(frame):
+                return self.local
+        if not self.monitor and self.table.plan(frame.f_code) is not None:
+            return self.local
+        return None
+
+    def _enterable(self, frame: types.FrameType) -> bool:
+        if threading.get_ident() != self.step_thread:
+            return False
+        if self.step_frame is None and self.entry_module not in (None, frame_module(frame)):
+            return False
+        return self._steppable(frame)
+
+    def _steppable(self, frame: types.FrameType) -> bool:
+        """The program's own code; and library code once a step is in it already."""
+        name = frame.f_code.co_filename
+        if self.workspace.mine(name):
+            return True
+        if self.step_frame is None or self.workspace.internal(name) or name.startswith("<"):
+            return False
+        return not self.workspace.mine(self.step_frame.f_code.co_filename)
+
+    def _on_event(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            plan = None if self.monitor else self.table.plan(frame.f_code)
+            if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.lines):
+                self._on_line(frame)
+        elif self.mode is not RUN and not self.off:
+            if event == "return":
+                self._on_return(frame, arg)
+            elif event == "exception":
+                self._on_exception(frame, arg)
+        return None
+
+    def _on_line(self, frame: types.FrameType) -> None:
+        # An empty module is entered at line 0.
+        if self.off or not frame.f_lineno or self.session.serving_here():
+            return
+        self.raising = None
+        stepped = frame is self.step_frame and self.mode in (OVER, INTO)
+        if stepped or (self.mode is INTO and self._enterable(frame)):
+            if self.monitor:
+                plan = self.table.plan(frame.f_code)
+                watched = plan is not None and frame.f_lineno in plan.lines
+                self.monitor.stopped_at = (frame, frame.f_lasti) if watched else None
+            hit, notes = self._hits(frame)
+            reason = "breakpoint" if hit else self._step_reason()
+            self.session.stop(frame, reason, hit=hit, notes=notes)
+        elif not self.monitor:
+            self.at_breakpoint(frame)
+
+    def _step_reason(self) -> str:
+        return "step" if self.step_frame is not None else "entry"
+
+    def at_breakpoint(self, frame: types.FrameType) -> None:
+        """A line that a breakpoint watches: stop if its condition holds."""
+        if self.off or self.session.serving_here():
+            return
+        entry = self._entered(frame)
+        hit, notes = self._hits(frame)
+        if hit or entry:
+            self.session.stop(frame, "entry" if entry else "breakpoint", hit=hit, notes=notes)
+
+    def _entered(self, frame: types.FrameType) -> bool:
+        if self.table.entry_code is not frame.f_code:
+            return False
+        plan = self.table.plan(frame.f_code)
+        if plan is None or frame.f_lasti != plan.offset:
+            return False
+        self.table.arm_entry(None)
+        return True
+
+    def _hits(self, frame: types.FrameType) -> Tuple[List[Breakpoint], List[str]]:
+        plan = self.table.plan(frame.f_code)
+        hit: List[Breakpoint] = []
+        notes: List[str] = []
+        for point in plan.due(frame, frame.f_lineno) if plan else ():
+            holds, note = condition_holds(point, frame)
+            notes += [note] if note else []
+            if holds:
+                point.hits += 1
+                hit.append(point)
+                if point.temporary:
+                    self.table.remove(point.number)
+        return hit, notes
+
+    def _on_return(self, frame: types.FrameType, value: Any) -> None:
+        if frame is not self.step_frame:
+            return
+        way = "raises" if frame is self.raising else way_out(frame)
+        if frame.f_code.co_flags & COROUTINE and way == "suspends":
+            return  # it will be resumed, and the step goes on there
+        caller = frame.f_back
+        if way == "raises" or caller is None or not self._steppable(caller):
+            self._leave(frame)
+        else:
+            self.session.stop(caller, "step", returned=(frame.f_code.co_name, value))
+
+    def _leave(self, frame: types.FrameType) -> None:
+        """The step's frame is gone: go on to the nearest caller that is the program's own."""
+        caller = frame.f_back
+        while caller is not None and not self._steppable(caller):
+            caller = caller.f_back
+        if caller is None:
+            note = "{} ended and has no caller in the program, so the program ran on"
+            self.session.notes.append(note.format(frame.f_code.co_name))
+            self.run_freely(frame)
+        else:
+            self.step(OVER, caller)
+
+    def _on_exception(self, frame: types.FrameType, info: Any) -> None:
+        kind, error, _ = info
+        if self.mode is OUT or self.step_frame is None or issubclass(kind, QUIET):
+            return
+        if frame is self.step_frame or (self.mode is INTO and self._enterable(frame)):
+            self.raising = frame
+            self.session.stop(frame, "exception", exception=error)
+
+
+def frame_module(frame: types.FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))

@@ -1,0 +1,61 @@
+"""The messages between the host, the supervisor and the debuggee, and what all of them share."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any, Dict, Iterator, List
+
+Json = Dict[str, Any]
+
+INTERRUPT = signal.SIGRTMAX - 1
+"""Sent by the supervisor: stop where you are."""
+DUMP = signal.SIGRTMAX - 2
+"""Sent before a kill: write the Python stack, from C, to the dump pipe."""
+TICK = 1.0
+"""Seconds that one value may take to render, before it is interrupted."""
+RUN_ACTIONS = ("launch", "continue", "step_over", "step_into", "step_out")
+
+
+class Refusal(Exception):
+    """A request that can't be carried out; it changed nothing."""
+
+
+def encode(message: Json) -> bytes:
+    """One message as one ASCII line."""
+    return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte, however little the descriptor takes at a time."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class LineReader:
+    """Whole lines from a descriptor."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.buffer = b""
+
+    def feed(self) -> List[bytes]:
+        """Read once; the lines completed by it. Raises EOFError at the end."""
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # EIO: the other side of the pseudo-terminal is gone
+            data = b""
+        if not data:
+            raise EOFError
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        return lines
+
+    def wait(self) -> Iterator[bytes]:
+        """Lines as they come, to the end."""
+        while True:
+            try:
+                yield from self.feed()
+            except EOFError:
+                return

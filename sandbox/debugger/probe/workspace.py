@@ -1,0 +1,99 @@
+"""The folder under test: which files are the program's own, and what they hold."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Dict, Iterator, List
+
+from .source import SourceFile, decode_source
+from .wire import Refusal
+
+SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages", "venv"}
+RUNNERS = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\](?:_pytest|pluggy|pytest|xdist|pytest_\w+|hypothesis)[/\\]"
+)
+
+
+class Workspace:
+    """The folder under test: which files are the program's own, and what they hold."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.realpath(root)
+        self.sources: Dict[str, SourceFile] = {}
+        self.texts: Dict[str, List[str]] = {}
+        self.paths: Dict[str, str] = {}
+        self.mine_cache: Dict[str, bool] = {}
+        self.internal_cache: Dict[str, bool] = {}
+        library = os.path.dirname(os.__file__)
+        self.internal_prefixes = tuple(
+            os.path.join(library, name)
+            for name in ("unittest/", "importlib/", "runpy.py", "threading.py")
+        )
+
+    def canonical(self, filename: str) -> str:
+        path = self.paths.get(filename)
+        if path is None:
+            path = filename if filename.startswith("<") else os.path.realpath(filename)
+            self.paths[filename] = path
+        return path
+
+    def relative(self, filename: str) -> str:
+        path = self.canonical(filename)
+        return path[len(self.root) + 1 :] if path.startswith(self.root + os.sep) else path
+
+    def internal(self, filename: str) -> bool:
+        """Whether a file belongs to the probe or to a test runner."""
+        known = self.internal_cache.get(filename)
+        if known is None:
+            known = filename.startswith(("<stepinto", "<frozen", *self.internal_prefixes))
+            known = known or bool(RUNNERS.search(filename))
+            self.internal_cache[filename] = known
+        return known
+
+    def mine(self, filename: str) -> bool:
+        """Whether a file is the program's own: below the workspace, and not installed there."""
+        known = self.mine_cache.get(filename)
+        if known is None:
+            inside = self.canonical(filename).startswith(self.root + os.sep)
+            known = inside and "-packages" + os.sep not in filename and not self.internal(filename)
+            self.mine_cache[filename] = known
+        return known
+
+    def text(self, filename: str) -> List[str]:
+        """The lines of a file as they were when first shown; empty where there is none."""
+        path = self.canonical(filename)
+        lines = self.texts.get(path)
+        if lines is None:
+            try:
+                with open(path, "rb") as file:
+                    lines = decode_source(file.read()).splitlines()
+            except OSError:
+                lines = []
+            self.texts[path] = lines
+        return lines
+
+    def line(self, filename: str, number: int) -> str:
+        lines = self.text(filename)
+        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def source(self, path: str) -> SourceFile:
+        if path not in self.sources:
+            try:
+                self.sources[path] = SourceFile(path)
+            except (SyntaxError, ValueError) as error:
+                message = f"{self.relative(path)} does not compile: {error}"
+                raise Refusal(message) from None
+            except OSError as error:
+                raise Refusal(f"{path} can't be read: {error}") from None
+        return self.sources[path]
+
+    def files(self) -> Iterator[str]:
+        """Every Python file below the workspace."""
+        for folder, names, files in os.walk(self.root):
+            names[:] = sorted(
+                name for name in names if name[0] != "." and name not in SKIPPED_FOLDERS
+            )
+            for name in sorted(files):
+                if name.endswith(".py"):
+                    yield os.path.join(folder, name)
