@@ -2,8 +2,8 @@
 
 Patches are in git's format (`diff --git`, `a/` and `b/` prefixes, /dev/null for new and deleted
 files), so that `git apply` takes them. File modes and binary contents are not carried: a file
-that is not UTF-8 is only named, in a comment line before the first diff. Renames are understood,
-not made.
+that is not UTF-8, or large, is only named, in a comment line before the first diff. Renames are
+understood, not made.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ __all__ = [
     "PatchError",
     "apply_patch",
     "changed_lines",
+    "changed_paths",
     "diff_trees",
     "drop_paths",
     "hunk_edits",
     "reverse_patch",
 ]
 
-BINARY_NOTE = "# binary file changed, not in this patch: "
+LARGE_FILE = 1024 * 1024
+"""Bytes of a file, before or after, above which `diff_trees` only names it."""
+BINARY_NOTE = "# binary or large file changed, not in this patch: "
 _OPPOSITE = {"+": "-", "-": "+", " ": " "}
 
 
@@ -75,9 +78,13 @@ def diff_trees(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> str:
         if old == new:
             continue
         try:
-            diffs.append(render(_diff_file(path, old, new)))
+            change = _diff_file(path, old, new) if _is_small(old, new) else None
         except UnicodeDecodeError:
+            change = None
+        if change is None:
             notes.append(f"{BINARY_NOTE}{quote(path)}\n")
+        else:
+            diffs.append(render(change))
     return "".join(notes + diffs)
 
 
@@ -118,6 +125,12 @@ def drop_paths(patch: str, paths: Sequence[str]) -> str:
     return "".join(notes + kept)
 
 
+def changed_paths(patch: str) -> set[str]:
+    """The files that the patch changes, creates, deletes or renames, by old and new name."""
+    names = {name for file in parse(patch) for name in (file.source, file.target)}
+    return {name for name in names if name is not None}
+
+
 def changed_lines(patch: str) -> list[ChangedRange]:
     """Which lines of the source files the patch replaces, removes or inserts next to."""
     return [
@@ -148,6 +161,10 @@ def hunk_edits(files: Mapping[str, bytes], patch: str) -> list[Edit]:
         if file.source is None and not file.hunks:
             edits.append(Edit(file.target, "", ""))
     return edits
+
+
+def _is_small(*contents: bytes | None) -> bool:
+    return all(len(content or b"") <= LARGE_FILE for content in contents)
 
 
 def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:

@@ -14,6 +14,7 @@ from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import run_debug2fix
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.testing import runner_files
 from collect.errors import (
     ConfigError,
     FailureKind,
@@ -24,10 +25,11 @@ from collect.errors import (
 from collect.patches import diff_trees, drop_paths
 from collect.records import Role, StopReason
 from collect.scoring import Verdict, score
-from sandbox import SandboxConfig, open_sandbox
-from sandbox.errors import SandboxError
+from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox.errors import SandboxError, SandboxFileError
 
 MAX_FAILURE_CHARS = 4_000
+MAX_PATCH_CHARS = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,21 @@ def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrac
             trace.stop_reason = run_debug2fix(context, spec.variant)
         except ModelFailure as failure:
             trace.failure = _failure(failure)
-        trace.patch = drop_paths(diff_trees(before, sandbox.read_tree()), instance.test_paths)
+        trace.patch = _patch(instance, before, sandbox)
+
+
+def _patch(instance: Instance, before: Mapping[str, bytes], sandbox: Sandbox) -> str:
+    """What the agent changed, but for the tests and what steers them. Raises ModelFailure."""
+    try:
+        after = sandbox.read_tree()
+    except SandboxFileError as error:
+        raise ModelFailure(f"the agent left a workspace that can't be read: {error}") from error
+    patch = drop_paths(diff_trees(before, after), instance.test_paths)
+    if len(patch) > MAX_PATCH_CHARS:
+        raise ModelFailure(
+            f"the agent left a patch of {len(patch)} characters, more than {MAX_PATCH_CHARS}"
+        )
+    return drop_paths(patch, runner_files(patch, instance.gold_patch))
 
 
 def _cast(spec: RolloutSpec, players: Mapping[str, Player]) -> dict[Role, Player]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from sandbox.base import Command
+from sandbox.errors import CommandRefused
 
 WORKSPACE = "/workspace"
 HOME = "/tmp/home"
@@ -20,8 +23,28 @@ TIMED_OUT = 124
 KILLED = 137
 
 
+MAX_ARGUMENT_BYTES = 128 * 1024 - 1
+"""Of one argument, set by Linux (execve(2), MAX_ARG_STRLEN)."""
+
+
 def command_argv(command: Command) -> list[str]:
-    """The program and its arguments. Raises ValueError where there is no program."""
+    """The program and its arguments. Raises CommandRefused; ValueError without a program."""
     if not command.argv:
         raise ValueError("a command needs at least a program: argv is empty")
+    for argument in command.argv:
+        _require_passable(argument)
     return list(command.argv)
+
+
+def _require_passable(argument: str) -> None:
+    try:
+        size = len(os.fsencode(argument))
+    except UnicodeEncodeError as error:
+        raise CommandRefused(f"an argument of a command is no text: {error}") from error
+    if "\0" in argument:
+        raise CommandRefused("an argument of a command holds a NUL character: leave it out")
+    if size > MAX_ARGUMENT_BYTES:
+        raise CommandRefused(
+            f"an argument of a command has {size} bytes, more than the {MAX_ARGUMENT_BYTES} that "
+            "a program can be given: write long text to a file first"
+        )

@@ -5,9 +5,10 @@ SandboxError
 ├── ImageMissing          the container image is not on this machine
 ├── SandboxDead           the sandbox went away (killed, out of memory, daemon gone)
 ├── SandboxFileError      a path inside the sandbox can't be read or written
+├── CommandRefused        an argument that no program can be given
 └── DebuggerError         a debug session could not be driven (see sandbox.debugger)
 
-All but SandboxFileError are failures of infrastructure, never of the model.
+All but SandboxFileError and CommandRefused are failures of infrastructure, never of the model.
 """
 
 
@@ -29,6 +30,10 @@ class SandboxDead(SandboxError):
 
 class SandboxFileError(SandboxError):
     """A file in the sandbox could not be read or written; the message names the path."""
+
+
+class CommandRefused(SandboxError):
+    """An argument of a command that no program can be given; the message says why."""
 
 
 class DebuggerError(SandboxError):

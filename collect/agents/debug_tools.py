@@ -20,7 +20,7 @@ from sandbox.debugger import (
     Launch,
 )
 
-LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>\d+)$")
+LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})$")
 
 
 def debug_tools(debugger: Debugger) -> list[Tool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -15,6 +16,9 @@ MAX_LISTED = 200
 MAX_MATCHES = 100
 MAX_READ_LINES = 400
 MAX_LINE_CHARS = 400
+LINE_END = re.compile(r"\r\n|\r|\n")
+"""Python's and the debugger's, so that line numbers agree."""
+SURROGATE = re.compile(r"[\ud800-\udfff]")
 EDIT_REFUSED = (
     "Refused: file editing is disabled until debug_subagent has been called at least once. "
     "Ask it about the failing test first, then edit."
@@ -74,7 +78,9 @@ class ReadFile:
 
     def call(self, arguments: ReadFileArguments, call_id: str) -> ToolReply:
         text = self.sandbox.read_file(arguments.path).decode("utf-8", "replace")
-        lines = text.splitlines()
+        lines = LINE_END.split(text)
+        if not lines[-1]:
+            lines.pop()
         first = arguments.start_line
         last = min(arguments.end_line or len(lines), len(lines), first + MAX_READ_LINES - 1)
         if first > len(lines):
@@ -139,10 +145,13 @@ class EditFile:
     def call(self, arguments: EditFileArguments, call_id: str) -> ToolReply:
         if not self.gate.is_open:
             return ToolReply(EDIT_REFUSED, ToolOutcome.REFUSED)
+        if SURROGATE.search(arguments.new_string):
+            return ToolReply("Error: new_string holds half a character.", ToolOutcome.INVALID)
         if not arguments.old_string:
             return self._create(arguments)
         text = self.sandbox.read_file(arguments.path).decode("utf-8", "surrogateescape")
-        found = text.count(arguments.old_string)
+        old, new = _with_line_ends_of(text, arguments)
+        found = text.count(old)
         if found != 1:
             problem = "does not occur" if not found else f"occurs {found} times"
             return ToolReply(
@@ -150,8 +159,8 @@ class EditFile:
                 "once, with its indentation.",
                 ToolOutcome.ERROR,
             )
-        new = text.replace(arguments.old_string, arguments.new_string)
-        self.sandbox.write_file(arguments.path, new.encode("utf-8", "surrogateescape"))
+        edited = text.replace(old, new)
+        self.sandbox.write_file(arguments.path, edited.encode("utf-8", "surrogateescape"))
         return ToolReply(f"Edited {arguments.path}.")
 
     def _create(self, arguments: EditFileArguments) -> ToolReply:
@@ -163,6 +172,14 @@ class EditFile:
             )
         self.sandbox.write_file(arguments.path, arguments.new_string.encode())
         return ToolReply(f"Created {arguments.path}.")
+
+
+def _with_line_ends_of(text: str, arguments: EditFileArguments) -> tuple[str, str]:
+    """Old and new string, with the line ends of a file that has `\\r\\n`, which are not shown."""
+    old, new = arguments.old_string, arguments.new_string
+    if old in text or "\r\n" not in text:
+        return old, new
+    return LINE_END.sub("\r\n", old), LINE_END.sub("\r\n", new)
 
 
 def _operand(path: str) -> str:

@@ -64,9 +64,12 @@ class AgentRun:
             self._ask()
         return self.log.finish(StopReason.STEP_LIMIT)
 
-    def _ask(self) -> Message:
+    def _raise_if_stopped(self) -> None:
         if self.stop.is_set():
             raise RolloutStopped("the run is being stopped")
+
+    def _ask(self) -> Message:
+        self._raise_if_stopped()
         completion = self.model.complete(self.log.sent(), self.log.tools, self.sampling)
         self.log.add_completion(completion)
         return completion.message
@@ -74,6 +77,7 @@ class AgentRun:
     def _answer_calls(self, reply: Message) -> None:
         index = self.log.last_index
         for call in reply.tool_calls:
+            self._raise_if_stopped()
             self._answer_call(call, index)
 
     def _answer_call(self, call: ToolCall, index: int) -> None:

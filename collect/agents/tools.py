@@ -10,9 +10,10 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.messages import ToolCall, ToolSchema
+from collect.models.tool_parsing import BROKEN
 from collect.records import ToolOutcome
 from sandbox.debugger import DebugEvent
-from sandbox.errors import SandboxFileError
+from sandbox.errors import CommandRefused, SandboxFileError
 
 
 class Arguments(BaseModel):
@@ -46,7 +47,8 @@ class Tool(Protocol):
     def call(self, arguments: Any, call_id: str) -> ToolReply:
         """Act on arguments of the type `arguments`.
 
-        Raises SandboxFileError for a bad path, and any RolloutError or SandboxError.
+        Raises SandboxFileError for a bad path, CommandRefused for text that no program can be
+        given, and any RolloutError or other SandboxError.
         """
 
 
@@ -68,13 +70,13 @@ class Toolbox:
             return _invalid(f"There is no tool named {call.name!r}. The tools are: {known}.")
         try:
             arguments = tool.arguments.model_validate(_decode(call.arguments))
-        except json.JSONDecodeError as error:
-            return _invalid(f"The arguments of {call.name} are not valid JSON: {error}.")
         except ValidationError as error:
             return _invalid(f"The arguments of {call.name} are wrong: {_explain(error)}.")
+        except BROKEN as error:
+            return _invalid(f"The arguments of {call.name} are not valid JSON: {error}.")
         try:
             return tool.call(arguments, call.id)
-        except SandboxFileError as error:
+        except (SandboxFileError, CommandRefused) as error:
             return ToolReply(f"Error: {error}", ToolOutcome.ERROR)
 
 

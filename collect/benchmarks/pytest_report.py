@@ -3,7 +3,8 @@
 It is copied into the sandbox (see `collect.benchmarks.testing`) and runs there beside the program
 under test: standard library only, CPython 3.8 and pytest 7 or later. `tests.json` next to it
 lists the node ids; `report.jsonl` next to it gets one object a phase: `nodeid`, `when` (setup,
-call, teardown), `outcome` (passed, failed, skipped) and `xfail` (whether it was expected to fail).
+call, teardown), `outcome` (passed, failed, skipped) and `xfail` (whether the test itself expects to
+fail, and did).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Reporter:
     def __init__(self, wanted: set[str], report: TextIO) -> None:
         self.wanted = wanted
         self.report = report
+        self.expected: set[str] = set()
 
     # Last, so that it sees what the project's own hooks made of the collection.
     @pytest.hookimpl(trylast=True)
@@ -31,6 +33,7 @@ class Reporter:
     ) -> None:
         dropped = [item for item in items if item.nodeid not in self.wanted]
         items[:] = [item for item in items if item.nodeid in self.wanted]
+        self.expected = {item.nodeid for item in items if expects_failure(item)}
         if dropped:
             config.hook.pytest_deselected(items=dropped)
 
@@ -39,7 +42,7 @@ class Reporter:
             "nodeid": report.nodeid,
             "when": report.when,
             "outcome": report.outcome,
-            "xfail": hasattr(report, "wasxfail"),
+            "xfail": hasattr(report, "wasxfail") and report.nodeid in self.expected,
         }
         self.report.write(json.dumps(fields) + "\n")
         # A test that kills the process or never ends must not take the earlier ones along.
@@ -47,6 +50,13 @@ class Reporter:
 
     def pytest_unconfigure(self) -> None:
         self.report.close()
+
+
+def expects_failure(item: pytest.Item) -> bool:
+    """Whether the test is marked so, rather than the program under test calling pytest.xfail."""
+    marked = [getattr(item, "obj", None), getattr(item, "cls", None)]
+    by_unittest = any(getattr(each, "__unittest_expecting_failure__", False) for each in marked)
+    return by_unittest or item.get_closest_marker("xfail") is not None
 
 
 def pytest_configure(config: pytest.Config) -> None:

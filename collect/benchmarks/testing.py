@@ -1,21 +1,42 @@
 """Run pytest tests in a sandbox, and learn each test's status from pytest itself.
 
 What the program under test prints is never read for a verdict: a plugin reports to a file in a
-hidden folder with a random name, which is removed after the run.
+hidden folder with a random name, which is removed after the run. What steers pytest is not the
+agent's to change (`RUNNER_FILES`), and no module of the workspace stands in for pytest itself. Code
+under test shares pytest's process all the same: one that sets out to forge the report can.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from collect.benchmarks.base import TestResults, TestStatus
+from collect.patches import changed_paths
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 
 PLUGIN = "stepinto_pytest_report"
+RUNNER_FILES = frozenset(
+    {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"}
+    | {"setup.cfg", "pyproject.toml"}
+)
+"""Names of the files, in any folder, that pytest takes hooks and settings from."""
+REPORT_FIELDS = {"nodeid", "when", "outcome", "xfail"}
+# pytest comes from the interpreter; only then the workspace is importable, as by `-m pytest`.
+_LAUNCHER = f"""\
+import os, sys
+
+if __name__ == "__main__":
+    import pytest
+    import {PLUGIN}
+
+    sys.path[0] = os.getcwd()
+    sys.exit(pytest.main(sys.argv[1:], plugins=[{PLUGIN}]))
+"""
 _OPTIONS = ("--continue-on-collection-errors", "--maxfail=0", "--color=no")
 
 
@@ -42,6 +63,12 @@ def run_pytest(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestRe
     return TestResults(statuses, _without(folder, result), result.timed_out, result.seconds)
 
 
+def runner_files(patch: str, gold_patch: str) -> list[str]:
+    """The changed files that pytest takes hooks and settings from, but for the gold patch's own."""
+    changed = changed_paths(patch) - changed_paths(gold_patch)
+    return sorted(path for path in changed if posixpath.basename(path) in RUNNER_FILES)
+
+
 def _files(tests: Iterable[str]) -> list[str]:
     return sorted({test.partition("::")[0] for test in tests})
 
@@ -59,6 +86,7 @@ def _deliver(sandbox: Sandbox, folder: str, tests: Sequence[str]) -> None:
     sandbox.write_files(
         {
             f"{folder}/{PLUGIN}.py": plugin,
+            f"{folder}/launch.py": _LAUNCHER.encode(),
             f"{folder}/tests.json": json.dumps(list(tests)).encode(),
             # Exists even where pytest ends before the plugin is configured.
             f"{folder}/report.jsonl": b"",
@@ -67,20 +95,19 @@ def _deliver(sandbox: Sandbox, folder: str, tests: Sequence[str]) -> None:
 
 
 def _command(sandbox: Sandbox, folder: str, files: Sequence[str], timeout: float) -> Command:
-    plugins = ["-p", PLUGIN, "-p", "no:cacheprovider"]
+    options = ["-p", "no:cacheprovider", *_OPTIONS]
     # Without --rootdir pytest may take the folder of the tests for the root, and shorten the ids.
     rootdir = f"--rootdir={sandbox.workspace}"
     environment = {
-        "PYTHONPATH": f"{sandbox.workspace}/{folder}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
-    argv = [sandbox.python, "-m", "pytest", *plugins, rootdir, *_OPTIONS, *files]
+    argv = [sandbox.python, f"{folder}/launch.py", *options, rootdir, *files]
     return Command(argv, env=environment, timeout=timeout)
 
 
 def _refuse_missing_pytest(sandbox: Sandbox, result: CommandResult) -> None:
-    if result.output.rstrip().endswith("No module named pytest"):
+    if result.output.rstrip().endswith("No module named 'pytest'"):
         raise SandboxUnavailable(
             f"{sandbox.python}, the sandbox's Python, has no pytest: install it there, or set "
             "sandbox.python to an interpreter that has it"
@@ -88,10 +115,23 @@ def _refuse_missing_pytest(sandbox: Sandbox, result: CommandResult) -> None:
 
 
 def _read_report(sandbox: Sandbox, folder: str) -> Iterator[dict[str, object]]:
-    text = sandbox.read_file(f"{folder}/report.jsonl").decode(errors="replace")
-    # A process killed in the middle of a line leaves half of it, without a line end.
-    for line in text.split("\n")[:-1]:
-        yield json.loads(line)
+    """What was reported; the program under test may have broken or removed the file."""
+    try:
+        text = sandbox.read_file(f"{folder}/report.jsonl").decode(errors="replace")
+    except SandboxFileError:
+        return
+    for line in text.split("\n"):
+        report = _report(line)
+        if report is not None:
+            yield report
+
+
+def _report(line: str) -> dict[str, object] | None:
+    try:
+        report = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return report if isinstance(report, dict) and report.keys() >= REPORT_FIELDS else None
 
 
 def _statuses(tests: Sequence[str], reports: Iterable[dict[str, object]]) -> dict[str, TestStatus]:

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from collect.patches import (
     BINARY_NOTE,
+    LARGE_FILE,
     ChangedRange,
     Edit,
     PatchError,
     apply_patch,
     changed_lines,
+    changed_paths,
     diff_trees,
     drop_paths,
     hunk_edits,
@@ -135,6 +137,14 @@ def test_binary_files_are_named_and_left_alone() -> None:
     patch = diff_trees({"x.bin": b"\xff", "a.py": b"1\n"}, {"x.bin": b"\xfe", "a.py": b"2\n"})
     assert patch.startswith(BINARY_NOTE + "x.bin\n")
     assert apply_patch({"x.bin": b"\xff", "a.py": b"1\n"}, patch)["x.bin"] == b"\xff"
+
+
+def test_large_files_are_named_and_left_alone() -> None:
+    large = b"line\n" * (LARGE_FILE // 5 + 1)
+    patch = diff_trees({"a.py": b"1\n"}, {"a.py": b"2\n", "log.txt": large})
+    assert patch.startswith(BINARY_NOTE + "log.txt\n")
+    assert apply_patch({"a.py": b"1\n"}, patch) == {"a.py": b"2\n"}
+    assert changed_paths(patch) == {"a.py"}
 
 
 def test_drop_paths_takes_whole_names_only() -> None:

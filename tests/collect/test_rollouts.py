@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -202,6 +203,78 @@ def test_malformed_calls_never_end_a_rollout() -> None:
     assert outcomes == [invalid, invalid, error, invalid]
     assert trace.failure is None
     assert not trace.verdict.resolved
+
+
+HOOK = """
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
+
+
+def run_script(script: str, sandbox: SandboxConfig | None = None) -> RolloutTrace:
+    """A rollout whose agent runs one shell script and stops."""
+    replies = [call("bash", json.dumps({"command": script})), Message("assistant", "Done.")]
+    return rollout(Variant.BASELINE, ScriptedBackend("m", {"main": replies}), sandbox)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"cat >conftest.py <<'END'\n{HOOK}\nEND",
+        f"cat >x.py <<'END'\n{HOOK}\nEND\nprintf '[pytest]\\naddopts = -p x\\n' >pytest.ini",
+        f"sed -i 's/^def .*/    import pytest; pytest.xfail()\\n&/' {FAULT}",
+        "printf 'import os\\nos._exit(0)\\n' >pytest.py",
+        "echo 'import os; os._exit(0)' >>ledgerbook/__init__.py",
+    ],
+)
+def test_no_verdict_is_made_up(script: str, sandbox_config: SandboxConfig) -> None:
+    trace = run_script(script, sandbox_config)
+    assert trace.failure is None
+    assert not trace.verdict.resolved
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "mkdir x && cd x && for n in $(seq 120); do mkdir x && cd x; done",
+        "for n in $(seq 10); do yes text | head -c 1000000 >$n.txt; done",
+    ],
+)
+def test_a_workspace_beyond_bounds_is_the_models_failure(script: str) -> None:
+    trace = run_script(script)
+    assert trace.failure is not None
+    assert trace.failure.kind is FailureKind.MODEL
+    assert trace.verdict.tests
+
+
+UNUSABLE = [
+    ("bash", json.dumps({"command": "echo \0"})),
+    ("bash", '{"command": "echo \\ud800"}'),
+    ("bash", json.dumps({"command": "echo " + "x" * 200_000})),
+    ("grep", json.dumps({"pattern": "x" * 200_000})),
+    ("edit_file", '{"path": "x\\u0000", "old_string": "", "new_string": ""}'),
+    ("edit_file", '{"path": "x.py", "old_string": "", "new_string": "\\ud800"}'),
+    ("read_file", f'{{"path": "x", "start_line": {"1" * 5000}}}'),
+    ("bash", "[" * 100_000),
+    ("debug_start_session", json.dumps({"test": TEST, "breakpoints": ["x.py:" + "9" * 5000]})),
+]
+
+
+def test_arguments_that_nothing_can_be_given_are_the_models_mistakes(
+    sandbox_config: SandboxConfig,
+) -> None:
+    calls = [call(name, arguments) for name, arguments in UNUSABLE]
+    backend = ScriptedBackend("m", {"main": [*calls, Message("assistant", "Done.")]})
+    trace = rollout(Variant.DEBUG_TOOLS_ONLY, backend, sandbox_config)
+    assert trace.failure is None
+    outcomes = [outcome for _, outcome in observations(trace)]
+    assert len(outcomes) == len(UNUSABLE)
+    # A session starts all the same: its breakpoint is noted as one that could not be set.
+    assert ToolOutcome.OK not in outcomes[:-1]
 
 
 class FailingBackend:

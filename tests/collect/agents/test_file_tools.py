@@ -81,3 +81,21 @@ def test_bash(sandbox: Sandbox) -> None:
     assert call(sandbox, "bash", command="echo a; exit 3").text == "a\n\n[exit code 3]"
     assert "killed after 0.5 s" in call(sandbox, "bash", command="sleep 9", timeout=0.5).text
     assert call(sandbox, "bash", command="true").text == "[no output]"
+
+
+def test_line_numbers_are_pythons(sandbox: Sandbox) -> None:
+    sandbox.write_file("feed.py", "a\x0cb\u2028c\nd\r\ne\n".encode())
+    shown = call(sandbox, "read_file", path="feed.py", start_line=2).text
+    assert shown == "    2 d\n    3 e"
+    sandbox.write_file("empty.py", b"")
+    assert "has 0 lines" in call(sandbox, "read_file", path="empty.py").text
+
+
+def test_an_edit_keeps_every_other_byte(sandbox: Sandbox) -> None:
+    sandbox.write_file("odd.py", b"\xef\xbb\xbf# \xe9\r\na = 1\r\nb = 2\nc = 3\r\n")
+    reply = call(sandbox, "edit_file", path="odd.py", old_string="= 2\nc = 3\n", new_string="")
+    assert reply.outcome is ToolOutcome.ERROR, "the file mixes line ends there"
+    call(sandbox, "edit_file", path="odd.py", old_string="b = 2\nc", new_string="b = 5\nc")
+    call(sandbox, "edit_file", path="odd.py", old_string="\na = 1\n", new_string="\na = 4\n\n")
+    expected = b"\xef\xbb\xbf# \xe9\r\na = 4\r\n\r\nb = 5\nc = 3\r\n"
+    assert sandbox.read_file("odd.py") == expected

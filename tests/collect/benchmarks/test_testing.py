@@ -9,7 +9,8 @@ import pytest
 
 from collect.benchmarks import pytest_report
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.testing import run_pytest
+from collect.benchmarks.testing import run_pytest, runner_files
+from collect.patches import diff_trees
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 
@@ -188,3 +189,53 @@ def test_the_plugin_imports_only_the_standard_library_and_pytest() -> None:
     lines = Path(pytest_report.__file__).read_text().splitlines()
     imported = {line.split()[1] for line in lines if line.startswith(("import ", "from "))}
     assert imported - {"pytest", "__future__"} <= sys.stdlib_module_names
+
+
+def test_no_module_of_the_workspace_stands_in_for_pytest(sandbox: Sandbox) -> None:
+    write(
+        sandbox,
+        {
+            "pytest.py": "import os\nos._exit(0)\n",
+            "program.py": "VALUE = 1\n",
+            "test_a.py": "from program import VALUE\n\n\ndef test_x():\n    assert VALUE == 1\n",
+        },
+    )
+    results = run_pytest(sandbox, ["test_a.py::test_x"], timeout=60)
+    assert results.statuses == {"test_a.py::test_x": TestStatus.PASSED}
+
+
+def test_a_program_that_calls_xfail_or_skip_passes_nothing(sandbox: Sandbox) -> None:
+    write(
+        sandbox,
+        {
+            "program.py": "import pytest\n\n\ndef give_up(how):\n    getattr(pytest, how)('no')\n",
+            "test_a.py": "import unittest\nfrom program import give_up\n\n\n"
+            "def test_x():\n    give_up('xfail')\n\n\ndef test_y():\n    give_up('skip')\n\n\n"
+            "class TestGroup(unittest.TestCase):\n    @unittest.expectedFailure\n"
+            "    def test_expected(self):\n        self.fail()\n",
+        },
+    )
+    tests = ["test_a.py::test_x", "test_a.py::test_y", "test_a.py::TestGroup::test_expected"]
+    results = run_pytest(sandbox, tests, timeout=60)
+    assert list(results.statuses.values()) == ["skipped", "skipped", "passed"]
+
+
+@pytest.mark.parametrize(
+    "damage", ["shutil.rmtree(folder)", "open(folder + '/report.jsonl', 'a').write('x\\n[]\\n')"]
+)
+def test_a_damaged_report_is_no_crash(sandbox: Sandbox, damage: str) -> None:
+    write(
+        sandbox,
+        {
+            "test_a.py": "import glob\nimport shutil\n\n\ndef test_x():\n"
+            f"    [folder] = glob.glob('.stepinto-*')\n    {damage}\n    assert False\n"
+        },
+    )
+    results = run_pytest(sandbox, ["test_a.py::test_x"], timeout=60)
+    assert results.statuses["test_a.py::test_x"] is not TestStatus.PASSED
+
+
+def test_what_steers_pytest_is_not_the_agents_to_change() -> None:
+    made = diff_trees({}, {"a/conftest.py": b"", "tox.ini": b"[a]\n", "conftest_a.py": b""})
+    assert runner_files(made, "") == ["a/conftest.py", "tox.ini"]
+    assert runner_files(made, diff_trees({}, {"tox.ini": b"[b]\n"})) == ["a/conftest.py"]
