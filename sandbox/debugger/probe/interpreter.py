@@ -1,11 +1,11 @@
-"""What differs between the versions of CPython: bytecode, and how frames are left."""
+"""CPython's own ways, version by version: its bytecode, its imports, its stack."""
 
 from __future__ import annotations
 
 import dis
 import sys
 import types
-from typing import Any, Set
+from typing import Any, Dict, List, Set
 
 STARTUP_PATH = list(sys.path)
 PROLOGUE = {
@@ -43,6 +43,36 @@ def body_lines(code: types.CodeType) -> Set[int]:
     """The lines that a code object runs, without the one that only enters it."""
     first = entry_offset(code) if code.co_flags & 0x2 else 0
     return {line for offset, line in dis.findlinestarts(code) if line and offset >= first}
+
+
+LOOP_HEADS = {"FOR_ITER", "GET_ANEXT", "EXTENDED_ARG"}
+APPENDS = {"LIST_APPEND", "SET_ADD", "MAP_ADD"}
+
+
+def comprehension_turns(code: types.CodeType) -> Set[int]:
+    """Where comprehensions inlined in a function (3.12 on) take a turn within one line.
+
+    `sys.settrace` reports each turn as if the line began again: 3.12 at the head of the loop,
+    3.13 at the jump back to it.
+    """
+    if sys.version_info < (3, 12):
+        return set()
+    instructions = {at.offset: at for at in dis.get_instructions(code)}
+    jumps: Dict[int, List[int]] = {}
+    for at in instructions.values():
+        if at.opname == "JUMP_BACKWARD" and instructions[at.argval].opname in LOOP_HEADS:
+            jumps.setdefault(at.argval, []).append(at.offset)
+    lines = {at.offset: at.positions and at.positions.lineno for at in instructions.values()}
+    turns: Set[int] = set()
+    for at in instructions.values():
+        if at.opname in APPENDS:
+            around = [head for head in jumps if head < at.offset < jumps[head][-1]]
+            # The argument of an append is one more than its comprehension has loops.
+            for head in sorted(around, reverse=True)[: (at.arg or 1) - 1]:
+                line = lines[head]
+                within = [jump for jump in jumps[head] if lines[jump] == line]
+                turns.update(within, [head] if within else [])
+    return turns
 
 
 SUSPENDS = {"YIELD_VALUE", "YIELD_FROM", "SEND", "RETURN_GENERATOR"}

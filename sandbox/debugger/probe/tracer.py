@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from typing import Any, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, List, Optional, Protocol, Sequence, Set, Tuple
 
 from .breakpoints import Breakpoint, BreakpointTable
 from .evaluation import condition_holds
 from .frames import running_frames
-from .interpreter import way_out
+from .interpreter import comprehension_turns, way_out
 from .monitor import Monitor
 from .workspace import Workspace
 
@@ -54,6 +54,8 @@ class Tracer:
         self.entry_module: Optional[str] = None
         """Where the entry is looked for by steps: only in the module of this name."""
         self.monitor = Monitor.available(table, self.at_breakpoint)
+        self.turns: Tuple[Optional[types.CodeType], Set[int]] = None, set()
+        """Of the code last asked for."""
         self.local = self._on_event
         self.filter = self._make_filter()
         self.off = False
@@ -157,6 +159,8 @@ class Tracer:
         if self.off or not frame.f_lineno or self.session.serving_here():
             return
         self.raising = None
+        if self._takes_turn(frame):
+            return
         stepped = frame is self.step_frame and self.mode in (OVER, INTO)
         if stepped or (self.mode is INTO and self._enterable(frame)):
             if self.monitor:
@@ -168,6 +172,13 @@ class Tracer:
             self.session.stop(frame, reason, hit=hit, notes=notes)
         elif not self.monitor:
             self.at_breakpoint(frame)
+
+    def _takes_turn(self, frame: types.FrameType) -> bool:
+        """Whether a line goes on, with the next turn of a comprehension in it."""
+        code = frame.f_code
+        if self.turns[0] is not code:
+            self.turns = code, comprehension_turns(code)
+        return frame.f_lasti in self.turns[1]
 
     def _step_reason(self) -> str:
         return "step" if self.step_frame is not None else "entry"

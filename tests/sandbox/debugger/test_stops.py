@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sandbox.debugger import Action, BreakpointRequest, ErrorKind, State, StopReason
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -169,6 +171,74 @@ def test_stepping_over_a_call_stops_at_breakpoints_in_it(bench: Workbench) -> No
     bench.script(CART, "call", "loop")
     event = bench.debugger.control(Action.STEP_OVER)
     assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, bench.line("loop"))
+
+
+COMPREHENSIONS = [
+    "[n + 1 for n in values]",
+    "[n for n in values if n != 2]",
+    "{n: [m for m in values if m < n] for n in values}",
+    "{n + m for n in values for m in values if m for _ in values}",
+    "[[n for n in values] for _ in values]",
+]
+
+
+@pytest.mark.parametrize("comprehension", COMPREHENSIONS)
+def test_a_line_with_a_comprehension_is_one_step(bench: Workbench, comprehension: str) -> None:
+    bench.script(
+        f"""
+        def main(values):
+            for turn in range(2):
+                made = {comprehension}  # @made
+                last = made
+            return last  # @end
+
+        main([1, 2, 3])
+        """,
+        "made",
+    )
+    made = bench.line("made")
+    lines = [bench.debugger.control(Action.STEP_OVER).line for _ in range(6)]
+    assert lines == [made + 1, made - 1, made, made + 1, made - 1, made + 2]
+    points = bench.debugger.list_breakpoints().breakpoints
+    assert [point.hits for point in points] == [2]
+
+
+def test_a_step_into_a_comprehension_enters_what_it_calls(bench: Workbench) -> None:
+    bench.script(
+        """
+        def double(n):
+            return 2 * n  # @double
+
+        def main(values):
+            made = [double(n) for n in values]  # @made
+            return made  # @end
+
+        main([1, 2])
+        """,
+        "made",
+    )
+    seen = []
+    while not seen or seen[-1] != bench.line("end"):
+        event = bench.debugger.control(Action.STEP_INTO)
+        seen.append(event.line)
+    assert seen.count(bench.line("double")) == 2
+
+
+def test_a_loop_on_one_line_stops_at_each_turn(bench: Workbench) -> None:
+    bench.script(
+        """
+        def main(values):
+            total = 0
+            for n in values: total += sum([m for m in range(n)])  # @loop
+            return total  # @end
+
+        main([1, 2, 3])
+        """,
+        "loop",
+    )
+    lines = [bench.debugger.control(Action.STEP_OVER).line for _ in range(4)]
+    assert lines == [bench.line("loop")] * 3 + [bench.line("end")]
+    assert bench.text_of("total") == "4"
 
 
 def test_stepping_onto_a_breakpoint_counts_it_once(bench: Workbench) -> None:
