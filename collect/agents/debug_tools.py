@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
-from sandbox.debugger.rendering import render
 
 from collect.agents.tools import Arguments, Tool, ToolReply
 from collect.records import ToolOutcome
@@ -19,6 +18,7 @@ from sandbox.debugger import (
     ErrorKind,
     Launch,
 )
+from sandbox.debugger.rendering import render
 
 LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})$")
 
