@@ -217,7 +217,7 @@ def test_a_step_into_a_comprehension_enters_what_it_calls(bench: Workbench) -> N
         """,
         "made",
     )
-    seen = []
+    seen: list[int | None] = []
     while not seen or seen[-1] != bench.line("end"):
         event = bench.debugger.control(Action.STEP_INTO)
         seen.append(event.line)

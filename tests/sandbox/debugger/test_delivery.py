@@ -1,0 +1,95 @@
+"""How the probe's modules reach an interpreter, and that they leave nothing there."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox.debugger import Action, StopReason, probe
+from sandbox.debugger.delivery import probe_message
+from tests.sandbox.debugger.conftest import Workbench
+
+FOLDER = Path(probe.__file__).parent
+
+
+def imports(module: str) -> list[ast.Import | ast.ImportFrom]:
+    tree = ast.parse((FOLDER / f"{module}.py").read_text("utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
+def test_all_modules_are_sent_each_after_those_it_imports() -> None:
+    assert set(probe.MODULES) == {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    for index, module in enumerate(probe.MODULES):
+        nodes = [node for node in imports(module) if isinstance(node, ast.ImportFrom)]
+        needed = {node.module for node in nodes if node.level}
+        assert needed <= set(probe.MODULES[:index]), module
+
+
+@pytest.mark.parametrize("module", probe.MODULES)
+def test_modules_need_the_standard_library_alone(module: str) -> None:
+    needed: set[str] = set()
+    for node in imports(module):
+        if isinstance(node, ast.Import):
+            needed |= {alias.name.partition(".")[0] for alias in node.names}
+        elif not node.level:
+            needed.add(str(node.module).partition(".")[0])
+    assert needed - sys.stdlib_module_names <= {"pytest"}
+
+
+def test_the_message_is_one_line_that_a_terminal_leaves_alone() -> None:
+    message = probe_message()
+    assert message.isascii()
+    assert all(byte >= 32 for byte in message)
+    assert tuple(json.loads(message)) == probe.MODULES
+
+
+def test_imports_on_the_host_start_nothing() -> None:
+    code = "\n".join(f"import sandbox.debugger.probe.{module}" for module in probe.MODULES)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_the_program_finds_nothing_of_the_probe(bench: Workbench) -> None:
+    event = bench.script(
+        """
+        import linecache, sys, traceback
+
+        try:
+            import _stepinto_probe
+        except ImportError:
+            _stepinto_probe = None
+        traceback.format_stack()
+        modules = [name for name in sys.modules if "stepinto" in name]
+        lines = [name for name, entry in linecache.cache.items() if "stepinto" in name]
+        here = 1  # @here
+        """,
+        "here",
+    )
+    assert event.depth == 1
+    assert bench.text_of("_stepinto_probe, modules, lines") == "(None, [], [])"
+
+
+def test_a_program_that_clears_its_modules_is_debugged_on(bench: Workbench) -> None:
+    bench.script(
+        """
+        import sys
+
+        for name in list(sys.modules):
+            if name not in ("sys", "builtins"):
+                del sys.modules[name]
+        one = 1  # @one
+        two = 2  # @two
+        """,
+        "one",
+        "two",
+    )
+    event = bench.debugger.control(Action.CONTINUE)
+    assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, bench.line("two"))
+    assert bench.text_of("one") == "1"
