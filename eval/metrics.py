@@ -90,6 +90,8 @@ class Comparison:
     """Instances that some arm has a verdict for and another has not."""
     baseline: str
     """The variant that relative changes refer to."""
+    trained_on: tuple[InstanceKey, ...] = ()
+    """Those of `instances` whose repository is in the run's training data."""
 
     def baseline_of(self, arm: Arm) -> ArmMetrics | None:
         """The baseline with the arm's main model; None where there is none, or the arm is it."""

@@ -19,6 +19,7 @@ from eval.config import EvalConfig
 from eval.metrics import compare
 from eval.output import TablePaths, write_tables
 from eval.tables import Labels, summary
+from eval.training_data import note_training
 
 FOLDER = "eval"
 
@@ -62,7 +63,7 @@ def run_eval(
     )
     asked = {spec.id for spec in specs}
     rows = [row for row in RunStore(folder).read_rollouts() if row.rollout_id in asked]
-    comparison = compare(rows, config.baseline)
+    comparison = note_training(compare(rows, config.baseline), instances, run)
     scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
     labels = Labels(scripted=scripted)
     tables = write_tables(comparison, rows, folder, config=described, labels=labels)

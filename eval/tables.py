@@ -129,6 +129,8 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
         lines.append(_excluded(comparison, labels))
     if comparison.left_out:
         lines.append(_left_out(comparison))
+    if comparison.trained_on:
+        lines.append(_trained_on(comparison))
     if any(m.scripted for m in arms):
         lines.append(
             "(scripted): the oracle is a scripted teacher that knows the gold patch; its numbers "
@@ -219,6 +221,16 @@ def _left_out(comparison: Comparison) -> str:
         "Warning: not every arm has a verdict for every bug. All numbers are of the "
         f"{len(comparison.instances)} bugs that all arms share; left out are {len(names)}: "
         f"{', '.join(names[:SHOWN_INSTANCES])}{more}."
+    )
+
+
+def _trained_on(comparison: Comparison) -> str:
+    names = [instance for _, instance in comparison.trained_on]
+    more = ", ..." if len(names) > SHOWN_INSTANCES else ""
+    return (
+        f"Warning: {len(names)} of the bugs are of repositories in this run's training data, so "
+        "that a model trained on it is not measured on unseen code: "
+        f"{', '.join(names[:SHOWN_INSTANCES])}{more}. Collect with collect.benchmark.split: train."
     )
 
 

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from collect.benchmarks.base import Instance
+from collect.records import Rollout
+from eval.metrics import compare
+from eval.tables import Labels, foot
+from eval.training_data import REPORT, note_training
+from format.config import FormatConfig
+from format.stage import run_format
+from tests.format.conversations import REPOSITORIES, make_rollouts, write_run
+from tests.records import make_rollout
+
+
+def instance(row: Rollout) -> Instance:
+    return Instance(
+        row.instance_id, row.benchmark, "python", row.repository, "issue", ("t",), (), "patch"
+    )
+
+
+def test_bugs_of_the_training_data_are_named(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", make_rollouts(2))
+    run_format(FormatConfig(test_fraction=0), run)
+    trained = json.loads((run / REPORT).read_text())["splits"]["train"]["repositories"]
+    assert sorted(trained) == sorted(REPOSITORIES[:2])
+    rows = [make_rollout(f"{name}-2") for name in REPOSITORIES[:3]]
+    instances = [instance(row) for row in rows]
+    seen = note_training(compare(rows), instances, run)
+    assert {name for _, name in seen.trained_on} == {f"{name}-2" for name in REPOSITORIES[:2]}
+    [warning] = [line for line in foot(seen, Labels()) if "training data" in line]
+    assert warning.startswith("Warning: 2 of the bugs")
+    unseen = note_training(compare(rows[2:]), instances, run)
+    assert not any("training data" in line for line in foot(unseen, Labels()))
+    assert not note_training(compare(rows), instances, tmp_path).trained_on
