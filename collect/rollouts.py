@@ -19,9 +19,11 @@ from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark
 from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, RolloutStopped
+from collect.models.base import ModelBackend
 from collect.models.budget import Budget
 from collect.models.config import ModelConfig, OracleConfig
 from collect.models.opening import open_models
+from collect.models.replay import ReplayBackend
 from collect.progress import Progress
 from collect.records import Rollout
 from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
@@ -108,7 +110,7 @@ class _Batch:
         done_before = len(self.specs) - len(self.todo)
         backends = open_models(self._models(), self.budget, self.stop)
         players = {
-            name: Player(backend, config.sampling, isinstance(config, OracleConfig))
+            name: Player(backend, config.sampling, is_oracle(config, backend))
             for (name, config), backend in zip(
                 self._models().items(), backends.values(), strict=True
             )
@@ -185,6 +187,13 @@ class _Batch:
 
     def _spent(self) -> float:
         return sum(row.dollars for row in self.store.read_rollouts())
+
+
+def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:
+    """Whether it knows the gold patch: the oracle itself, or what plays its recordings."""
+    return isinstance(config, OracleConfig) or (
+        isinstance(backend, ReplayBackend) and backend.of_oracle
+    )
 
 
 def settings_hash(machinery: Machinery, spec: RolloutSpec) -> str:

@@ -27,11 +27,12 @@ class Outcome:
     resolved: bool
     failure_kind: FailureKind | None
     language: str
+    teacher: str
 
     @classmethod
     def of(cls, rollout: Rollout) -> Outcome:
         """The outcome of one rollout."""
-        return cls(rollout.resolved, rollout.failure_kind, rollout.language)
+        return cls(rollout.resolved, rollout.failure_kind, rollout.language, rollout.teacher)
 
 
 @dataclass(frozen=True)

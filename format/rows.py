@@ -30,14 +30,15 @@ COLUMNS = {
 JSON_COLUMNS = ("messages", "tools")
 
 
-def to_row(conversation: Conversation, language: str) -> dict[str, Any]:
-    """The row of a conversation that the filters let through."""
+def to_row(conversation: Conversation, language: str, teacher: str) -> dict[str, Any]:
+    """The row of a conversation that the filters let through; `teacher` is its rollout's."""
     named = {name: getattr(conversation, name, None) for name in COLUMNS}
     return named | {
         "messages": [message_object(row.message) for row in conversation.messages],
         "tools": json.loads(conversation.tools),
         "role": str(conversation.role),
         "language": language,
+        "teacher": teacher,
     }
 
 

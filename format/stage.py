@@ -105,7 +105,8 @@ def _write_splits(
             split = splits.get(conversation.conversation_id)
             if split is None:
                 continue
-            row = to_row(conversation, outcomes[conversation.rollout_id].language)
+            outcome = outcomes[conversation.rollout_id]
+            row = to_row(conversation, outcome.language, outcome.teacher)
             writers[split].add(row)
             statistics[split].add(row, characters(conversation))
     return statistics

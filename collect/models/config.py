@@ -114,7 +114,8 @@ class OracleConfig(_Settings):
 
     backend: Literal["oracle"]
     sampling: ClassVar[Sampling] = Sampling()
-    candidates: int = 4
+    candidates: int = Field(default=4, ge=2)
+    """Patches, one of them right, among which the oracle as main agent has to choose."""
     answer: Literal["full", "nothing"] = "full"
 
 

@@ -23,7 +23,7 @@ from collect.errors import ConfigError, ModelFailure
 from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import ReplayConfig
-from collect.records import Conversation, MessageRow
+from collect.records import ORACLE_TEACHER, Conversation, MessageRow
 from collect.store import RunStore
 
 
@@ -38,6 +38,8 @@ class Recording:
     attempt: int | None = None
     role: str | None = None
     index: int | None = None
+    teacher: str | None = None
+    """Who made it, as its record says; None where there is none."""
 
     def fits(self, context: ConversationContext) -> bool:
         """Whether this is a recording of that conversation."""
@@ -57,9 +59,12 @@ class ReplayBackend:
 
     def __init__(self, name: str, recordings: Iterable[Recording]) -> None:
         self._name = name
+        self.of_oracle = False
+        """Whether any of it is the oracle's, which knows the gold patch."""
         self._by_instance: dict[str | None, list[tuple[int, Recording]]] = {}
         for place, recording in enumerate(recordings):
             self._by_instance.setdefault(recording.instance_id, []).append((place, recording))
+            self.of_oracle |= recording.teacher == ORACLE_TEACHER
 
     @classmethod
     def from_config(cls, name: str, config: ReplayConfig) -> ReplayBackend:
@@ -173,6 +178,7 @@ def _from_conversation(row: Conversation) -> Recording:
         attempt=row.attempt,
         role=row.role.value,
         index=row.index,
+        teacher=row.teacher,
     )
 
 

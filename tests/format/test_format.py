@@ -70,6 +70,14 @@ def test_writes_rows_in_trl_form(tmp_path: Path) -> None:
     assert (row["repository"], row["role"], row["attempt"]) == ("ledger", "debug_subagent", 0)
 
 
+def test_a_row_says_that_the_oracle_took_part(tmp_path: Path) -> None:
+    [(rollout, (main, sub))] = make_rollouts(1, teacher="oracle")
+    run = write_run(tmp_path / "run", [(rollout, (main, replace(sub, teacher="model")))])
+    run_format(ALL_TRAIN, run)
+    (row,) = load(run, "train", tmp_path)
+    assert row["teacher"] == "oracle"
+
+
 def test_differing_arguments_round_trip_exactly(tmp_path: Path) -> None:
     nasty = nasty_arguments()
     run = write_run(tmp_path / "run", [*make_rollouts(1, nasty), *make_rollouts(3)[1:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from collect.models.budget import Budget
 from collect.models.config import ReplayConfig
 from collect.models.opening import open_models
 from collect.models.replay import ReplayBackend, ScriptedBackend
+from collect.records import MODEL_TEACHER, ORACLE_TEACHER
+from collect.rollouts import is_oracle
 from collect.store import RunStore
 from tests.collect.models.contexts import context
 from tests.records import make_conversations, make_rollout
@@ -45,6 +48,16 @@ def test_a_run_folder_is_given_back(tmp_path: Path) -> None:
             step(model)
     with pytest.raises(ModelFailure, match="attempt 7; it has 0 steps"):
         step(backend.open(context("main", 0, main.instance_id, main.variant, 7)))
+
+
+@pytest.mark.parametrize("teacher", [ORACLE_TEACHER, MODEL_TEACHER])
+def test_a_recording_of_the_oracle_stays_the_oracles(tmp_path: Path, teacher: str) -> None:
+    rollout = make_rollout()
+    rows = [replace(row, teacher=teacher) for row in make_conversations(rollout)]
+    RunStore.open(tmp_path).add(rollout, rows)
+    config = ReplayConfig(backend="replay", path=tmp_path)
+    backend = ReplayBackend.from_config("m", config)
+    assert is_oracle(config, backend) is (teacher == ORACLE_TEACHER)
 
 
 def test_lines_fit_what_they_name(tmp_path: Path) -> None:
