@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,9 @@ from train.report import LossPoint
 STOPPED = 130
 """Exit status where the user or the budget ended the run early, as for Ctrl-C in a shell."""
 
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+KEPT = "rollouts that were finished before are kept"
+
 console = Console(soft_wrap=True)
 
 
@@ -29,6 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.command(options))
     except (ConfigError, SandboxError) as error:
         print(f"stepinto: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        # Before or after the rollouts, which stop at their next step by themselves.
+        return STOPPED
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        print(f"stepinto: {error}; mend that, and start again: {KEPT}", file=sys.stderr)
         return 2
 
 

@@ -1,0 +1,47 @@
+"""What the command answers where it can't go on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+import stepinto
+
+CONFIG = str(Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml")
+
+
+def fail_with(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+def test_a_full_disk_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise fail_with(errno.ENOSPC)
+
+    monkeypatch.setattr(stepinto, "config_saved", full)
+    assert stepinto.main(["collect", CONFIG]) == 2
+    told = capsys.readouterr().err
+    assert "No space left on device" in told
+    assert "are kept" in told
+
+
+def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise fail_with(errno.EBADF)
+
+    monkeypatch.setattr(stepinto, "config_saved", broken)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        stepinto.main(["collect", CONFIG])
+
+
+def test_ctrl_c_outside_of_rollouts_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stepinto, "config_saved", interrupted)
+    assert stepinto.main(["collect", CONFIG]) == stepinto.STOPPED
