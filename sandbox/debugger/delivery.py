@@ -27,7 +27,8 @@ def load():
     package.__path__ = []
     for name, source in json.loads(data).items():
         module = type(sys)("_stepinto_probe." + name)
-        module.__package__ = "_stepinto_probe"
+        module.__spec__ = type(sys.__spec__)(module.__name__, None)
+        module.__package__ = module.__spec__.parent
         sys.modules[module.__name__] = module
         code = compile(source, "<stepinto " + name + ">", "exec", dont_inherit=True)
         exec(code, module.__dict__)

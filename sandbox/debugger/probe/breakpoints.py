@@ -27,6 +27,8 @@ class Breakpoint:
         self.path = ""
         self.line = 0
         self.owners: Set[Tuple[str, int]] = set()
+        self.at_entry = False
+        """Only the first line of each call counts, also where a loop comes back to it."""
         self.hits = 0
         self.last_frame: Optional[types.FrameType] = None
         self.code = self._compiled()
@@ -71,9 +73,6 @@ class Breakpoint:
         self.owners = {key}
         self.at_entry = True
         self.line = source.entry_lines.get(key, function.body_line)
-
-    at_entry = False
-    """Only the first line of each call counts, also where a loop comes back to it."""
 
 
 class Plan:

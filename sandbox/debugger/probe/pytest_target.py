@@ -31,7 +31,7 @@ def run_pytest(target: Target) -> object:
         return run_without_pytest(target)
     os.environ.pop("PYTEST_ADDOPTS", None)
     sys.argv = ["pytest", *target.names]
-    plugin = pytest_plugin(target, pytest)
+    plugin = plugin_for(target, pytest)
     code = int(pytest.main([*pytest_options(), *target.names], plugins=[plugin]))
     if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
         target.session.fail_launch(explanation(target, code, plugin.problems))
@@ -79,47 +79,47 @@ def pytest_options() -> List[str]:
     return options
 
 
-def pytest_plugin(target: Target, pytest: Any) -> Any:
+class Plugin:
     """The hooks that tell when a test begins and where one fails."""
-    session = target.session
 
-    class Plugin:
-        """Hooks of one debugged run."""
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.session = target.session
+        self.problems: List[str] = []
+        self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
 
-        def __init__(self) -> None:
-            self.problems: List[str] = []
-            self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
+    def pytest_configure(self, config: Any) -> None:
+        """The runner's own report is not the program's output."""
+        reporter = config.pluginmanager.getplugin("terminalreporter")
+        writer = getattr(reporter, "_tw", None)
+        if writer is not None:
+            writer._file = self.devnull
 
-        def pytest_configure(self, config: Any) -> None:
-            """The runner's own report is not the program's output."""
-            reporter = config.pluginmanager.getplugin("terminalreporter")
-            writer = getattr(reporter, "_tw", None)
-            if writer is not None:
-                writer._file = self.devnull
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.problems.append(str(report.longrepr))
 
-        def pytest_collectreport(self, report: Any) -> None:
-            if report.failed:
-                self.problems.append(str(report.longrepr))
+    def pytest_runtest_call(self, item: Any) -> None:
+        self.target.arm_function(getattr(item, "obj", None))
 
-        def pytest_runtest_call(self, item: Any) -> None:
-            target.arm_function(getattr(item, "obj", None))
+    def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+        if getattr(report, "when", "collect") != "collect":
+            self.session.post_mortem(call.excinfo.value)
 
-        def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
-            if getattr(report, "when", "collect") != "collect":
-                session.post_mortem(call.excinfo.value)
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.skipped:
+            self.session.notes.append(f"{report.nodeid} was skipped")
 
-        def pytest_runtest_logreport(self, report: Any) -> None:
-            if report.skipped:
-                session.notes.append(f"{report.nodeid} was skipped")
+    def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
+        """No time-out of pytest-timeout while somebody looks."""
+        return True
 
-        def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
-            """No time-out of pytest-timeout while somebody looks."""
-            return True
 
-    # Not decorators, for which a type checker would need pytest's own types.
+def plugin_for(target: Target, pytest: Any) -> Plugin:
+    """The hooks, in their order; not by decorators, for pytest is the program's and comes late."""
     pytest.hookimpl(trylast=True)(Plugin.pytest_configure)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_collectreport)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_call)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_exception_interact)
     pytest.hookimpl(tryfirst=True, optionalhook=True)(Plugin.pytest_timeout_set_timer)
-    return Plugin()
+    return Plugin(target)

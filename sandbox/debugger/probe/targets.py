@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import types
@@ -48,7 +49,7 @@ def run_script(target: Target) -> object:
     sys.argv = list(target.names)
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     module = types.ModuleType("__main__")
-    module.__dict__.update(__file__=path, __builtins__=__builtins__)
+    module.__dict__.update(__file__=path, __builtins__=builtins)
     sys.modules["__main__"] = module
     try:
         with open(path, "rb") as file:

@@ -124,7 +124,7 @@ def instance_attributes(value: object) -> List[Tuple[str, object]]:
 
 
 def type_name(kind: type) -> str:
-    """`Cart` or `builtins` names bare; the module only where the name alone says little."""
+    """The qualified name of a class, whatever its metaclass does; without its module."""
     return str(type.__getattribute__(kind, "__qualname__"))
 
 

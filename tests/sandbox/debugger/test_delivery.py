@@ -28,6 +28,7 @@ def test_all_modules_are_sent_each_after_those_it_imports() -> None:
         nodes = [node for node in imports(module) if isinstance(node, ast.ImportFrom)]
         needed = {node.module for node in nodes if node.level}
         assert needed <= set(probe.MODULES[:index]), module
+        assert all(node.col_offset == 0 for node in nodes if node.level), module
 
 
 @pytest.mark.parametrize("module", probe.MODULES)

@@ -237,6 +237,20 @@ def test_a_script_with_arguments(bench: Workbench) -> None:
     assert event.output == "['tools/run.py', 'a', 'b c'] __main__ 7\n"
 
 
+def test_a_script_is_the_main_module(some_bench: Workbench) -> None:
+    some_bench.script(
+        """
+        import sys
+        main = sys.modules[__name__]
+        same = main.__dict__ is globals()
+        done = 1  # @here
+        """,
+        "here",
+    )
+    seen = some_bench.text_of("(__name__, __file__[-10:], same, type(__builtins__).__name__)")
+    assert seen == "('__main__', 'program.py', True, 'module')"
+
+
 def test_a_module(one: Workbench) -> None:
     one.write({"app/__init__.py": "", "app/__main__.py": "import sys\nprint(sys.argv[1:])\n"})
     event = one.start(test="python -m app x")
