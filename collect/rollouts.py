@@ -32,6 +32,8 @@ from collect.runner import AsyncioRunner
 from collect.store import RunStore
 from sandbox import clean_up, open_sandbox
 
+SPENT = "spent.txt"
+"""Dollars of all starts, those of rollouts that were stopped or tried again included."""
 TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
 NOT_OF_A_MODELS_IDENTITY = {
     "prices",
@@ -97,6 +99,7 @@ class _Batch:
         self.machinery, self.benchmark, self.identity = machinery, benchmark, identity
         self.specs, self.store = specs, store
         self.stop = threading.Event()
+        self._spent_lock = threading.Lock()
         self.hashes = {spec.id: settings_hash(machinery, spec) for spec in specs}
         self.todo = self._missing()
         self.budget = Budget(machinery.runner.budget_dollars, self._spent())
@@ -153,6 +156,8 @@ class _Batch:
         except RolloutStopped:
             progress.stopped(spec.id)
             return
+        finally:
+            self._note_spent()
         row, conversations = rows_of(spec, trace, settings, self.identity, self.hashes[spec.id])
         self.store.add(row, conversations)
         progress.finished(row)
@@ -186,7 +191,15 @@ class _Batch:
         return {name: self.machinery.model_config_of(name) for name in sorted(names)}
 
     def _spent(self) -> float:
-        return sum(row.dollars for row in self.store.read_rollouts())
+        rows = sum(row.dollars for row in self.store.read_rollouts())
+        path = self.store.folder / SPENT
+        return max(rows, float(path.read_text()) if path.is_file() else 0.0)
+
+    def _note_spent(self) -> None:
+        with self._spent_lock:
+            temporary = self.store.folder / f".tmp-{SPENT}"
+            temporary.write_text(f"{self.budget.spent}\n")
+            temporary.replace(self.store.folder / SPENT)
 
 
 def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:

@@ -84,8 +84,9 @@ class EndpointBackend:
 
     @property
     def where(self) -> str:
-        """The model and its server, for error messages."""
-        return f"model {self.config.model} at {self._client.base_url}"
+        """The model and its server, for error messages: no password of the address in them."""
+        address = self._client.base_url.copy_with(userinfo=b"")
+        return f"model {self.config.model} at {address}"
 
     def _request(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
         """One request: the reply's JSON, or why there is none."""

@@ -66,6 +66,18 @@ def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
     assert Counter(row.failure_kind for row in rows) == {None: 3}
 
 
+def test_the_budget_counts_what_left_no_row(server: ChatServer, tmp_path: Path) -> None:
+    settings = ["models.frontier.prices={input: 10000}", "collect.benchmark.limit=1"]
+    call = {"name": "bash", "arguments": '{"command": "true"}'}
+    for _ in range(2):
+        server.will_answer(reply(tool_calls=[{"id": "c", "function": call}]), error(500, "down"))
+        _, rows = collect(server, tmp_path, *settings)
+        assert [row.dollars for row in rows] == [1.0], "a second row takes the first one's place"
+    status, rows = collect(server, tmp_path, *settings, "runner.budget_dollars=1.5")
+    assert status == STOPPED
+    assert [row.failure_kind for row in rows] == [FailureKind.BUDGET]
+
+
 def test_infrastructure_failures_are_rows_and_are_tried_again(
     server: ChatServer, tmp_path: Path
 ) -> None:

@@ -255,6 +255,17 @@ def test_nobody_listens() -> None:
         ask(backend(server))
 
 
+def test_a_password_in_the_address_is_not_told() -> None:
+    server = ChatServer()
+    with server.running():
+        pass
+    address = server.url.replace("http://", "http://me:hidden@")
+    with pytest.raises(InfrastructureFailure) as failed:
+        ask(backend(server, base_url=address))
+    assert server.url in str(failed.value)
+    assert "hidden" not in str(failed.value)
+
+
 def test_no_more_requests_at_once_than_allowed(server: ChatServer) -> None:
     server.will_answer(reply(hold=True))
     endpoint = backend(server, concurrency=2)
