@@ -92,8 +92,10 @@ def inspected(candidate: Candidate, config: FormatConfig) -> bool:
 
 
 def answered(candidate: Candidate, config: FormatConfig) -> bool:
-    """The conversation ends in a well-formed answer (`require_answer`)."""
-    return candidate.conversation.answer is not None or not config.require_answer
+    """The conversation ends in a well-formed answer, and no call with it (`require_answer`)."""
+    conversation = candidate.conversation
+    calls = conversation.messages[-1].message.tool_calls if conversation.messages else ()
+    return (conversation.answer is not None and not calls) or not config.require_answer
 
 
 def valid_calls(candidate: Candidate, config: FormatConfig) -> bool:

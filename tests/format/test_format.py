@@ -13,6 +13,7 @@ import yaml
 from datasets import load_dataset
 
 from collect.errors import ConfigError, FailureKind
+from collect.messages import ToolCall
 from collect.records import Conversation, Rollout
 from collect.schema import plain
 from collect.store import RunStore
@@ -125,6 +126,20 @@ def exited_at_once(conversation: Conversation) -> Conversation:
 
 def sub_of(rollout: Rollout) -> Conversation:
     return with_inspection(make_conversations(rollout)[1])
+
+
+def calling_at_the_end(conversation: Conversation) -> Conversation:
+    *before, last = conversation.messages
+    call = ToolCall("last", "debug_inspect", "{}")
+    message = replace(last.message, tool_calls=(call,))
+    return replace(conversation, messages=(*before, replace(last, message=message)))
+
+
+def test_an_answer_with_unanswered_calls_is_no_end(tmp_path: Path) -> None:
+    rollout = make_rollout("bad-1")
+    rollouts = [*make_rollouts(1), (rollout, (calling_at_the_end(sub_of(rollout)),))]
+    funnel = run_format(ALL_TRAIN, write_run(tmp_path / "run", rollouts)).funnel
+    assert dropped(funnel.steps)["answered"] == 1
 
 
 BAD: dict[str, tuple[Rollout, Conversation]] = {
