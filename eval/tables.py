@@ -210,7 +210,7 @@ def _excluded(comparison: Comparison, labels: Labels) -> str:
     )
     return (
         "Rollouts that failed for infrastructure's or the budget's sake have no verdict and are in "
-        f"no rate and no average: {counts}. A model failure counts as not resolved."
+        f"no rate and no average: {counts}. A model failure is judged by its patch."
     )
 
 

@@ -168,3 +168,12 @@ def test_an_interval_holds_its_rate(clusters: list[list[bool]]) -> None:
     assert not math.isnan(low + high)
     narrow = wilson(rate, trials)
     assert high - low >= narrow[1] - narrow[0] - 1e-9
+
+
+def test_a_model_failure_is_judged_by_its_patch() -> None:
+    rows = [
+        make_failed_rollout(FailureKind.MODEL, "bug-1", resolved=True),
+        make_failed_rollout(FailureKind.MODEL, "bug-2", resolved=False),
+    ]
+    [metrics] = compare(rows).arms
+    assert (metrics.rollouts, metrics.resolved, metrics.excluded) == (2, 1, 0)
