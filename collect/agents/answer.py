@@ -6,7 +6,8 @@ import re
 
 from collect.records import DebugAnswer
 
-BLOCK = re.compile(r"<debug_answer>(.*?)</debug_answer>", re.DOTALL | re.IGNORECASE)
+OPEN = re.compile("<debug_answer>", re.IGNORECASE)
+CLOSE = re.compile("</debug_answer>", re.IGNORECASE)
 FIELDS = {"question", "answer", "evidence", "location"}
 LABEL = re.compile(
     r"^[ \t]*(?:[-*][ \t]+)?\*{0,2}(question|answer|evidence|location)\*{0,2}[ \t]*:\*{0,2}[ \t]*",
@@ -20,11 +21,18 @@ def parse_answer(text: str) -> DebugAnswer | None:
     None where there is none. A field's text runs to the next field that has not come yet, so
     that the evidence may itself hold lines such as `answer: 42`.
     """
-    for block in reversed(BLOCK.findall(text)):
+    for block in reversed(_blocks(text)):
         fields = _fields(block)
         if fields.keys() == FIELDS and fields["answer"]:
             return DebugAnswer(**fields)
     return None
+
+
+def _blocks(text: str) -> list[str]:
+    # Cut, not matched by one pattern: that takes forever where a model repeats the opening tag.
+    *closed, _ = CLOSE.split(text)
+    opened = [(piece, OPEN.search(piece)) for piece in closed]
+    return [piece[tag.end() :] for piece, tag in opened if tag is not None]
 
 
 def _fields(block: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from collect.benchmarks.base import Instance
 from collect.models.oracle.source import Function, Place, functions, parse, place_to_stop
 from collect.patches import ChangedRange, Edit, changed_lines, diff_trees, hunk_edits
 
-LOCATION = re.compile(r"([\w./-]+\.py)[:,]?\s*(?:line\s+)?(\d+)")
+LOCATION = re.compile(r"([\w./-]{1,200}\.py)[:,]?\s*(?:line\s+)?(\d+)")
 NEARBY = 5
 """Lines that an answer may be off and still point at a candidate."""
 COMPARISONS: dict[type[ast.cmpop], str] = {

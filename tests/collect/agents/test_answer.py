@@ -65,3 +65,8 @@ def test_last_block_counts() -> None:
 )
 def test_malformed_blocks_are_no_answer(text: str) -> None:
     assert parse_answer(text) is None
+
+
+def test_a_repeated_opening_tag_is_read_at_once() -> None:
+    assert parse_answer("<debug_answer>" * 100_000) is None
+    assert parse_answer("<debug_answer>" * 3 + BLOCK) == PARSED
