@@ -48,6 +48,10 @@ SYSTEM_FILES = (
     "/etc/gradle",
 )
 
+ANSWERS = Path(__file__).parents[1] / "collect"
+"""Where StepInto keeps the bundled bugs with their gold patches: installed as a wheel it lies in
+the interpreter's folders, which the sandbox sees."""
+
 INSTALL_HINT = (
     "the local sandbox needs bubblewrap (bwrap): install it (apt-get install bubblewrap), set "
     "sandbox.backend: docker, or set sandbox.unsafe: true to run model-chosen commands "
@@ -210,6 +214,9 @@ class Bubblewrap:
                 made.add(parent)
             yield from ("--ro-bind", path, path)
             made.add(path)
+        for path in sorted({str(ANSWERS), str(ANSWERS.resolve())}):
+            if any(Path(path).is_relative_to(seen) for seen in ["/usr", *self._readable_paths]):
+                yield from ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
 
     def _writable(self, read_only: bool) -> Iterator[str]:
         bind = "--ro-bind" if read_only else "--bind"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox import Command, SandboxConfig, bubblewrap, open_sandbox
 from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.leftovers import OwnedFolder, remove_leftovers
 from sandbox.local import LocalSandbox
@@ -140,6 +140,23 @@ def test_readable_paths_are_readable_and_not_writable(
         assert shell(box, f"cat {folder}/file") == "shared"
         assert "Read-only file system" in shell(box, f"echo x >{folder}/new")
     assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+def test_gold_patches_are_hidden_where_stepinto_lies_in_a_readable_folder(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "collect" / "bugs").mkdir(parents=True)
+    (folder / "collect" / "bugs" / "gold.patch").write_text("the answer")
+    (folder / "other").write_text("shared")
+    folder.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "ANSWERS", folder / "collect")
+    with LocalSandbox(SandboxConfig(readable_paths=(str(folder),))) as box:
+        assert shell(box, f"cat {folder}/other") == "shared"
+        assert shell(box, f"find {folder} -name gold.patch; ls {folder}/collect") == ""
+        assert "Read-only" in shell(box, f"touch {folder}/collect/x")
+    with LocalSandbox(SandboxConfig()) as box:
+        assert shell(box, "echo up") == "up\n"
 
 
 def test_readable_path_that_cannot_be_read_is_refused(
