@@ -12,11 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from collect.errors import ConfigError
+from collect.rollouts import RolloutsSummary
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
 from train.report import LossPoint
 
+FAILED = 1
+"""Exit status where rollouts kept failing for the infrastructure's sake."""
 STOPPED = 130
 """Exit status where the user or the budget ended the run early, as for Ctrl-C in a shell."""
 
@@ -88,6 +91,14 @@ def _collect(config: RunConfig) -> int:
         f"{summary.failed} failed, ${summary.dollars:.2f}; in {summary.folder}/rollouts and "
         f"{summary.folder}/conversations"
     )
+    return _status(summary)
+
+
+def _status(summary: RolloutsSummary) -> int:
+    if summary.nothing_worked:
+        hint = "see failure_message in the rollouts; the next start does them again"
+        print(f"stepinto: {summary.nothing_worked}; {hint}", file=sys.stderr)
+        return FAILED
     return STOPPED if summary.stopped else 0
 
 
@@ -133,7 +144,7 @@ def _eval(config: RunConfig) -> int:
     console.print(report.summary, markup=False, highlight=False)
     tables = report.tables
     console.print(f"tables: {tables.markdown}, {tables.csv}, {tables.json}")
-    return STOPPED if report.rollouts.stopped else 0
+    return _status(report.rollouts)
 
 
 COMMANDS: dict[str, tuple[tuple[Callable[[RunConfig], int], ...], str]] = {

@@ -26,6 +26,8 @@ class RunnerConfig(BaseModel):
     """Rollouts at once."""
     budget_dollars: float | None = Field(default=None, gt=0)
     """The run stops cleanly once its rollouts have cost this much, earlier starts included."""
+    give_up_after: int = Field(default=10, ge=1)
+    """The run stops once so many rollouts in a row have failed for the infrastructure's sake."""
 
 
 class Machinery(BaseModel):

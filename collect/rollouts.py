@@ -61,9 +61,20 @@ class RolloutsSummary:
     resolved: int
     failed: int
     """Rows with a failure of any kind."""
+    infrastructure_failures: int
+    """Rows that the next start does again."""
     stopped: bool
-    """Whether the user or the budget stopped it before the end."""
+    """Whether the user, the budget or `gave_up` ended it before the end."""
+    gave_up: str | None
+    """What kept failing, where too many rollouts in a row failed for the infrastructure's sake."""
     dollars: float
+
+    @property
+    def nothing_worked(self) -> str | None:
+        """Why there is not one verdict on a model, or too many failures in a row; else None."""
+        if self.gave_up is None and 0 < self.done == self.infrastructure_failures:
+            return f"all {self.done} rollouts failed for the infrastructure's sake"
+        return self.gave_up
 
 
 def do_rollouts(
@@ -85,6 +96,28 @@ def do_rollouts(
         return batch.summary()
 
 
+class FailuresInARow:
+    """Notices when nothing works any more. Thread-safe."""
+
+    def __init__(self, limit: int) -> None:
+        self.gave_up: str | None = None
+        self._limit = limit
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def too_many(self, row: Rollout) -> bool:
+        """Count a finished rollout; whether it is time to give up."""
+        with self._lock:
+            failed = row.failure_kind is FailureKind.INFRASTRUCTURE
+            self._count = self._count + 1 if failed else 0
+            if self._count >= self._limit and self.gave_up is None:
+                self.gave_up = (
+                    f"{self._count} rollouts in a row failed, the last with "
+                    f"{row.failure_type}: {row.failure_message}"
+                )
+            return self.gave_up is not None
+
+
 class _Batch:
     """One start: the rollouts to do, and what they share."""
 
@@ -100,6 +133,7 @@ class _Batch:
         self.specs, self.store = specs, store
         self.stop = threading.Event()
         self._spent_lock = threading.Lock()
+        self._failures = FailuresInARow(machinery.runner.give_up_after)
         self.hashes = {spec.id: settings_hash(machinery, spec) for spec in specs}
         self.todo = self._missing()
         self.budget = Budget(machinery.runner.budget_dollars, self._spent())
@@ -138,7 +172,11 @@ class _Batch:
             done=len(rows),
             resolved=sum(row.resolved for row in rows),
             failed=sum(row.failure_kind is not None for row in rows),
+            infrastructure_failures=sum(
+                row.failure_kind is FailureKind.INFRASTRUCTURE for row in rows
+            ),
             stopped=self.stop.is_set(),
+            gave_up=self._failures.gave_up,
             dollars=sum(row.dollars for row in rows),
         )
 
@@ -161,7 +199,7 @@ class _Batch:
         row, conversations = rows_of(spec, trace, settings, self.identity, self.hashes[spec.id])
         self.store.add(row, conversations)
         progress.finished(row)
-        if row.failure_kind is FailureKind.BUDGET:
+        if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
             self.stop.set()
 
     def _missing(self) -> list[RolloutSpec]:

@@ -34,7 +34,9 @@ def score(
     with open_sandbox(sandbox_config, instance.image) as sandbox:
         benchmark.prepare(patched, sandbox)
         results = benchmark.run_tests(patched, sandbox, tests)
-    after = {test: results.statuses.get(test, TestStatus.MISSING) for test in tests}
+    unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
+    reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
+    after = {test: reported.get(test, unreported) for test in tests}
     failing = [
         TestRow(test, FAIL_TO_PASS, TestStatus.FAILED, after[test])
         for test in instance.fail_to_pass

@@ -23,6 +23,8 @@ class TestStatus(StrEnum):
     SKIPPED = "skipped"
     MISSING = "missing"
     """Never reported: not collected, or the run ended before it."""
+    TIMED_OUT = "timed_out"
+    """Never reported by a run that was killed at its time-out."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ ACCEPTED = (
     "give a pytest node id (tests/test_cart.py::test_total), a unittest name "
     "(tests.test_cart.CartTest.test_total), or a script with its arguments"
 )
+MAX_CHARACTERS = 4_000
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -37,6 +38,8 @@ def parse_target(text: str) -> Target:
 
     Raises TargetError where it names nothing.
     """
+    if len(text) > MAX_CHARACTERS:
+        raise TargetError(f"a test of {len(text)} characters names no test: {ACCEPTED}")
     words = _without_command(_split(text))
     if not words:
         raise TargetError(f"{text!r} names no test: {ACCEPTED}")

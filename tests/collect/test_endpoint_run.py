@@ -11,7 +11,7 @@ import pytest
 from collect.errors import FailureKind
 from collect.records import Rollout
 from collect.store import RunStore
-from stepinto import STOPPED, main
+from stepinto import FAILED, STOPPED, main
 from tests.collect.models.chat_server import ChatServer, error, reply
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs" / "debug2fix.yaml"
@@ -102,3 +102,24 @@ def test_a_context_that_is_too_long_is_the_models_failure(
     calls = len(server.requests)
     collect(server, tmp_path)
     assert len(server.requests) == calls, "a model's failure is final"
+
+
+def test_a_run_in_which_nothing_works_gives_up(
+    server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(error(401, "wrong key"))
+    status, rows = collect(server, tmp_path, "runner.give_up_after=2")
+    assert status == FAILED
+    assert len(rows) == 2
+    assert "2 rollouts in a row failed" in (told := capsys.readouterr().err)
+    assert "wrong key" in told
+    status, rows = collect(server, tmp_path)
+    assert (status, len(rows)) == (FAILED, 3)
+    assert "all 3 rollouts failed" in capsys.readouterr().err
+
+
+def test_tests_that_a_time_out_cut_off_say_so(server: ChatServer, tmp_path: Path) -> None:
+    _, rows = collect(
+        server, tmp_path, "collect.benchmark.limit=1", "collect.benchmark.test_timeout=0.05"
+    )
+    assert {test.after for test in rows[0].tests} == {"timed_out"}

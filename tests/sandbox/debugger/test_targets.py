@@ -38,3 +38,8 @@ def test_targets(text: str) -> None:
 def test_what_names_nothing(text: str) -> None:
     with pytest.raises(TargetError, match="give a pytest node id"):
         parse_target(text)
+
+
+def test_an_absurdly_long_test_is_refused_at_once() -> None:
+    with pytest.raises(TargetError, match="200000 characters names no test"):
+        parse_target("a" * 200_000)
