@@ -25,7 +25,7 @@ from sandbox.base import Command, CommandResult, SandboxConfig
 from sandbox.container_exec import ContainerExecs, translated
 from sandbox.engine import choose_users, connect, create_container, find_image, remove_container
 from sandbox.environment import BASE_ENVIRONMENT, HOME, KILLED, TIMED_OUT, WORKSPACE, command_argv
-from sandbox.errors import SandboxDead, SandboxFileError
+from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
 from sandbox.output import BoundedOutput
 from sandbox.terminal import PtyTerminal
@@ -54,7 +54,7 @@ class ContainerSandbox:
         self._execs = ContainerExecs(self._client.api, self.container_id)
         try:
             self._prepare()
-            self._python = config.python or self._find_python()
+            self._python = config.python or self._find_python(image)
         except BaseException:
             self.close()
             raise
@@ -172,9 +172,16 @@ class ContainerSandbox:
             self._container.put_archive("/", buffer.getvalue())
             self._container.start()
 
-    def _find_python(self) -> str:
+    def _find_python(self, image: str) -> str:
         script = "command -v python3 || command -v python || echo python3"
-        return self.run(Command(["sh", "-c", script])).output.strip()
+        found = self.run(Command(["sh", "-c", script]))
+        if found.exit_code:
+            # An image without a shell: its container ends at once, now and then after this command.
+            raise SandboxUnavailable(
+                f"no command runs in image {image}: {found.output.strip()}; the docker "
+                "sandbox needs an image with sh, coreutils and tar"
+            )
+        return found.output.strip()
 
     def _environment(self, command: Command) -> dict[str, str]:
         return {**BASE_ENVIRONMENT, "HOME": HOME, "TMPDIR": "/tmp", **command.env}
