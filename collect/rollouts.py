@@ -41,6 +41,7 @@ NOT_OF_A_MODELS_IDENTITY = {
     "timeout",
     "retries",
     "api_key_env",
+    "base_url",
     "device",
     "max_batch",
     "batch_wait_seconds",
