@@ -23,6 +23,7 @@ FAILED = 1
 STOPPED = 130
 """Exit status where the user or the budget ended the run early, as for Ctrl-C in a shell."""
 
+SHOWN_REASONS = 3
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 KEPT = "rollouts that were finished before are kept"
 
@@ -95,11 +96,17 @@ def _collect(config: RunConfig) -> int:
 
 
 def _status(summary: RolloutsSummary) -> int:
+    for reason in summary.reasons[:SHOWN_REASONS]:
+        print(
+            f"stepinto: failed, and done again by the next start: {reason[:500]}", file=sys.stderr
+        )
     if summary.nothing_worked:
-        hint = "see failure_message in the rollouts; the next start does them again"
-        print(f"stepinto: {summary.nothing_worked}; {hint}", file=sys.stderr)
+        print(f"stepinto: {summary.nothing_worked}", file=sys.stderr)
         return FAILED
-    return STOPPED if summary.stopped else 0
+    if summary.stopped:
+        print("stepinto: stopped before the end; the same command goes on", file=sys.stderr)
+        return STOPPED
+    return 0
 
 
 def _format(config: RunConfig) -> int:

@@ -21,7 +21,7 @@ from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, RolloutStopped
 from collect.models.base import ModelBackend
 from collect.models.budget import Budget
-from collect.models.config import ModelConfig, OracleConfig
+from collect.models.config import ModelConfig, OpenAIConfig, OracleConfig
 from collect.models.opening import open_models
 from collect.models.replay import ReplayBackend
 from collect.progress import Progress
@@ -69,6 +69,8 @@ class RolloutsSummary:
     gave_up: str | None
     """What kept failing, where too many rollouts in a row failed for the infrastructure's sake."""
     dollars: float
+    reasons: tuple[str, ...]
+    """Different failures of the infrastructure or the budget, as `type: message`."""
 
     @property
     def nothing_worked(self) -> str | None:
@@ -143,6 +145,7 @@ class _Batch:
         """Do what is missing."""
         if not self.todo:
             return
+        self._check_budget()
         clean_up(self.machinery.sandbox)
         self._try_out()
         done_before = len(self.specs) - len(self.todo)
@@ -179,7 +182,24 @@ class _Batch:
             stopped=self.stop.is_set(),
             gave_up=self._failures.gave_up,
             dollars=sum(row.dollars for row in rows),
+            reasons=tuple(
+                dict.fromkeys(
+                    f"{row.failure_type}: {row.failure_message}"
+                    for row in rows
+                    if row.failure_kind in TRIED_AGAIN
+                )
+            ),
         )
+
+    def _check_budget(self) -> None:
+        """Refuse a budget that nothing would ever be counted against."""
+        endpoints = [m for m in self._models().values() if isinstance(m, OpenAIConfig)]
+        limited = self.machinery.runner.budget_dollars is not None
+        if limited and endpoints and all(model.prices.free for model in endpoints):
+            raise ConfigError(
+                "runner.budget_dollars is set, but no model has prices, so it would never be "
+                "reached: set models.NAME.prices, or runner.budget_dollars=null"
+            )
 
     def _try_out(self) -> None:
         """Run one test of one bug, so that a sandbox that can't is told before work starts."""

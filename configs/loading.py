@@ -32,9 +32,11 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """
     path = source / SAVED_NAME if source.is_dir() else source
     raw = _read_yaml(path)
+    if source.is_dir():
+        raw = _moved(raw, source)
     for override in overrides:
         _apply_override(raw, override)
-    folder = str(Path(raw.get("runs_folder", "runs")) / str(raw.get("run", "")))
+    folder = _folder(raw)
     try:
         return RunConfig.model_validate(_fill_in(raw, folder))
     except ValidationError as error:
@@ -46,14 +48,14 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
 def config_saved(config: RunConfig) -> Iterator[None]:
     """Save the resolved config in the run folder, for later stages and readers.
 
-    A folder's earlier config comes back where this one turns out not to fit what lies there.
+    A folder's earlier config comes back where this one turns out not to work.
     """
     path = config.folder / SAVED_NAME
     earlier = path.read_text(encoding="utf-8") if path.exists() else None
     _write(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     try:
         yield
-    except ConfigError:
+    except Exception:
         if earlier is not None:
             _write(path, earlier)
         raise
@@ -98,13 +100,30 @@ def _apply_override(raw: dict[str, Any], override: str) -> None:
     place[last] = value
 
 
+def _folder(raw: dict[str, Any]) -> str:
+    return str(Path(str(raw.get("runs_folder", "runs"))) / str(raw.get("run", "")))
+
+
+def _moved(raw: dict[str, Any], source: Path) -> dict[str, Any]:
+    """A saved config for the folder that it was found in, which may have been copied or moved."""
+    place = source.resolve()
+    if Path(_folder(raw)).resolve() == place:
+        return raw
+    moved: dict[str, Any] = _replaced(raw, f"{_folder(raw)}/", f"{source}/")
+    return moved | {"run": place.name, "runs_folder": str(source.parent)}
+
+
 def _fill_in(value: Any, folder: str) -> Any:
+    return _replaced(value, RUN_PLACEHOLDER, folder)
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
     if isinstance(value, str):
-        return value.replace(RUN_PLACEHOLDER, folder)
+        return value.replace(old, new)
     if isinstance(value, list):
-        return [_fill_in(item, folder) for item in value]
+        return [_replaced(item, old, new) for item in value]
     if isinstance(value, dict):
-        return {key: _fill_in(item, folder) for key, item in value.items()}
+        return {key: _replaced(item, old, new) for key, item in value.items()}
     return value
 
 

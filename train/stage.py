@@ -99,7 +99,10 @@ def _train(job: Job, on_step: OnStep | None) -> TrainReport:
 
     config = job.config
     base = resolve_base_model(config.base_model, config.base_model_sha256)
-    tokenizer = AutoTokenizer.from_pretrained(base)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(base)
+    except OSError as error:
+        raise ConfigError(f"train.base_model = {base} can't be loaded: {error}") from error
     serving = serving_template(tokenizer, config.serving_template)
     tokenizer.chat_template = training_template(tokenizer, config.training_template)
     templates = (tokenizer.chat_template, serving)

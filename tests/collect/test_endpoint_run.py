@@ -123,3 +123,11 @@ def test_tests_that_a_time_out_cut_off_say_so(server: ChatServer, tmp_path: Path
         server, tmp_path, "collect.benchmark.limit=1", "collect.benchmark.test_timeout=0.05"
     )
     assert {test.after for test in rows[0].tests} == {"timed_out"}
+
+
+def test_a_budget_that_nothing_counts_against_is_refused(
+    server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, rows = collect(server, tmp_path, "models.frontier.prices={}", "runner.budget_dollars=1")
+    assert (status, rows) == (2, [])
+    assert "no model has prices" in capsys.readouterr().err

@@ -20,7 +20,8 @@ INSTANCES = {instance.id: instance for instance in BundledBenchmark().instances(
 
 
 def collect(folder: Path, run: str, *overrides: str) -> tuple[list[Rollout], list[Conversation]]:
-    own = [f"runs_folder={folder}", f"run={run}", "collect.main=oracle", "collect.sub=oracle"]
+    own = [f"runs_folder={folder}", f"run={run}", "collect.benchmark.split=all"]
+    own += ["collect.main=oracle", "collect.sub=oracle"]
     config = load_config(CONFIG, [*own, *overrides])
     run_collect(config, config.collect, config.folder)
     store = RunStore(config.folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,13 @@ def test_bad_files_are_refused(tmp_path: Path, text: str, told: str) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no config"):
         load_config(tmp_path / "none.yaml")
+
+
+def test_a_copied_run_folder_is_the_run(config_file: Path, tmp_path: Path) -> None:
+    original = load_config(config_file)
+    with config_saved(original):
+        copy = shutil.copytree(original.folder, tmp_path / "elsewhere" / "copy")
+    config = load_config(copy)
+    assert config.folder == copy
+    assert config.model_config_of("small").model_dump()["model"] == f"{copy}/model"
+    assert load_config(copy, ["run=third"]).folder == tmp_path / "elsewhere" / "third"
