@@ -40,6 +40,9 @@ def save_model(
     saved.generation_config.save_pretrained(temporary)
     tokenizer.save_pretrained(temporary)
     (temporary / REPORT).write_text(report.model_dump_json(indent=2) + "\n")
+    # safetensors keeps its files from every other user, and so from a server's container.
+    for file in temporary.iterdir():
+        file.chmod((temporary / REPORT).stat().st_mode)
     if target.exists():
         shutil.rmtree(target)
     temporary.rename(target)

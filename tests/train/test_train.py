@@ -158,6 +158,12 @@ def test_checkpoints_of_another_config_are_not_used(run: Path, tiny: Path) -> No
     assert run_train(config(tiny, max_steps=1), run).resumed_from_step == 0
 
 
+def test_a_model_is_as_readable_as_its_report(run: Path, tiny: Path) -> None:
+    run_train(config(tiny, max_steps=1), run)
+    modes = {file.stat().st_mode for file in (run / "model").iterdir()}
+    assert len(modes) == 1
+
+
 def test_wandb_logs_offline(run: Path, tiny: Path) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
     run_train(config(tiny, max_steps=1, wandb={}), run)
