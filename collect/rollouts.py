@@ -18,6 +18,7 @@ from typing import Any
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark
 from collect.config import Machinery
+from collect.durable import write_text
 from collect.errors import ConfigError, FailureKind, RolloutStopped
 from collect.models.base import ModelBackend
 from collect.models.budget import Budget
@@ -256,9 +257,7 @@ class _Batch:
 
     def _note_spent(self) -> None:
         with self._spent_lock:
-            temporary = self.store.folder / f".tmp-{SPENT}"
-            temporary.write_text(f"{self.budget.spent}\n")
-            temporary.replace(self.store.folder / SPENT)
+            write_text(self.store.folder / SPENT, f"{self.budget.spent}\n")
 
 
 def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:

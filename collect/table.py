@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from collect.durable import TEMPORARY, replacing
 from collect.errors import ConfigError
 from collect.records import SCHEMA_VERSION
 
-TEMPORARY = ".tmp-"
 ROWS_PER_GROUP = 256
 ROWS_PER_BATCH = 32
 BYTES_PER_GROUP = 64_000_000
@@ -174,14 +173,5 @@ def _check_schema(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
 
 
 def _write_atomically(target: Path, write: Callable[[pa.NativeFile], None]) -> None:
-    temporary = target.parent / f"{TEMPORARY}{target.name}"
-    with pa.OSFile(str(temporary), "wb") as file:
+    with replacing(target) as temporary, pa.OSFile(str(temporary), "wb") as file:
         write(file)
-    with temporary.open("rb") as written:
-        os.fsync(written.fileno())
-    temporary.rename(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

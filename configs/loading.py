@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from collect.durable import write_text
 from collect.errors import ConfigError
 from configs.run_config import RunConfig
 
@@ -52,20 +53,14 @@ def config_saved(config: RunConfig) -> Iterator[None]:
     """
     path = config.folder / SAVED_NAME
     earlier = path.read_text(encoding="utf-8") if path.exists() else None
-    _write(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     try:
         yield
     except Exception:
         if earlier is not None:
-            _write(path, earlier)
+            write_text(path, earlier)
         raise
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.rename(path)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

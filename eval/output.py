@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from collect.durable import write_text
 from collect.errors import FailureKind
 from collect.records import Rollout
 from eval.metrics import ArmMetrics, Comparison, change, has_verdict
@@ -63,9 +63,9 @@ def write_tables(
         "arms": [arm_row(comparison, metrics) for metrics in comparison.arms],
         "outcomes": sorted((_outcome(row) for row in rollouts), key=_outcome_key),
     }
-    _write(paths.markdown, markdown(comparison, labels, title))
-    _write(paths.csv, arms_csv(comparison))
-    _write(paths.json, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    write_text(paths.markdown, markdown(comparison, labels, title))
+    write_text(paths.csv, arms_csv(comparison))
+    write_text(paths.json, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     return paths
 
 
@@ -105,12 +105,3 @@ def _outcome_key(outcome: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _instance(key: tuple[str, str]) -> dict[str, str]:
     return {"benchmark": key[0], "instance_id": key[1]}
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".tmp-{path.name}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
