@@ -13,7 +13,7 @@ from collect.errors import FailureKind
 from collect.messages import Message
 from sandbox.debugger import DebugEvent
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 ORACLE_TEACHER = "oracle"
 MODEL_TEACHER = "model"
 

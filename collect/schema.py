@@ -27,7 +27,9 @@ from sandbox.debugger import (
     ErrorKind,
     ExceptionInfo,
     Frame,
+    KillReason,
     State,
+    ThreadStack,
     Value,
 )
 from sandbox.debugger import StopReason as DebugStopReason
@@ -44,8 +46,12 @@ BREAKPOINT = pa.struct(
         "condition": TEXT,
         "temporary": FLAG,
         "hits": INT,
+        "exception": TEXT,
+        "uncaught": FLAG,
+        "pending": FLAG,
     }
 )
+THREAD = pa.struct({"name": TEXT, "current": FLAG, "doing": TEXT, "frames": pa.list_(FRAME)})
 EVENT = pa.struct(
     {
         "message_index": INT,
@@ -67,10 +73,13 @@ EVENT = pa.struct(
         "frames": pa.list_(FRAME),
         "values": pa.list_(VALUE),
         "breakpoints": pa.list_(BREAKPOINT),
+        "threads": pa.list_(THREAD),
+        "next_start": INT,
         "source": pa.list_(TEXT),
         "notes": pa.list_(TEXT),
         "error_kind": TEXT,
         "error": TEXT,
+        "kill_reason": TEXT,
         "allowed": pa.list_(TEXT),
         "seconds": REAL,
     }
@@ -233,19 +242,25 @@ def _message(row: dict[str, Any]) -> MessageRow:
 
 def _event(row: dict[str, Any]) -> EventRow:
     event = {key: row[key] for key in row if key not in ("message_index", "tool_call_id")}
-    reason, kind = event["stop_reason"], event["error_kind"]
+    reason, kind, killed = event["stop_reason"], event["error_kind"], event["kill_reason"]
     event |= {
         "action": Action(event["action"]),
         "state": State(event["state"]),
         "stop_reason": DebugStopReason(reason) if reason else None,
         "error_kind": ErrorKind(kind) if kind else None,
+        "kill_reason": KillReason(killed) if killed else None,
         "exception": ExceptionInfo(**event["exception"]) if event["exception"] else None,
         "return_value": Value(**event["return_value"]) if event["return_value"] else None,
         "frames": tuple(Frame(**frame) for frame in event["frames"]),
         "values": tuple(Value(**value) for value in event["values"]),
         "breakpoints": tuple(Breakpoint(**point) for point in event["breakpoints"]),
+        "threads": tuple(_thread(thread) for thread in event["threads"]),
         "source": tuple(event["source"]),
         "notes": tuple(event["notes"]),
         "allowed": tuple(Action(action) for action in event["allowed"]),
     }
     return EventRow(row["message_index"], row["tool_call_id"], DebugEvent(**event))
+
+
+def _thread(row: dict[str, Any]) -> ThreadStack:
+    return ThreadStack(**row | {"frames": tuple(Frame(**frame) for frame in row["frames"])})

@@ -10,9 +10,12 @@ from sandbox.debugger.records import (
     ErrorKind,
     ExceptionInfo,
     Frame,
+    KillReason,
     Launch,
+    Snapshot,
     State,
     StopReason,
+    ThreadStack,
     Value,
 )
 
@@ -26,8 +29,11 @@ __all__ = [
     "ErrorKind",
     "ExceptionInfo",
     "Frame",
+    "KillReason",
     "Launch",
+    "Snapshot",
     "State",
     "StopReason",
+    "ThreadStack",
     "Value",
 ]

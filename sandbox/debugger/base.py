@@ -9,6 +9,7 @@ from sandbox.debugger.records import (
     BreakpointRequest,
     DebugEvent,
     Launch,
+    Snapshot,
     State,
 )
 
@@ -40,17 +41,22 @@ class Debugger(Protocol):
     def restart(self) -> DebugEvent:
         """Launch the same test again with the breakpoints kept, to its first stop."""
 
-    def locals(self, frame: int = 0) -> DebugEvent:
-        """The local variables of a frame, index 0 the innermost."""
+    def locals(self, frame: int = 0, start: int = 0) -> DebugEvent:
+        """The local variables of a frame, index 0 the innermost, from the `start`-th on."""
 
-    def evaluate(self, expression: str, frame: int = 0) -> DebugEvent:
-        """The value of one expression in a frame."""
+    def evaluate(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
+        """The value of one expression in a frame, its text from the `start`-th character on."""
 
-    def fields(self, expression: str, frame: int = 0) -> DebugEvent:
-        """The fields of the object that an expression gives: attributes, or items by key."""
+    def fields(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
+        """The fields of the object that an expression gives: attributes, or items by key or
+        index, from the `start`-th on."""
 
-    def stack(self) -> DebugEvent:
-        """The program's stack, the debugger's and the test runner's own frames left out."""
+    def stack(self, start: int = 0) -> DebugEvent:
+        """The program's stack from the `start`-th frame outwards, the debugger's and the test
+        runner's own frames left out."""
+
+    def threads(self) -> DebugEvent:
+        """Every thread of the program, and its stack."""
 
     def run_code(self, code: str, frame: int = 0) -> DebugEvent:
         """Run statements in a frame; assignments to its variables take effect."""
@@ -60,6 +66,9 @@ class Debugger(Protocol):
     def remove_breakpoint(self, number: int) -> DebugEvent: ...
 
     def list_breakpoints(self) -> DebugEvent: ...
+
+    def snapshot(self) -> Snapshot:
+        """The session's state, the stack and the breakpoints, whatever the state allows."""
 
     def close(self) -> None:
         """End the program and the session. Safe to call twice."""

@@ -12,8 +12,10 @@ from sandbox.debugger.records import (
     ErrorKind,
     ExceptionInfo,
     Frame,
+    KillReason,
     State,
     StopReason,
+    ThreadStack,
     Value,
 )
 from sandbox.errors import DebuggerError
@@ -49,12 +51,20 @@ def event_from_answer(action: Action, arguments: str, answer: Json, seconds: flo
         frames=tuple(Frame(**frame) for frame in answer.get("frames", ())),
         values=tuple(Value(**value) for value in answer.get("values", ())),
         breakpoints=tuple(_breakpoint(fields) for fields in answer.get("breakpoints", ())),
+        threads=tuple(_thread(fields) for fields in answer.get("threads", ())),
+        next_start=answer.get("next_start"),
         source=tuple(stop.get("source", ())),
         notes=_notes(answer, stop),
         error_kind=kind,
         error=message,
+        kill_reason=KillReason(answer["kill_reason"]) if answer.get("kill_reason") else None,
         seconds=seconds,
     )
+
+
+def _thread(fields: Json) -> ThreadStack:
+    frames = tuple(Frame(**frame) for frame in fields["frames"])
+    return ThreadStack(**{**fields, "frames": frames})
 
 
 def _breakpoint(fields: Json) -> Breakpoint:

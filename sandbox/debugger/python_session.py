@@ -13,7 +13,7 @@ from sandbox.debugger.targets import TargetError, parse_target
 class PythonLauncher:
     """Starts the Python probe, and reads what a launch names."""
 
-    def target(self, launch: Launch) -> Json:
+    def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
         try:
             target = parse_target(launch.test)
         except TargetError as error:

@@ -53,6 +53,7 @@ class Action(StrEnum):
     LOCALS = "locals"
     EVALUATE = "evaluate"
     STACK = "stack"
+    THREADS = "threads"
     FIELDS = "fields"
     RUN_CODE = "run_code"
     SET_BREAKPOINT = "set_breakpoint"
@@ -75,12 +76,33 @@ class ErrorKind(StrEnum):
     """The expression or code raised; the program is where it was."""
     LAUNCH_FAILED = "launch_failed"
     """The test could not be collected or the program could not be started."""
+    BUILD_FAILED = "build_failed"
+    """The program does not compile; the message holds the compiler's errors."""
+    NO_SUCH_TEST = "no_such_test"
+    """The launch names no test that exists; the message names the nearest."""
     TIMEOUT = "timeout"
     """The action ran past its time-out and was interrupted; the session goes on."""
     UNRESPONSIVE = "unresponsive"
     """Even the interrupt went unanswered, so the program was killed."""
     CRASHED = "crashed"
     """The interpreter died of a signal."""
+
+
+class KillReason(StrEnum):
+    """What kept a program from answering, or ended it: why it was interrupted, killed or lost."""
+
+    ENDLESS_LOOP = "endless_loop"
+    """Busy in the program's own code."""
+    WAITING_FOR_STDIN = "waiting_for_stdin"
+    DEADLOCK = "deadlock"
+    """All threads wait for a lock or for each other."""
+    NATIVE_CODE = "native_code"
+    """Busy or blocked in native code, a system call or a sleep, where no interrupt reaches it."""
+    EXITED = "exited"
+    """The program ended, or cut the debugger off, before it answered."""
+    CRASHED = "crashed"
+    """The interpreter died of a signal."""
+    OUT_OF_MEMORY = "out_of_memory"
 
 
 @dataclass(frozen=True)
@@ -110,19 +132,39 @@ class Value:
 
 
 @dataclass(frozen=True)
+class ThreadStack:
+    """One thread of the program, and where it is."""
+
+    name: str
+    current: bool
+    """Whether it is the one that stopped, which the other actions look at."""
+    doing: str
+    """running, waiting, blocked on a lock ..., in the debugger's words; empty where unknown."""
+    frames: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True)
 class Breakpoint:
-    """One breakpoint, by line or by function."""
+    """One breakpoint: on a line, a function or an exception."""
 
     number: int
     file: str
+    """Empty for an exception breakpoint."""
     line: int
-    """Where it is really set: the first executable line at or after the one asked for."""
+    """Where it is really set: the first executable line at or after the one asked for. 0 for an
+    exception breakpoint."""
     function: str | None = None
     """Set for a function breakpoint."""
     condition: str | None = None
     temporary: bool = False
     """Removes itself once hit."""
     hits: int = 0
+    exception: str | None = None
+    """Set for an exception breakpoint: the exception's class."""
+    uncaught: bool = False
+    """Of an exception breakpoint: only where nothing in the program handles the exception."""
+    pending: bool = False
+    """Its class is not loaded yet (Java); bound once it is."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +177,18 @@ class ExceptionInfo:
 
 @dataclass(frozen=True)
 class BreakpointRequest:
-    """A breakpoint to set: a file and a line, or a function (`name`, `Class.name`, `file:name`)."""
+    """A breakpoint to set: a file and a line, a function (`name`, `Class.name`, `file:name`), or
+    an exception."""
 
     file: str | None = None
     line: int | None = None
     function: str | None = None
     condition: str | None = None
     temporary: bool = False
+    exception: str | None = None
+    """An exception's class, its subclasses included: `KeyError`, `java.io.IOException`."""
+    uncaught: bool = False
+    """With `exception`: stop only where nothing in the program handles it."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +196,8 @@ class Launch:
     """What to debug."""
 
     test: str
-    """A pytest node id, a unittest name (`pkg.module.Class.method`), or a script with arguments."""
+    """Python: a pytest node id, a unittest name (`pkg.module.Class.method`), or a script with
+    arguments. Java: a test (`pkg.Class#method` or `pkg.Class`), or a main class with arguments."""
     breakpoints: tuple[BreakpointRequest, ...] = ()
     stop_at_entry: bool = True
     """Stop at the first line of the test function, or of the script."""
@@ -189,15 +237,31 @@ class DebugEvent:
     values: tuple[Value, ...] = ()
     breakpoints: tuple[Breakpoint, ...] = ()
     """All of them after a breakpoint action or a start; those hit where the program stopped."""
+    threads: tuple[ThreadStack, ...] = ()
+    """All threads, the current one first, after `threads`."""
+    next_start: int | None = None
+    """Where the next page of an inspection begins; None where all was shown."""
     source: tuple[str, ...] = ()
     """Numbered lines around the stop, the current one marked."""
     notes: tuple[str, ...] = ()
     """Remarks the reader needs: a breakpoint that was moved, the nearest valid names ..."""
     error_kind: ErrorKind | None = None
     error: str | None = None
+    kill_reason: KillReason | None = None
+    """Where the program was interrupted, killed, crashed or lost: what it was at."""
     allowed: tuple[Action, ...] = ()
     """What the state allows, where the action was refused."""
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The session's whole state between two actions (InspectCoder, listing 3)."""
+
+    state: State
+    frames: tuple[Frame, ...] = ()
+    """Index 0 the innermost, where the program is paused."""
+    breakpoints: tuple[Breakpoint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,10 +269,17 @@ class DebugLimits:
     """Bounds of a session. Times in seconds, sizes in characters."""
 
     start_timeout: float = 60.0
+    build_timeout: float = 300.0
+    """For a build tool (Maven, Gradle, a compiler), before the launch."""
     action_timeout: float = 30.0
     interrupt_grace: float = 3.0
     """How long an interrupted program has to show where it is."""
     value_chars: int = 600
+    value_depth: int = 6
+    """Containers in containers."""
+    value_items: int = 100
+    """Items of one container."""
+    value_lines: int = 40
     output_chars: int = 4_000
     max_frames: int = 40
     max_values: int = 60

@@ -14,12 +14,26 @@ from sandbox.debugger.records import (
     DebugEvent,
     ErrorKind,
     Frame,
+    Snapshot,
     State,
     StopReason,
+    ThreadStack,
     Value,
 )
 
 INDENT = "    "
+CODE_RAN = "Code ran without an exception."
+STACK = "Stack, innermost frame first:"
+THREADS = "Threads, each innermost frame first:"
+HEADINGS = {
+    Action.RUN_CODE: (CODE_RAN, CODE_RAN),
+    Action.LOCALS: ("Local variables:", "There are no local variables here."),
+    Action.FIELDS: ("Fields:", "It has no fields."),
+    Action.STACK: (STACK, STACK),
+    Action.THREADS: (THREADS, THREADS),
+    Action.EVALUATE: ("", ""),
+}
+"""By action: the heading above what it found, and what is said where it found nothing."""
 
 
 def render(event: DebugEvent) -> str:
@@ -33,10 +47,26 @@ def render(event: DebugEvent) -> str:
         *_source(event),
         *_values(event),
         *_frames(event.frames),
+        *_threads(event.threads),
+        *_more(event),
         *_breakpoints(event),
         *(f"Note: {note}" for note in event.notes),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def render_snapshot(snapshot: Snapshot) -> str:
+    """The session's whole state, in the form of InspectCoder's listing 3, outermost frame first."""
+    lines = [f"State: {snapshot.state}"]
+    if snapshot.frames:
+        lines.append("Current stack trace:")
+    for number, frame in enumerate(reversed(snapshot.frames), 1):
+        paused = " (paused here)" if frame.index == 0 else ""
+        place = f"{frame.function} at {frame.file}:{frame.line}"
+        lines.append(f"[{number}] {place} | {frame.source}{paused}")
+    if snapshot.breakpoints:
+        lines.append("Active breakpoints:")
+    return "\n".join([*lines, *(_breakpoint(point) for point in snapshot.breakpoints)])
 
 
 def _headline(event: DebugEvent) -> str:
@@ -61,7 +91,8 @@ def _stopped(event: DebugEvent) -> str:
 def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.BREAKPOINT:
         # A start lists all breakpoints, also those that were not hit.
-        hit = [point for point in event.breakpoints if point.line == event.line]
+        here = (event.file, event.line)
+        hit = [point for point in event.breakpoints if (point.file, point.line) == here]
         return "breakpoint " + ", ".join(str(point.number) for point in hit or event.breakpoints)
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
@@ -71,17 +102,9 @@ def _reason(event: DebugEvent) -> str:
 
 
 def _done(event: DebugEvent) -> str:
-    if event.action is Action.RUN_CODE:
-        return "Code ran without an exception."
-    if event.action is Action.LOCALS:
-        return "Local variables:" if event.values else "There are no local variables here."
-    if event.action is Action.FIELDS:
-        return "Fields:" if event.values else "It has no fields."
-    if event.action is Action.STACK:
-        return "Stack, innermost frame first:"
-    if event.action is Action.EVALUATE:
-        return ""
-    return "Breakpoints:" if event.breakpoints else "No breakpoints are set."
+    found, nothing = HEADINGS.get(event.action, ("Breakpoints:", "No breakpoints are set."))
+    shown = event.values or event.breakpoints or event.frames or event.threads
+    return found if shown else nothing
 
 
 def _error_details(event: DebugEvent) -> Iterable[str]:
@@ -125,6 +148,19 @@ def _frames(frames: Iterable[Frame]) -> Iterable[str]:
         yield f"#{frame.index} {frame.file}:{frame.line} in {frame.function}{source}"
 
 
+def _threads(threads: Iterable[ThreadStack]) -> Iterable[str]:
+    for thread in threads:
+        current = ", stopped here" if thread.current else ""
+        doing = f" ({thread.doing})" if thread.doing else ""
+        yield f"Thread {thread.name}{doing}{current}"
+        yield from _frames(thread.frames)
+
+
+def _more(event: DebugEvent) -> Iterable[str]:
+    if event.next_start is not None:
+        yield f"Note: there is more; ask again with start={event.next_start}"
+
+
 def _breakpoints(event: DebugEvent) -> Iterable[str]:
     if event.stop_reason is StopReason.BREAKPOINT:
         return (_breakpoint(point) for point in event.breakpoints if point.condition)
@@ -138,8 +174,12 @@ def _breakpoint(point: Breakpoint) -> str:
     function = f" in {point.function}" if point.function else ""
     condition = f" if {point.condition}" if point.condition else ""
     temporary = ", temporary" if point.temporary else ""
+    pending = ", pending: its class is not loaded yet" if point.pending else ""
     place = f"{point.file}:{point.line}"
-    return f"{point.number}: {place}{function}{condition}{temporary}, hit {point.hits} times"
+    if point.exception:
+        place = f"{'uncaught ' if point.uncaught else ''}exception {point.exception}"
+    kind = f"{function}{condition}{temporary}{pending}"
+    return f"{point.number}: {place}{kind}, hit {point.hits} times"
 
 
 def _indented(text: str) -> str:

@@ -19,11 +19,19 @@ from sandbox.debugger.records import (
     DebugLimits,
     ErrorKind,
     Launch,
+    Snapshot,
     State,
 )
 from sandbox.errors import DebuggerError, SandboxDead
 
-INSPECTIONS = (Action.LOCALS, Action.EVALUATE, Action.STACK, Action.FIELDS, Action.RUN_CODE)
+INSPECTIONS = (
+    Action.LOCALS,
+    Action.EVALUATE,
+    Action.STACK,
+    Action.THREADS,
+    Action.FIELDS,
+    Action.RUN_CODE,
+)
 BREAKPOINTS = (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS)
 ALWAYS = (Action.START, Action.CLOSE)
 PAUSED = (*CONTROL_ACTIONS, Action.RESTART, *INSPECTIONS, *BREAKPOINTS, *ALWAYS)
@@ -38,15 +46,24 @@ ALLOWED: Mapping[State, tuple[Action, ...]] = {
 """InspectWare's state machine (InspectCoder, section 2.5.1)."""
 
 
+LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_SUCH_TEST)
+
+
 class LaunchRefused(Exception):
-    """The launch names nothing that can be run; the message says what would be."""
+    """The launch names nothing that can be run, or it can't be built; the message says what to
+    do."""
+
+    def __init__(self, message: str, kind: ErrorKind = ErrorKind.LAUNCH_FAILED) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class Launcher(Protocol):
     """What differs between the languages: the probe, and what a launch means to it."""
 
-    def target(self, launch: Launch) -> Json:
-        """What to run, for the probe. Raises LaunchRefused."""
+    def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
+        """What to run, for the probe, built where it needs to be. Raises LaunchRefused,
+        SandboxDead."""
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
         """Start a probe in the sandbox. Raises DebuggerError, SandboxDead."""
@@ -88,17 +105,22 @@ class DebugSession:
             return self._error(action, {}, ErrorKind.BAD_REQUEST, message)
         return self._ask(action, {}, timeout)
 
-    def locals(self, frame: int = 0) -> DebugEvent:
-        return self._ask(Action.LOCALS, {"frame": frame})
+    def locals(self, frame: int = 0, start: int = 0) -> DebugEvent:
+        return self._ask(Action.LOCALS, {"frame": frame, **_page(start)})
 
-    def evaluate(self, expression: str, frame: int = 0) -> DebugEvent:
-        return self._ask(Action.EVALUATE, {"expression": expression, "frame": frame})
+    def evaluate(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
+        arguments = {"expression": expression, "frame": frame, **_page(start)}
+        return self._ask(Action.EVALUATE, arguments)
 
-    def fields(self, expression: str, frame: int = 0) -> DebugEvent:
-        return self._ask(Action.FIELDS, {"expression": expression, "frame": frame})
+    def fields(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
+        arguments = {"expression": expression, "frame": frame, **_page(start)}
+        return self._ask(Action.FIELDS, arguments)
 
-    def stack(self) -> DebugEvent:
-        return self._ask(Action.STACK, {})
+    def stack(self, start: int = 0) -> DebugEvent:
+        return self._ask(Action.STACK, _page(start))
+
+    def threads(self) -> DebugEvent:
+        return self._ask(Action.THREADS, {})
 
     def run_code(self, code: str, frame: int = 0) -> DebugEvent:
         return self._ask(Action.RUN_CODE, {"code": code, "frame": frame})
@@ -117,6 +139,11 @@ class DebugSession:
             return self._event(Action.LIST_BREAKPOINTS, {}, {"state": "done"}, 0.0)
         return self._ask(Action.LIST_BREAKPOINTS, {})
 
+    def snapshot(self) -> Snapshot:
+        frames = self.stack().frames if Action.STACK in ALLOWED[self._state] else ()
+        points = self.list_breakpoints().breakpoints if self._state is not State.START else ()
+        return Snapshot(self._state, frames, points)
+
     def close(self) -> None:
         self._end_program()
         self._state = State.START
@@ -132,15 +159,16 @@ class DebugSession:
         assert self._launch is not None
         began = time.monotonic()
         try:
-            target = self._launcher.target(self._launch)
+            target = self._launcher.target(self._sandbox, self._launch, self._limits)
             self._channel = self._connect()
             answer = self._launch_on(self._channel, target, self._launch)
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
             self._state = State.START
-            return self._error(action, arguments, ErrorKind.LAUNCH_FAILED, str(error))
+            kind = error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
+            return self._error(action, arguments, kind, str(error))
         event = self._event(action, arguments, answer, time.monotonic() - began)
-        if event.error_kind is ErrorKind.LAUNCH_FAILED:
+        if event.error_kind in LAUNCH_ERRORS:
             self._end_program()
         return event
 
@@ -205,6 +233,10 @@ class DebugSession:
             error_kind=kind,
             error=message,
         )
+
+
+def _page(start: int) -> Json:
+    return {"start": start} if start else {}
 
 
 WHY: Mapping[State, str] = {
