@@ -8,6 +8,8 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sandbox.java.config import JavaConfig
+
 
 class SandboxConfig(BaseModel):
     """Which sandbox to open, and its limits."""
@@ -33,6 +35,8 @@ class SandboxConfig(BaseModel):
     """Bytes kept of a command's output; the middle of a longer one is cut, and says so."""
     readable_paths: tuple[str, ...] = ()
     """More host folders that the local sandbox may read."""
+    java: JavaConfig = JavaConfig()
+    """The JDK and the build tools' options, for bugs in Java."""
     unsafe: bool = False
     """Run commands on the host itself where bubblewrap is missing. Model-chosen commands then
     have the rights of the user who started StepInto."""
@@ -73,6 +77,13 @@ class Terminal(Protocol):
 
     def send_line(self, line: bytes) -> None:
         """Write one line. Raises SandboxDead if the process is gone."""
+
+    def send(self, data: bytes) -> None:
+        """Write bytes as they are: Ctrl-C is byte 3. Raises SandboxDead as `send_line` does."""
+
+    def read_available(self, timeout: float) -> bytes:
+        """What has come, a prompt without a line end included; empty after `timeout` seconds of
+        silence. Raises EOFError as `read_line` does."""
 
     def read_line(self, timeout: float) -> bytes | None:
         """The next line without its end; None after `timeout` seconds without a whole one.

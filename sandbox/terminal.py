@@ -48,15 +48,18 @@ class PtyTerminal:
         self._exit_code: int | None = None
 
     def send_line(self, line: bytes) -> None:
-        data = memoryview(line + b"\n")
+        self.send(line + b"\n")
+
+    def send(self, data: bytes) -> None:
+        left = memoryview(data)
         deadline = time.monotonic() + SEND_TIMEOUT
-        while data:
+        while left:
             readable, writable = self._wait(deadline)
             # A process that prints before it reads would otherwise wait for us as we for it.
             if readable:
                 self._read(0)
             if writable:
-                data = data[self._write(data[:4096]) :]
+                left = left[self._write(left[:4096]) :]
 
     def read_line(self, timeout: float) -> bytes | None:
         deadline = time.monotonic() + timeout
@@ -72,6 +75,14 @@ class PtyTerminal:
         del self._buffer[: end + 1]
         self._searched = 0
         return line
+
+    def read_available(self, timeout: float) -> bytes:
+        if not self._buffer and not self._ended:
+            self._read(timeout)
+        if not self._buffer and self._ended:
+            raise EOFError("the process has ended and all its output was read")
+        data, self._buffer, self._searched = bytes(self._buffer), bytearray(), 0
+        return data
 
     def await_ready(self) -> Self:
         """Wait for the READY line. Raises SandboxUnavailable with what came in its place."""

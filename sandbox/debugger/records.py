@@ -59,6 +59,8 @@ class Action(StrEnum):
     SET_BREAKPOINT = "set_breakpoint"
     REMOVE_BREAKPOINT = "remove_breakpoint"
     LIST_BREAKPOINTS = "list_breakpoints"
+    RAW = "raw"
+    """A line typed into the debugger's own terminal, where the session is one."""
     CLOSE = "close"
 
 

@@ -32,6 +32,7 @@ HEADINGS = {
     Action.STACK: (STACK, STACK),
     Action.THREADS: (THREADS, THREADS),
     Action.EVALUATE: ("", ""),
+    Action.RAW: ("", ""),
 }
 """By action: the heading above what it found, and what is said where it found nothing."""
 

@@ -6,10 +6,10 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from sandbox.base import Sandbox
-from sandbox.debugger.channel import Channel, Json
+from sandbox.debugger.channel import Json
 from sandbox.debugger.events import event_from_answer
 from sandbox.debugger.records import (
     CONTROL_ACTIONS,
@@ -58,6 +58,17 @@ class LaunchRefused(Exception):
         self.kind = kind
 
 
+class Connection(Protocol):
+    """What carries out the actions: a channel to a probe, or a debugger's own terminal."""
+
+    def request(
+        self, action: str, arguments: Mapping[str, Any], timeout: float, grace: float
+    ) -> Json:
+        """Ask, and wait for the answer. Raises DebuggerError where there can be none."""
+
+    def close(self) -> None: ...
+
+
 class Launcher(Protocol):
     """What differs between the languages: the probe, and what a launch means to it."""
 
@@ -65,7 +76,7 @@ class Launcher(Protocol):
         """What to run, for the probe, built where it needs to be. Raises LaunchRefused,
         SandboxDead."""
 
-    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
+    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Connection:
         """Start a probe in the sandbox. Raises DebuggerError, SandboxDead."""
 
 
@@ -78,7 +89,7 @@ class DebugSession:
         self._sandbox = sandbox
         self._launcher = launcher
         self._limits = limits or DebugLimits()
-        self._channel: Channel | None = None
+        self._channel: Connection | None = None
         self._launch: Launch | None = None
         self._state = State.START
         self._breakpoints: list[Json] = []
@@ -172,14 +183,14 @@ class DebugSession:
             self._end_program()
         return event
 
-    def _connect(self) -> Channel:
+    def _connect(self) -> Connection:
         """A running probe. One retry: on a busy machine the first start may come too late."""
         try:
             return self._launcher.connect(self._sandbox, self._limits)
         except DebuggerError:
             return self._launcher.connect(self._sandbox, self._limits)
 
-    def _launch_on(self, channel: Channel, target: Json, launch: Launch) -> Json:
+    def _launch_on(self, channel: Connection, target: Json, launch: Launch) -> Json:
         message = {
             "target": target,
             "stop_at_entry": launch.stop_at_entry,
