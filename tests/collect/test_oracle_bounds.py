@@ -8,7 +8,7 @@ import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.models.oracle.candidates import gold_candidate
-from collect.models.oracle.source import function_at, parse
+from collect.models.oracle.source import function_at, read_source
 from collect.records import Conversation, Rollout
 from collect.stage import run_collect
 from collect.store import RunStore
@@ -32,14 +32,14 @@ def stopped_in_buggy_function(conversation: Conversation) -> bool:
     instance = INSTANCES[conversation.instance_id]
     gold = gold_candidate(instance)
     path = gold.ranges[0].path
-    tree = parse(instance.files[path])
-    assert tree is not None
+    source = read_source(path, instance.files[path])
+    assert source is not None
     for row in conversation.events:
         event = row.event
         if event.stop_reason in (StopReason.BREAKPOINT, StopReason.STEP) and event.file == path:
             assert event.line is not None
-            found = function_at(tree, event.line)
-            if (found[0] if found else "") == gold.function:
+            found = function_at(source, event.line)
+            if (found.name if found else "") == gold.function:
                 return True
     return False
 

@@ -7,7 +7,6 @@ that points nowhere leaves it to chance.
 
 from __future__ import annotations
 
-import ast
 import random
 import re
 from collections.abc import Iterator, Mapping
@@ -15,30 +14,12 @@ from dataclasses import dataclass
 
 from collect.agents.answer import parse_answer
 from collect.benchmarks.base import Instance
-from collect.models.oracle.source import Function, Place, functions, parse, place_to_stop
+from collect.models.oracle.source import Place, place_to_stop, read_source
 from collect.patches import ChangedRange, Edit, changed_lines, diff_trees, hunk_edits
 
-LOCATION = re.compile(r"([\w./-]{1,200}\.py)[:,]?\s*(?:line\s+)?(\d+)")
+LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
 NEARBY = 5
 """Lines that an answer may be off and still point at a candidate."""
-COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Lt: "<=",
-    ast.LtE: "<",
-    ast.Gt: ">=",
-    ast.GtE: ">",
-    ast.Eq: "!=",
-    ast.NotEq: "==",
-    ast.In: "not in",
-    ast.NotIn: "in",
-}
-ARITHMETIC: dict[type[ast.operator], str] = {
-    ast.Add: "-",
-    ast.Sub: "+",
-    ast.Mult: "+",
-    ast.Div: "//",
-    ast.FloorDiv: "/",
-    ast.Mod: "//",
-}
 
 
 @dataclass(frozen=True)
@@ -82,8 +63,8 @@ def gold_candidate(instance: Instance) -> Candidate:
     ranges = tuple(changed_lines(instance.gold_patch))
     edits = tuple(hunk_edits(instance.files, instance.gold_patch))
     path = ranges[0].path
-    tree = parse(instance.files[path])
-    place = place_to_stop(tree, ranges[0]) if tree else Place(ranges[0].end, "")
+    source = read_source(path, instance.files[path])
+    place = place_to_stop(source, ranges[0]) if source else Place(ranges[0].end, "")
     return Candidate(ranges, edits, f"{path}:{place.line}", place.function)
 
 
@@ -120,13 +101,13 @@ def _apart(one: Candidate, other: Candidate) -> bool:
 def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[Candidate]:
     for path, data in sorted(instance.files.items()):
         is_test = any(path == t or path.startswith(f"{t}/") for t in instance.test_paths)
-        tree = parse(data) if path.endswith(".py") and not is_test else None
-        if tree is None:
+        source = read_source(path, data) if not is_test else None
+        if source is None:
             continue
-        for name, function in functions(tree):
-            for line, text in _mutations(function, data.decode("utf-8", "replace")):
-                changed = ChangedRange(path, line, line)
-                made = _candidate(instance.files, changed, name, text)
+        for function in source.functions:
+            for mutation in source.mutations(function):
+                changed = ChangedRange(path, mutation.line, mutation.line)
+                made = _candidate(instance.files, changed, function.name, mutation.text)
                 if _apart(made, gold):
                     yield made
 
@@ -137,27 +118,3 @@ def _candidate(
     patch = diff_trees({changed.path: files[changed.path]}, {changed.path: text.encode()})
     place = f"{changed.path}:{changed.start}"
     return Candidate((changed,), tuple(hunk_edits(files, patch)), place, name)
-
-
-def _mutations(function: Function, source: str) -> Iterator[tuple[int, str]]:
-    """Lines of a function and the source with one operator on that line changed."""
-    lines = source.splitlines(keepends=True)
-    for node in ast.walk(function):
-        replacement: str | None = None
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            replacement = COMPARISONS.get(type(node.ops[0]))
-            left, right = node.left, node.comparators[0]
-        elif isinstance(node, ast.BinOp):
-            replacement = ARITHMETIC.get(type(node.op))
-            left, right = node.left, node.right
-        if replacement is None or left.end_lineno != right.lineno:
-            continue
-        line = lines[right.lineno - 1]
-        between = line.encode()[left.end_col_offset : right.col_offset].decode()
-        if "(" in between or ")" in between:
-            continue
-        head = line.encode()[: left.end_col_offset].decode()
-        tail = line.encode()[right.col_offset :].decode()
-        changed = f"{head} {replacement} {tail}"
-        rest = [*lines[: right.lineno - 1], changed, *lines[right.lineno :]]
-        yield right.lineno, "".join(rest)

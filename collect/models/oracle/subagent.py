@@ -5,7 +5,6 @@ What it reports is only what the debugger showed it on the way.
 
 from __future__ import annotations
 
-import ast
 import random
 import re
 from collections.abc import Generator
@@ -13,14 +12,7 @@ from collections.abc import Generator
 from collect.benchmarks.base import Instance
 from collect.messages import Message
 from collect.models.oracle.scripted import Turns, say
-from collect.models.oracle.source import (
-    Place,
-    assigned,
-    function_at,
-    parse,
-    place_to_stop,
-    probes,
-)
+from collect.models.oracle.source import NOTHING, Place, function_at, place_to_stop, read_source
 from collect.patches import changed_lines
 
 PAUSED = re.compile(
@@ -28,7 +20,9 @@ PAUSED = re.compile(
 )
 VALUE = re.compile(r"^(?P<name>\S.*?) = (?P<text>.*)$", re.MULTILINE)
 RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*)$", re.MULTILINE)
-EXCEPTION = re.compile(r"^Exception: (?P<type>[\w.]+)", re.MULTILINE)
+EXCEPTION = re.compile(r"^Exception: (?P<type>[\w.$]+)", re.MULTILINE)
+LAMBDA = ".<lambda>"
+"""How the Java debugger shows the body of a lambda, after the function that it stands in."""
 MAX_CONTINUES = 4
 MAX_PROBES = 3
 MAX_EVIDENCE = 8
@@ -42,10 +36,11 @@ class OracleSubagent:
     def __init__(self, instance: Instance, rng: random.Random) -> None:
         changed = changed_lines(instance.gold_patch)[0]
         self._path = changed.path
-        self._source = instance.files[changed.path].decode("utf-8", "replace").splitlines()
-        tree = parse(instance.files[changed.path])
-        self._tree = tree if tree is not None else ast.Module([], [])
-        self._place = place_to_stop(self._tree, changed) if tree else Place(changed.end, "")
+        data = instance.files[changed.path]
+        self._lines = data.decode("utf-8", "replace").splitlines()
+        source = read_source(changed.path, data)
+        self._source = source or NOTHING
+        self._place = place_to_stop(source, changed) if source else Place(changed.end, "")
         self._rng = rng
         self._question = ""
         self._findings: list[str] = []
@@ -77,10 +72,10 @@ class OracleSubagent:
         )
 
     def _read(self) -> Turns:
-        found = function_at(self._tree, self._place.line)
-        first = found[1].lineno if found else max(self._place.line - 15, 1)
-        last = (found[1].end_lineno or first) if found else self._place.line + 15
-        observed = "the code around it" if not found else f"`{found[0]}`"
+        found = function_at(self._source, self._place.line)
+        first = found.line if found else max(self._place.line - 15, 1)
+        last = found.last if found else self._place.line + 15
+        observed = "the code around it" if not found else f"`{found.name}`"
         yield say(
             f"I will read {observed} before I stop there.",
             ("read_file", {"path": self._path, "start_line": first, "end_line": last}),
@@ -109,8 +104,8 @@ class OracleSubagent:
     def _is_place(self, stop: re.Match[str]) -> bool:
         if stop["file"] != self._path:
             return False
-        found = function_at(self._tree, int(stop["line"]))
-        return (found[0] if found else "") == self._place.function
+        found = function_at(self._source, int(stop["line"]))
+        return (found.name if found else "") == self._place.function
 
     def _note_stop(self, stop: re.Match[str]) -> None:
         self._stopped_at = f"{stop['file']}:{stop['line']}"
@@ -121,7 +116,7 @@ class OracleSubagent:
             "This is the code in question. Which values does it work on?",
             ("debug_inspect", {"what": "locals"}),
         )
-        used = probes(self._tree, self._stopped_line)
+        used = self._source.probes(self._stopped_line)
         known = {value["name"]: value for value in VALUE.finditer(seen[0])}
         for name in used:
             if name in known:
@@ -137,9 +132,13 @@ class OracleSubagent:
         if returned:
             self._findings.append(f"{returned['name']} returned {returned['text']}")
         stop = PAUSED.search(seen[0])
-        if stop and stop["function"].endswith(self._place.function.rpartition(".")[2]):
-            for target in assigned(self._tree, self._stopped_line):
+        if stop and self._is_in_function(stop["function"]):
+            for target in self._source.assigned(self._stopped_line):
                 yield from self._evaluate(f"What is `{target}` now?", target, after=True)
+
+    def _is_in_function(self, shown: str) -> bool:
+        own = self._place.function.rpartition(".")[2]
+        return shown.replace(LAMBDA, "").endswith(own)
 
     def _evaluate(self, why: str, expression: str, after: bool = False) -> Turns:
         seen = yield say(why, ("debug_inspect", {"what": "evaluate", "expression": expression}))
@@ -169,7 +168,7 @@ class OracleSubagent:
     def _conclusion(self) -> str:
         if self._stopped_at is None:
             return f"The debugger did not stop in the code in question.{self._outcome}"
-        text = self._source[self._stopped_line - 1].strip()
+        text = self._lines[self._stopped_line - 1].strip()
         function = self._place.function or "module level"
         values = f", where {'; '.join(self._findings[:2])}" if self._findings else ""
         return (

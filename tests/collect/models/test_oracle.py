@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import random
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.models.oracle.candidates import choose, gold_candidate, make_candidates
-from collect.models.oracle.source import assigned, parse, place_to_stop, probes
+from collect.models.oracle.source import SourceFile, place_to_stop, read_source
 from collect.patches import ChangedRange, changed_lines
 
 SOURCE = b'''\
@@ -38,10 +37,10 @@ def answer(location: str, text: str = "it goes wrong") -> str:
     )
 
 
-def tree() -> ast.Module:
-    parsed = parse(SOURCE)
-    assert parsed is not None
-    return parsed
+def source(data: bytes = SOURCE) -> SourceFile:
+    read = read_source("cart.py", data)
+    assert read is not None
+    return read
 
 
 @pytest.mark.parametrize(
@@ -55,12 +54,12 @@ def tree() -> ast.Module:
     ],
 )
 def test_where_to_stop(start: int, end: int, insertion: bool, line: int) -> None:
-    place = place_to_stop(tree(), ChangedRange("cart.py", start, end, insertion))
+    place = place_to_stop(source(), ChangedRange("cart.py", start, end, insertion))
     assert (place.line, place.function) == (line, "Cart.total")
 
 
 def test_probes_change_nothing() -> None:
-    assert probes(tree(), 10) == [
+    assert source().probes(10) == [
         "net < self.limit and rate > 0",
         "net < self.limit",
         "rate > 0",
@@ -69,19 +68,17 @@ def test_probes_change_nothing() -> None:
         "rate",
         "self",
     ]
-    assert "self.log.append(net)" not in probes(tree(), 12)
+    assert "self.log.append(net)" not in source().probes(12)
 
 
 def test_probes_stay_in_the_frames_scope() -> None:
     lines = "def f(a, b):\n    return sorted(a, key=lambda i: i * b) + [x + 1 for x in a]\n"
-    parsed = parse(lines.encode())
-    assert parsed is not None
-    assert probes(parsed, 2) == ["a"]
+    assert source(lines.encode()).probes(2) == ["a"]
 
 
 def test_assigned_targets() -> None:
-    assert assigned(tree(), 11) == ["net"]
-    assert assigned(tree(), 12) == []
+    assert source().assigned(11) == ["net"]
+    assert source().assigned(12) == []
 
 
 @pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)

@@ -1,0 +1,73 @@
+"""The syntax tree of Java source, by tree-sitter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import tree_sitter_java
+from tree_sitter import Language, Node, Parser
+
+
+def words(text: str) -> frozenset[str]:
+    """A set of names, written as one text."""
+    return frozenset(text.split())
+
+
+LANGUAGE = Language(tree_sitter_java.language())
+INTEGER = "decimal_integer_literal"
+LITERALS = words(f"{INTEGER} decimal_floating_point_literal hex_integer_literal")
+
+
+def parse(source: bytes) -> Node:
+    """The root; what can't be read stands in it as nodes of the kind ERROR."""
+    return Parser(LANGUAGE).parse(source).root_node
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and its named descendants, in the order of the text."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += reversed(node.named_children)
+
+
+def line_of(node: Node) -> int:
+    """Where a node begins, counted from 1."""
+    return node.start_point.row + 1
+
+
+def text_of(node: Node) -> str:
+    """Its text, as it stands in the file."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def called_name(call: Node) -> str:
+    """The method that a call names."""
+    name = call.child_by_field_name("name")
+    return text_of(name) if name is not None else ""
+
+
+def declarators(node: Node) -> list[Node]:
+    """The variables of a declaration."""
+    return node.children_by_field_name("declarator")
+
+
+def declared_name(declarator: Node) -> Node | None:
+    """The name of one of them."""
+    return declarator.child_by_field_name("name")
+
+
+def declared_types(root: Node) -> dict[str, str]:
+    """The types of variables and fields by name, without generics; names of several left out."""
+    types: dict[str, set[str]] = {}
+    for node in walk(root):
+        declared = node.child_by_field_name("type")
+        if declared is None:
+            continue
+        kind = text_of(declared).partition("<")[0]
+        own = node.child_by_field_name("name")
+        for name in [own, *map(declared_name, declarators(node))]:
+            if name is not None and node.type != "method_declaration":
+                types.setdefault(text_of(name), set()).add(kind)
+    return {name: kinds.pop() for name, kinds in types.items() if len(kinds) == 1}
