@@ -1,0 +1,144 @@
+package stepinto.probe;
+
+import com.sun.jdi.ClassType;
+import com.sun.jdi.Method;
+import com.sun.jdi.ObjectReference;
+import com.sun.jdi.ReferenceType;
+import com.sun.jdi.StringReference;
+import com.sun.jdi.Value;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * What the program's own {@code toString} and {@code getMessage} say: asked once an answer for each
+ * object, under a deadline, and never again of a class that did not end in time.
+ */
+final class ProgramText {
+    private static final long MILLIS = 1_000;
+    /** For all the objects of one answer together. */
+    private static final long ANSWER_MILLIS = 3_000;
+    private static final String SIGNATURE = "()Ljava/lang/String;";
+    private static final int CHUNK = 16_384;
+    private static final int MESSAGE_CHARS = 200;
+
+    private final Heap heap;
+    private final Invoker invoker;
+    private final Set<ReferenceType> endless = new HashSet<>();
+    private final Map<ObjectReference, Said> said = new HashMap<>();
+    private long spent;
+
+    ProgramText(Heap heap, Invoker invoker) {
+        this.heap = heap;
+        this.invoker = invoker;
+    }
+
+    /** What an object said: a text, null, or in its place what went wrong. */
+    private static final class Said {
+        final StringReference text;
+        final String problem;
+
+        Said(StringReference text, String problem) {
+            this.text = text;
+            this.problem = problem;
+        }
+    }
+
+    void begin() {
+        said.clear();
+        spent = 0;
+    }
+
+    /** Whether {@code toString} may be run; else the fields have to do. */
+    boolean mayRun(ReferenceType type) {
+        return !endless.contains(type) && spent < ANSWER_MILLIS;
+    }
+
+    /** Appends what {@code toString} says, or why it says nothing. Throws Full. */
+    void put(ObjectReference object, BoundedText text, boolean alone) {
+        Said answer = ask(object, "toString");
+        if (answer.problem != null) {
+            text.putForeign(answer.problem);
+        } else if (answer.text == null) {
+            text.put("<toString() returned null>");
+        } else {
+            putLong(JavaText.of(answer.text, heap), text, alone);
+        }
+    }
+
+    /** Appends an exception's message; false where it has none. Throws Full. */
+    boolean putMessage(ObjectReference exception, BoundedText text) {
+        ClassType type = (ClassType) exception.referenceType();
+        Method method = type.concreteMethodByName("getMessage", SIGNATURE);
+        StringReference message;
+        if (method == null || method.declaringType().name().equals("java.lang.Throwable")) {
+            message = (StringReference) heap.value(exception, "detailMessage");
+        } else {
+            Said answer = ask(exception, "getMessage");
+            if (answer.problem != null) {
+                text.putForeign(answer.problem);
+                return true;
+            }
+            message = answer.text;
+        }
+        if (message != null) {
+            putLong(JavaText.of(message, heap), text, false);
+        }
+        return message != null;
+    }
+
+    private static void putLong(JavaText found, BoundedText text, boolean alone) {
+        for (int at = 0; at < found.length; at += CHUNK) {
+            String part = found.part(at, at + CHUNK);
+            for (int unit = 0; unit < part.length(); unit++) {
+                if (alone) {
+                    text.tail(found.length - at - unit);
+                }
+                text.putForeign(part.charAt(unit));
+            }
+        }
+    }
+
+    private Said ask(ObjectReference object, String name) {
+        Said known = said.get(object);
+        if (known == null) {
+            long start = System.nanoTime();
+            known = invoke(object, name);
+            spent += (System.nanoTime() - start) / 1_000_000;
+            said.put(object, known);
+        }
+        return known;
+    }
+
+    private Said invoke(ObjectReference object, String name) {
+        ReferenceType type = object.referenceType();
+        if (!mayRun(type)) {
+            return new Said(null, "<" + name + "() did not end before, so it was not run>");
+        }
+        try {
+            Method method = ((ClassType) type).concreteMethodByName(name, SIGNATURE);
+            Value value = invoker.invoke(
+                    object, null, method, Collections.<Value>emptyList(), MILLIS);
+            return new Said((StringReference) value, null);
+        } catch (InvocationFailed error) {
+            return new Said(null, "<" + name + "() " + problem(error, type) + ">");
+        }
+    }
+
+    private String problem(InvocationFailed error, ReferenceType type) {
+        if (error.timedOut) {
+            endless.add(type);
+            return "did not end within " + MILLIS / 1_000 + " s";
+        }
+        if (error.raised == null) {
+            return "could not be run: " + error.getMessage();
+        }
+        String name = TypeNames.simple(error.raised.referenceType().name());
+        StringReference message =
+                (StringReference) heap.value(error.raised, "detailMessage");
+        String text = message == null ? "" : JavaText.of(message, heap).part(0, MESSAGE_CHARS);
+        return "raised " + name + (text.isEmpty() ? "" : ": " + text);
+    }
+}

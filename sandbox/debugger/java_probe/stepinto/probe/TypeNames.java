@@ -1,0 +1,56 @@
+package stepinto.probe;
+
+import com.sun.jdi.ClassType;
+import com.sun.jdi.InterfaceType;
+import com.sun.jdi.ReferenceType;
+import com.sun.jdi.Value;
+import java.util.List;
+
+/** Names of types as a reader writes them: without package, nested classes by dots. */
+final class TypeNames {
+    private TypeNames() {}
+
+    /** {@code java.util.Map$Entry[]} as {@code Map.Entry[]}; anonymous classes keep their dollar. */
+    static String simple(String binaryName) {
+        int array = binaryName.indexOf('[');
+        String name = array < 0 ? binaryName : binaryName.substring(0, array);
+        name = name.substring(name.lastIndexOf('.') + 1);
+        StringBuilder text = new StringBuilder();
+        for (int at = 0; at < name.length(); at++) {
+            boolean nests =
+                    name.charAt(at) == '$'
+                            && at > 0
+                            && at + 1 < name.length()
+                            && Character.isJavaIdentifierStart(name.charAt(at + 1));
+            text.append(nests ? '.' : name.charAt(at));
+        }
+        return text + (array < 0 ? "" : binaryName.substring(array));
+    }
+
+    /** The type to show beside a value; the declared one for null. */
+    static String of(Value value, String declared) {
+        if (value == null) {
+            return declared == null ? "null" : simple(declared);
+        }
+        String name = value.type().name();
+        return isLambda(name) ? lambdaInterface((ReferenceType) value.type()) : simple(name);
+    }
+
+    static boolean isLambda(String binaryName) {
+        return binaryName.contains("$$Lambda");
+    }
+
+    private static String lambdaInterface(ReferenceType type) {
+        List<InterfaceType> interfaces = ((ClassType) type).interfaces();
+        return interfaces.isEmpty() ? "lambda" : simple(interfaces.get(0).name());
+    }
+
+    /** Whether the class belongs to the JDK, whose methods can be trusted to end. */
+    static boolean isPlatform(String binaryName) {
+        return binaryName.startsWith("java.")
+                || binaryName.startsWith("javax.")
+                || binaryName.startsWith("jdk.")
+                || binaryName.startsWith("sun.")
+                || binaryName.startsWith("com.sun.");
+    }
+}
