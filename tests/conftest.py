@@ -21,3 +21,8 @@ def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "docker":
         request.getfixturevalue("image")
     return str(request.param)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fuzz-actions", type=int, help="debugger actions of each fuzzer test")
+    parser.addoption("--fuzz-seed", type=int, default=0, help="where the fuzzer tests begin")
