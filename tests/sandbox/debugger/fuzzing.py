@@ -156,8 +156,8 @@ def check_transition(event: DebugEvent, before: State) -> None:
     if event.state is State.DONE and before is not State.DONE:
         assert event.stop_reason in (StopReason.EXITED, StopReason.KILLED)
         assert event.exit_code is not None or event.kill_reason is not None
-    if event.action in RUNNING and event.error_kind is None:
-        assert event.stop_reason is not None
+    if event.action in RUNNING and event.error_kind is not ErrorKind.NOT_ALLOWED:
+        assert event.stop_reason is not None, f"{event.error_kind}: {event.error}"
 
 
 def check_bounds(event: DebugEvent) -> None:
