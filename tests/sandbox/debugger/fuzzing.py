@@ -79,6 +79,16 @@ class Fuzzed:
         self.sandbox.write_files({self.program: self.text.encode()})
         self.debugger = open_debugger(self.language.name, self.sandbox, LIMITS)
 
+    @property
+    def paused(self) -> bool:
+        """Whether the program can run on."""
+        return self.debugger.state in (State.RUNTIME, State.RUNTIME_ERROR)
+
+    @property
+    def frames(self) -> bool:
+        """Whether there is something to look at."""
+        return self.paused or self.debugger.state is State.POST_MORTEM
+
     def start(self, points: tuple[BreakpointRequest, ...], stop_at_entry: bool) -> DebugEvent:
         self.sandbox.write_files({self.program: self.text.encode()})
         target = self.program.removesuffix(".java")
@@ -120,7 +130,7 @@ class Fuzzed:
 
     def synchronised(self, token: int) -> None:
         """The next answer is the answer to the next question."""
-        if self.debugger.state not in (State.RUNTIME, State.RUNTIME_ERROR, State.POST_MORTEM):
+        if not self.frames:
             return
         expression = f"{token} + 1"
         event = self.checked(

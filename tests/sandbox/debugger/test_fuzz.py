@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -138,8 +140,24 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def start(self, data: st.DataObject) -> None:
-        if data.draw(st.integers(0, 3)) == 0:
+        if not self.session.paused or data.draw(st.integers(0, 9)) == 0:
             self._start(data)
+
+    @rule(data=st.data())
+    def whatever_the_state(self, data: st.DataObject) -> None:
+        debugger, action = self.session.debugger, data.draw(st.sampled_from(list(Action)))
+        plain = {
+            Action.LOCALS: debugger.locals,
+            Action.STACK: debugger.stack,
+            Action.THREADS: debugger.threads,
+            Action.EVALUATE: lambda: debugger.evaluate("1"),
+            Action.FIELDS: lambda: debugger.fields("1"),
+            Action.RUN_CODE: lambda: debugger.run_code("1"),
+            Action.REMOVE_BREAKPOINT: lambda: debugger.remove_breakpoint(77),
+            **{each: partial(debugger.control, each) for each in CONTROL_ACTIONS},
+        }
+        if action in plain:
+            self.session.checked(action, plain[action])
 
     def _start(self, data: st.DataObject) -> None:
         points = data.draw(st.lists(self._requests(), max_size=3))
@@ -162,28 +180,34 @@ class Machine(RuleBasedStateMachine):
             ),
         )
 
+    @precondition(lambda self: self.session.paused)
     @rule(action=st.sampled_from(CONTROL_ACTIONS))
     def control(self, action: Action) -> None:
         self.session.checked(action, lambda: self.session.debugger.control(action))
 
+    @precondition(lambda self: self.session.paused)
     @rule(action=st.sampled_from(CONTROL_ACTIONS), times=st.integers(2, 6))
     def control_often(self, action: Action, times: int) -> None:
         for _ in range(times):
             self.control(action)
 
+    @precondition(lambda self: self.session.frames)
     @rule(frame=st.integers(-1, 3), start=st.sampled_from([0, 0, 1, 50, -1]))
     def locals(self, frame: int, start: int) -> None:
         debugger = self.session.debugger
         self.session.checked(Action.LOCALS, lambda: debugger.locals(frame, start), frame=frame)
 
+    @precondition(lambda self: self.session.frames)
     @rule(start=st.sampled_from([0, 0, 3, 1000]))
     def stack(self, start: int) -> None:
         self.session.checked(Action.STACK, lambda: self.session.debugger.stack(start))
 
+    @precondition(lambda self: self.session.frames)
     @rule()
     def threads(self) -> None:
         self.session.checked(Action.THREADS, self.session.debugger.threads)
 
+    @precondition(lambda self: self.session.frames)
     @rule(data=st.data(), frame=st.integers(0, 2), start=st.sampled_from([0, 0, 100]))
     def evaluate(self, data: st.DataObject, frame: int, start: int) -> None:
         expression = data.draw(st.sampled_from(self.language.expressions))
@@ -195,12 +219,14 @@ class Machine(RuleBasedStateMachine):
             act = lambda: debugger.fields(expression, frame, start)  # noqa: E731
             self.session.checked(Action.FIELDS, act, **asked)
 
+    @precondition(lambda self: self.session.frames)
     @rule(data=st.data(), frame=st.integers(0, 1))
     def run_code(self, data: st.DataObject, frame: int) -> None:
         code = data.draw(st.sampled_from(self.language.snippets))
         debugger = self.session.debugger
         self.session.checked(Action.RUN_CODE, lambda: debugger.run_code(code, frame), code=code)
 
+    @precondition(lambda self: self.session.frames)
     @rule(data=st.data())
     def set_breakpoint(self, data: st.DataObject) -> None:
         request = data.draw(self._requests())
@@ -220,6 +246,7 @@ class Machine(RuleBasedStateMachine):
     def restart(self) -> None:
         self.session.checked(Action.RESTART, self.session.debugger.restart)
 
+    @precondition(lambda self: self.session.frames)
     @rule()
     def stay_in_step(self) -> None:
         self.token += 1
