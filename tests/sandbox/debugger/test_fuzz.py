@@ -7,6 +7,7 @@ option each language gets a short one, the same every time.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sandbox.debugger import Action, BreakpointRequest
+from sandbox.debugger import Action, BreakpointRequest, DebugEvent
 from sandbox.debugger.records import CONTROL_ACTIONS
 from tests.interpreters import VERSIONS, find_interpreter
 from tests.sandbox.debugger.fuzzing import Fuzzed, Language, load_programs
@@ -146,7 +147,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def whatever_the_state(self, data: st.DataObject) -> None:
         debugger, action = self.session.debugger, data.draw(st.sampled_from(list(Action)))
-        plain = {
+        plain: dict[Action, Callable[[], DebugEvent]] = {
             Action.LOCALS: debugger.locals,
             Action.STACK: debugger.stack,
             Action.THREADS: debugger.threads,
