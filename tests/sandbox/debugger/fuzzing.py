@@ -23,7 +23,7 @@ from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.rendering import render
 from sandbox.debugger.session import ALLOWED
 from tests.interpreters import Interpreter
-from tests.sandbox.debugger.descendants import descendants, ended
+from benchmarks.descendants import descendants, ended
 
 HOSTILE = Path(__file__).parent / "hostile"
 LIMITS = DebugLimits(start_timeout=60, action_timeout=0.5, interrupt_grace=4)
