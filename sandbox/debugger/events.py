@@ -26,12 +26,21 @@ CHOICES = (
     "the program is paused where it was: look around, step to see what it does, continue to let "
     "it run on, or restart"
 )
+ADVICE = {
+    KillReason.ENDLESS_LOOP: "step a few lines, and look at what should end the loop",
+    KillReason.WAITING_FOR_STDIN: "what a program is to read must be given when it is started",
+    KillReason.DEADLOCK: "look at who holds the lock: the threads' stacks show it",
+    KillReason.NATIVE_CODE: "look at the arguments of the call it was in",
+    KillReason.OUT_OF_MEMORY: "restart, and stop before it allocates",
+}
+"""By reason: what helps to see more."""
 
 
 def event_from_answer(action: Action, arguments: str, answer: Json, seconds: float) -> DebugEvent:
     """One answer of the probe, as the record of the action. Raises DebuggerError."""
     stop: Json = answer.get("stop") or {}
     kind, message = _error(action, answer, stop)
+    reason = _kill_reason(answer, stop)
     exception, returned = stop.get("exception"), stop.get("return_value")
     return DebugEvent(
         action=action,
@@ -54,10 +63,10 @@ def event_from_answer(action: Action, arguments: str, answer: Json, seconds: flo
         threads=tuple(_thread(fields) for fields in answer.get("threads", ())),
         next_start=answer.get("next_start"),
         source=tuple(stop.get("source", ())),
-        notes=_notes(answer, stop),
+        notes=_notes(answer, stop, reason),
         error_kind=kind,
         error=message,
-        kill_reason=KillReason(answer["kill_reason"]) if answer.get("kill_reason") else None,
+        kill_reason=reason,
         seconds=seconds,
     )
 
@@ -72,46 +81,60 @@ def _breakpoint(fields: Json) -> Breakpoint:
     return Breakpoint(**{name: value for name, value in fields.items() if name in names})
 
 
+def _kill_reason(answer: Json, stop: Json) -> KillReason | None:
+    if answer.get("kill_reason"):
+        return KillReason(answer["kill_reason"])
+    if "lost" in answer:
+        return KillReason.EXITED
+    if stop.get("exception", {}).get("type") == "MemoryError":
+        return KillReason.OUT_OF_MEMORY
+    return None
+
+
 def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, str | None]:
     error: dict[str, Any] | None = answer.get("error")
     if error is not None and error["kind"] == "internal":
         raise DebuggerError(f"the debugger failed inside the program: {error['message']}")
     if error is not None:
-        return ErrorKind(error["kind"]), error["message"]
+        return ErrorKind(error["kind"]), error["message"] + _diagnosis(answer)
     if stop.get("reason") == "killed":
-        return ErrorKind.UNRESPONSIVE, answer.get("lost") or _killed(answer.get("killed", {}))
+        return ErrorKind.UNRESPONSIVE, answer.get("lost") or _killed(answer)
     if "signal" in answer:
-        memory = "; out of memory looks like this" if answer["signal"] == "SIGKILL" else ""
-        place = f" at {stop['file']}:{stop['line']} in {stop['function']}" if "file" in stop else ""
-        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}{place}{memory}"
+        return ErrorKind.CRASHED, _crashed(answer, stop)
     if stop.get("reason") == "interrupted":
         message = f"{action} ran past its time-out; the program was interrupted where it was"
-        return ErrorKind.TIMEOUT, message
+        return ErrorKind.TIMEOUT, message + _diagnosis(answer)
     return None, None
 
 
-def _killed(killed: Json) -> str:
+def _diagnosis(answer: Json) -> str:
+    return f": it {answer['diagnosis']}" if "diagnosis" in answer else ""
+
+
+def _crashed(answer: Json, stop: Json) -> str:
+    place = f" at {stop['file']}:{stop['line']} in {stop['function']}" if "file" in stop else ""
+    memory = ", out of memory" if answer.get("kill_reason") == KillReason.OUT_OF_MEMORY else ""
+    return f"the interpreter died of {answer['signal']}{place}{memory}"
+
+
+def _killed(answer: Json) -> str:
     """Why the program had to be killed, and where it was."""
-    if killed.get("cut_off"):
-        return (
-            "the program cut the debugger off (it closed all descriptors, or replaced itself by "
-            "another program) and did not end in time, so it was killed"
-        )
-    state = killed.get("process_state", "?")
-    doing = "busy in native code" if state == "R" else "blocked in a call"
     where = "".join(
         f"\n  {frame['file']}:{frame['line']} in {frame['function']}"
-        for frame in killed.get("where", ())[:5]
+        for frame in answer.get("frames", ())[:5]
     )
     return (
-        f"the program did not answer the interrupt ({doing}) and was killed{where and ' at'}{where}"
+        f"the program did not answer the interrupt and was killed{_diagnosis(answer)}"
+        f"{where and ', at'}{where}"
     )
 
 
-def _notes(answer: Json, stop: Json) -> tuple[str, ...]:
+def _notes(answer: Json, stop: Json, reason: KillReason | None) -> tuple[str, ...]:
     notes = list(answer.get("notes", ()))
     if stop.get("reason") == "interrupted":
         notes.append(CHOICES)
+    if reason in ADVICE and (stop.get("reason") != "exited"):
+        notes.append(ADVICE[reason])
     if stop.get("reason") == "exited":
         notes.append(VERDICT)
     return tuple(notes)

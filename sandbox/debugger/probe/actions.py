@@ -8,13 +8,13 @@ from typing import Callable, Dict, List
 
 from .breakpoints import BreakpointTable
 from .describing import Describer
-from .evaluation import IDLE, Evaluator, Interrupted, run_code
+from .evaluation import IDLE, Evaluator, run_code
 from .frames import FrameAt, frame_locals
 from .interpreter import import_standard
 from .link import Link
 from .tracer import Tracer
 from .values import fields_of, size_of
-from .wire import Json, Refusal
+from .wire import Interrupted, Json, Refusal
 
 
 class Actions:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from typing import List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from .breakpoints import BreakpointTable
-from .evaluation import Evaluator, Interrupted
-from .frames import FrameAt, qualified_name
-from .values import CONTROL, ValueText, exception_text, type_name
-from .wire import TICK, Json
+from .evaluation import Evaluator
+from .frames import FrameAt, live_frames, qualified_name
+from .values import ValueText, exception_text, type_name
+from .wire import CONTROL, TICK, Interrupted, Json
 from .workspace import Workspace
 
 Items = Sequence[Tuple[str, object]]
@@ -54,6 +55,16 @@ class Describer:
         if returned is not None:
             stop["return_value"] = self.values([returned])[0]
         return stop
+
+    def native_threads(self) -> Dict[str, str]:
+        """The name and the place of each thread, by the kernel's id of it."""
+        frames, found = sys._current_frames(), {}
+        # Not by `enumerate`: its lock may be held by what this interrupts.
+        for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
+            at = self.visible(live_frames(frames.get(ident), None))[:1]
+            place = [" at {file}:{line} in {function}".format(**self._place(one)) for one in at]
+            found[str(getattr(thread, "native_id", ident))] = thread.name + "".join(place)
+        return found
 
     def stack(self, frames: List[FrameAt]) -> Json:
         limit = self.limits["max_frames"]

@@ -13,6 +13,7 @@ import os
 import sys
 from typing import Callable, Dict
 
+from .guards import install as install_guards
 from .link import Link
 from .pytest_target import run_name, run_pytest
 from .session import Session
@@ -59,6 +60,7 @@ def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
     requests, answers, dump = move_high(requests), move_high(answers), move_high(dump)
     faulthandler.register(DUMP, file=dump, all_threads=True, chain=False)
     faulthandler.enable(file=dump, all_threads=False)
+    install_guards()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     link = Link(requests, answers)
     launch = link.next_request()["arguments"]
@@ -76,7 +78,7 @@ def run(target: Target) -> object:
     try:
         code = KINDS[target.kind](target)
     except Refusal as refusal:
-        session.fail_launch(str(refusal))
+        session.fail_launch(str(refusal), refusal.kind)
         return 1
     session.say_notes()
     session.tracer.run_freely(None)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import ast
+import sys
 import threading
 import time
 import types
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
-from .breakpoints import Breakpoint
 from .frames import assign_locals, frame_locals
-from .interpreter import import_standard
-from .values import exception_text
-from .wire import TICK, Json
+from .interruption import Expulsion, interruptible, raise_in
+from .values import exception_text, type_name
+from .wire import TICK, Interrupted, Json
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
-
-
-class Interrupted(BaseException):
-    """Raised by the interrupt inside an evaluation that ran too long."""
 
 
 class Evaluator:
@@ -31,6 +27,12 @@ class Evaluator:
         """The thread in which requests are served; 0 while the program runs."""
         self.deadline = 0.0
         self.value_started = 0.0
+        self.expulsion: Optional[Expulsion] = None
+        self.sent = False
+        """Whether `Interrupted` is on its way to the serving thread."""
+        self.handover = threading.Lock()
+        """Held by the serving thread where it ends an evaluation, and by the main one where it
+        interrupts it there: an `Interrupted` that came late would end the program's thread."""
 
     def pause(self) -> None:
         """The program has stopped in this thread."""
@@ -49,18 +51,42 @@ class Evaluator:
     def evaluating(self) -> Evaluating:
         return Evaluating(self)
 
-    def interrupt(self) -> None:
-        """End what takes too long: a value, or the whole request. In the main thread."""
+    def interrupt(self, frame: Optional[types.FrameType]) -> None:
+        """End what takes too long: a value, or the whole request. In the main thread's handler,
+        which has come between two instructions of `frame`."""
         now = time.monotonic()
         slow_value = self.value_started and now - self.value_started > TICK / 2
         if not slow_value and now < self.deadline:
             return
-        if self.serving_here():
+        if not self.serving_here():
+            self._interrupt_elsewhere()
+        elif interruptible(frame):
+            if self.expulsion is not None:
+                self.expulsion.begin(frame)
+            else:
+                self.expulsion = Expulsion()
             raise Interrupted
-        ctypes = import_standard("ctypes")
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(self.thread), ctypes.py_object(Interrupted)
-        )
+
+    def _interrupt_elsewhere(self) -> None:
+        with self.handover:
+            frame = sys._current_frames().get(self.thread)
+            if self.phase == EVALUATING and interruptible(frame):
+                self.sent = True
+                raise_in(self.thread, Interrupted)
+
+    def ended(self, phase: str) -> None:
+        """An evaluation has ended; from here on no interrupt is raised in it."""
+        if threading.current_thread() is threading.main_thread():
+            self.phase = phase
+            expulsion, self.expulsion = self.expulsion, None
+            if expulsion is not None:
+                expulsion.end()
+            return
+        with self.handover:
+            self.phase = phase
+            if self.sent:
+                raise_in(threading.get_ident(), None)
+                self.sent = False
 
     def guarded(self, work: Callable[[], Any]) -> Tuple[Any, Json]:
         """Run the host's code; what it raises is an answer, not the end of the session."""
@@ -71,8 +97,7 @@ class Evaluator:
             except Interrupted:
                 raise
             except BaseException as error:
-                kind = type(error).__qualname__
-                failed = kind, exception_text(error, self.value_chars)
+                failed = type_name(type(error)), exception_text(error, self.value_chars)
         if evaluation.interrupted:
             raise Interrupted
         if failed is None:
@@ -84,6 +109,19 @@ class Evaluator:
         """The value of an expression in a frame, or the error that it raised."""
         namespace = {**frame.f_globals, **frame_locals(frame)}
         return self.guarded(lambda: eval(compile(expression, "<expression>", "eval"), namespace))
+
+    def flush(self, streams: List[Any]) -> None:
+        """Bring out what the program's streams hold back, whatever the program made of them."""
+        for stream in streams:
+            self.value_started = time.monotonic()
+            with self.evaluating():
+                try:
+                    stream.flush()
+                except Interrupted:
+                    raise
+                except BaseException:
+                    continue  # the program closed or replaced it
+            self.value_started = 0.0
 
 
 class Evaluating:
@@ -99,21 +137,9 @@ class Evaluating:
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
-        self.evaluator.phase = self.outer
+        self.evaluator.ended(self.outer)
         self.interrupted = kind is Interrupted
         return self.interrupted
-
-
-def condition_holds(point: Breakpoint, frame: types.FrameType) -> Tuple[bool, Optional[str]]:
-    """Whether to stop. A condition that fails stops too, and says so."""
-    if point.code is None:
-        return True, None
-    try:
-        return bool(eval(point.code, {**frame.f_globals, **frame_locals(frame)})), None
-    except Exception as error:
-        message = "the condition of breakpoint {} raised {}: {}"
-        text = exception_text(error, 200)
-        return True, message.format(point.number, type(error).__name__, text)
 
 
 def run_code(code: str, frame: types.FrameType) -> None:

@@ -27,7 +27,9 @@ def running_frames() -> Iterator[types.FrameType]:
             frame = frame.f_back
 
 
-def live_frames(frame: Optional[types.FrameType], outermost: types.CodeType) -> List[FrameAt]:
+def live_frames(
+    frame: Optional[types.FrameType], outermost: Optional[types.CodeType]
+) -> List[FrameAt]:
     """A frame and its callers, innermost first, as far as the debuggee's own beginning."""
     found = []
     while frame is not None and frame.f_code is not outermost:

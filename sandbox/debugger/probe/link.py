@@ -18,6 +18,7 @@ class Link:
         self.lines = self.reader.wait()
         self.answers = answers
         self.request: Json = {}
+        self.closed = self.sending = False
         self.stdout = sys.stdout
         """The program's own standard output, also where it replaces that."""
 
@@ -28,26 +29,40 @@ class Link:
         os._exit(1)  # the supervisor is gone, and with it the session
 
     def answer(self, fields: Json) -> None:
-        self._flush()
-        try:
-            write_all(self.answers, encode({**fields, "id": self.request["id"]}))
-        except OSError:
-            os._exit(1)  # the program closed the link: there is nobody to debug it for
+        """Answer the request; the program's output must have been flushed."""
+        self._send({**fields, "id": self.request["id"]})
 
     def say(self, notes: List[str]) -> None:
         """What is left to say when the program ends, for the supervisor's last answer."""
-        write_all(self.answers, encode({"notes": notes}))
+        self._send({"notes": notes})
+
+    def reached(self) -> None:
+        """An interrupt has reached the program, whatever comes of it; in its handler."""
+        if not self.sending:
+            self._send({"reached": True})
+
+    def streams(self) -> List[object]:
+        """All that may hold output of the program back."""
+        return list({id(s): s for s in (sys.stdout, sys.stderr, self.stdout)}.values())
 
     def close(self) -> None:
+        """In a forked process: leave the link to the parent."""
+        self.closed = True
         for fd in (self.reader.fd, self.answers):
             try:
                 os.close(fd)
             except OSError:
                 continue
 
-    def _flush(self) -> None:
-        for stream in {id(s): s for s in (sys.stdout, sys.stderr, self.stdout)}.values():
-            try:
-                stream.flush()
-            except Exception:
-                continue  # the program closed or replaced it
+    def _send(self, fields: Json) -> None:
+        if self.closed:
+            os._exit(1)  # forked off by an evaluation, which has ended here: only one goes on
+        # After a line end, for the program may have written into the descriptor.
+        line = b"\n" + encode({**fields, "token": self.request["token"]})
+        self.sending = True
+        try:
+            write_all(self.answers, line)
+        except OSError:
+            os._exit(1)  # the program closed the link: there is nobody to debug it for
+        finally:
+            self.sending = False

@@ -6,10 +6,13 @@ import os
 import re
 import signal
 import time
-from typing import Dict, List
+from typing import Dict, List, Optional
 
-from .wire import Json
+from .wire import CONTROL, Json
 from .workspace import Workspace
+
+MAX_DUMPED = 40
+"""Frames shown of a dump."""
 
 
 def adopt_orphans() -> None:
@@ -63,13 +66,61 @@ def kill_descendants() -> None:
         time.sleep(0.005)
 
 
-def process_state(pid: int) -> str:
-    """The kernel's letter for what a process does: R runs, S sleeps, D waits for a device."""
+def process_state(folder: str) -> str:
+    """The kernel's letter for what a process or thread does, by its folder below /proc.
+
+    R runs, S sleeps, D waits for a device, T is stopped.
+    """
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
+        with open(folder + "/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0].decode("ascii")
+    except (OSError, IndexError):
+        return "?"
+
+
+def children(pid: int) -> List[int]:
+    """The processes that a process started and that still run, oldest first."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    state, parent = file.read().rpartition(b")")[2].split()[:2]
+            except (OSError, ValueError):
+                continue
+            if int(parent) == pid and state not in b"ZX":
+                found.append(int(name))
+    return sorted(found)
+
+
+def command_line(pid: int) -> str:
+    """How a process was started, in at most 80 characters."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().decode("utf-8", "replace").split("\0")
     except OSError:
         return "?"
+    return " ".join(words).strip().translate(CONTROL)[:80]
+
+
+def signal_blocked(pid: int, number: int) -> bool:
+    """Whether the main thread of a process has blocked a signal."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            masks = [line.split()[1] for line in file if line.startswith("SigBlk")]
+    except OSError:
+        return False
+    return bool(masks) and bool(int(masks[0], 16) >> (number - 1) & 1)
+
+
+def memory_kills() -> Optional[int]:
+    """How many processes the kernel has killed for want of memory; None where it can't be told."""
+    try:
+        with open("/proc/vmstat", encoding="ascii") as file:
+            counts = [int(line.split()[1]) for line in file if line.startswith("oom_kill ")]
+    except OSError:
+        return None
+    return counts[0] if counts else None
 
 
 def signal_name(number: int) -> str:
@@ -88,9 +139,18 @@ def dumped_frames(text: str) -> List[Json]:
     frames: List[Json] = []
     for block in re.split(r"\n\s*\n", text):
         found = [
-            {"file": workspace.relative(file), "line": int(line), "function": function}
+            (file, int(line), function)
             for file, line, function in re.findall(r'File "(.*)", line (\d+) in (.*)', block)
             if not workspace.internal(file) and not file.startswith("<")
         ]
-        frames = found or frames
+        frames = [
+            {
+                "index": index,
+                "file": workspace.relative(file),
+                "line": line,
+                "function": function,
+                "source": workspace.line(file, line),
+            }
+            for index, (file, line, function) in enumerate(found[:MAX_DUMPED])
+        ] or frames
     return frames

@@ -12,9 +12,11 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from .actions import Actions
 from .breakpoints import Breakpoint, BreakpointTable
+from .conditions import interrupt_conditions
 from .describing import Describer
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator
 from .frames import FrameAt, live_frames, traceback_frames
+from .guards import set_handler
 from .interpreter import MoreStack
 from .link import Link
 from .tracer import INTO, OUT, OVER, Tracer
@@ -49,7 +51,7 @@ class Session:
                 self.notes += self.table.add(wanted)[1]
             except Refusal as refusal:
                 self.notes.append(f"breakpoint not set: {refusal}")
-        signal.signal(INTERRUPT, self.on_interrupt)
+        set_handler(INTERRUPT, self.on_interrupt)
         os.register_at_fork(after_in_child=self.detach)
         threading.settrace(None if self.tracer.monitor else self.tracer.filter)
         self.evaluator.phase = RUNNING
@@ -62,9 +64,11 @@ class Session:
         """Runs in the main thread, between two instructions of whatever it does."""
         if self.evaluator.phase == RUNNING:
             if not self.tracer.off:
-                self.stop(frame, "interrupted")
-        elif self.evaluator.phase == EVALUATING:
-            self.evaluator.interrupt()
+                self.stop(interrupt_conditions(frame), "interrupted")
+            return
+        self.link.reached()
+        if self.evaluator.phase == EVALUATING:
+            self.evaluator.interrupt(frame)
 
     def stop(
         self,
@@ -88,6 +92,8 @@ class Session:
             # Dropped at once, so that nothing of the program outlives its own time.
             del exception, returned
             answer = {"stop": stop, "breakpoints": described, "notes": list(notes)}
+            if reason == "interrupted":
+                answer["native_threads"] = self.describer.native_threads()
             action = self._serve_stop(frames, answer)
             if action == "continue" or not frames:
                 self.tracer.run_freely(frame)
@@ -133,6 +139,7 @@ class Session:
             fields["notes"] = self.notes + fields.get("notes", [])
             self.notes = []
         points = self.table.breakpoints.values()
+        self.evaluator.flush(self.link.streams())
         fields["all_breakpoints"] = [self.table.describe(point) for point in points]
         self.link.answer(fields)
 
@@ -141,16 +148,16 @@ class Session:
         if self.notes:
             self.link.say(self.notes)
 
-    def fail_launch(self, message: str) -> None:
+    def fail_launch(self, message: str, kind: str = "launch_failed") -> None:
         """The program could not be started: say so, then end."""
         if self.started:
             return
         self.started = True
         self.evaluator.phase = IDLE
-        self.answer(state="start", error={"kind": "launch_failed", "message": message})
+        self.answer(state="start", error={"kind": kind, "message": message})
 
     def detach(self) -> None:
         """In a process that the program forked: leave it alone."""
         self.tracer.stop_tracing()
-        signal.signal(INTERRUPT, signal.SIG_IGN)
+        set_handler(INTERRUPT, int(signal.SIG_IGN))
         self.link.close()

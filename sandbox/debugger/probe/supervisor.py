@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
 import signal
 import sys
+import termios
 import time
 from typing import Callable, Dict, List, Optional
 
+from .diagnosis import EXITED
+from .ending import ended, killed
 from .output import OutputRing
-from .processes import (
-    adopt_orphans,
-    dumped_frames,
-    kill_descendants,
-    process_state,
-    signal_name,
+from .pending import Pending
+from .processes import adopt_orphans, kill_descendants, memory_kills
+from .wire import DUMP, Json, LineReader, encode, write_all
+
+CUT_OFF = (
+    "had cut the debugger off (it closed all descriptors, or replaced itself by another program)"
 )
-from .wire import DUMP, INTERRUPT, RUN_ACTIONS, TICK, Json, LineReader, encode, write_all
-
-
-class Pending:
-    """The request that the debuggee has not answered yet."""
-
-    def __init__(self, message: Json) -> None:
-        self.id = message["id"]
-        self.runs = message["action"] in RUN_ACTIONS
-        self.deadline = time.monotonic() + message["timeout"]
-        self.grace = message["grace"]
-        self.next_signal = self.deadline
-        if not self.runs:
-            self.next_signal = min(self.deadline, time.monotonic() + TICK)
-
-    def wake_at(self) -> float:
-        return float(min(self.next_signal, self.deadline + self.grace))
 
 
 class Supervisor:
@@ -52,6 +39,8 @@ class Supervisor:
         self.pending: Optional[Pending] = None
         self.status: Optional[int] = None
         self.killed: Optional[Json] = None
+        """The answer to come, once the killed program has ended."""
+        self.memory_kills = memory_kills()
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
         self.notes: List[str] = []
@@ -65,6 +54,8 @@ class Supervisor:
 
     def run(self) -> None:
         adopt_orphans()
+        # The program must not open the terminal by its name.
+        fcntl.ioctl(0, termios.TIOCEXCL)
         poller = select.poll()
         handlers: Dict[int, Callable[[], bool]] = {
             0: self._on_host,
@@ -100,22 +91,23 @@ class Supervisor:
             elif message["action"] == "interrupt":
                 self._interrupt_now()
             else:
-                self._forward(message, line)
+                self._forward(message)
         return True
 
-    def _forward(self, message: Json, line: bytes) -> None:
-        self.pending = Pending(message)
+    def _forward(self, message: Json) -> None:
+        message["token"] = os.urandom(8).hex()
+        self.pending = Pending(message, self.child)
         if self.status is not None:
             self._report_end()
             return
         try:
-            write_all(self.requests, line + b"\n")
+            write_all(self.requests, encode(message))
         except OSError:
-            self.pending.deadline = min(self.pending.deadline, time.monotonic() + 1)
+            self.pending.interrupt_now()
 
     def _interrupt_now(self) -> None:
         if self.pending is not None:
-            self.pending.deadline = self.pending.next_signal = time.monotonic()
+            self.pending.interrupt_now()
 
     def _on_answer(self) -> bool:
         try:
@@ -128,16 +120,34 @@ class Supervisor:
         return True
 
     def _relay(self, line: bytes) -> None:
+        """Pass on what the debuggee answers. Its token tells that from what the program wrote
+        into a descriptor that is not its own."""
+        pending = self.pending
         try:
             message = json.loads(line)
-        except ValueError:
-            return  # written by the program into a descriptor that is not its own
+            token = message.pop("token")
+        except (ValueError, TypeError, AttributeError, KeyError):
+            return
+        if pending is None or token != pending.token:
+            return
         if "id" not in message:
+            pending.reached |= bool(message.get("reached"))
             self.notes += message.get("notes", [])
-        if self.pending is None or message.get("id") != self.pending.id:
             return
         self.pending = None
+        self._diagnose(message, pending)
         self._send(message)
+
+    def _diagnose(self, message: Json, pending: Pending) -> None:
+        """What the program was at, where it had to be interrupted."""
+        threads = message.pop("native_threads", {})
+        stopped = message.get("stop", {}).get("reason") == "interrupted"
+        late = message.get("error", {}).get("kind") == "timeout"
+        if (stopped or late) and pending.diagnosis is not None:
+            reason, text, thread = pending.diagnosis
+            where = threads.get(str(thread))
+            message["kill_reason"] = reason
+            message["diagnosis"] = f"{text} (thread {where})" if where else text
 
     def _send(self, message: Json) -> None:
         self._on_output()
@@ -189,22 +199,19 @@ class Supervisor:
         pending = self.pending
         if pending is None or self.status is not None or self.killed is not None:
             return
-        now = time.monotonic()
-        if now >= pending.deadline + pending.grace:
-            self._kill_unresponsive()
-        elif now >= pending.next_signal and self.cut_off:
-            self.killed = {"cut_off": True}
+        if pending.overdue():
+            self._kill_unresponsive(pending)
+        elif self.cut_off and time.monotonic() >= pending.next_signal:
+            self.killed = killed(EXITED, CUT_OFF, "")
             os.kill(self.child, signal.SIGKILL)
-        elif now >= pending.next_signal:
-            os.kill(self.child, INTERRUPT)
-            pending.next_signal = now + TICK
+        else:
+            pending.keep_time()
 
-    def _kill_unresponsive(self) -> None:
+    def _kill_unresponsive(self, pending: Pending) -> None:
         """The interrupt went unanswered: note where the program is, from C, and end it."""
-        state = process_state(self.child)
+        found = pending.last_diagnosis()
         os.kill(self.child, DUMP)
-        text = self._dumped(0.3)
-        self.killed = {"where": dumped_frames(text), "process_state": state}
+        self.killed = killed(found.reason, found.text, self._dumped(0.3))
         os.kill(self.child, signal.SIGKILL)
 
     def _dumped(self, timeout: float) -> str:
@@ -217,20 +224,11 @@ class Supervisor:
     def _report_end(self) -> None:
         assert self.status is not None
         assert self.pending is not None
-        message: Json = {"id": self.pending.id, "state": "done"}
-        self.pending = None
-        if self.killed is not None:
-            message["stop"] = {"reason": "killed", **next(iter(self.killed.get("where", [])), {})}
-            message["killed"] = self.killed
-        elif os.WIFSIGNALED(self.status):
-            number = os.WTERMSIG(self.status)
-            where = dumped_frames(self._dumped(0.0))
-            place: Json = where[0] if where else {}
-            message["stop"] = {"reason": "exited", "exit_code": 128 + number, **place}
-            message["signal"] = signal_name(number)
-        else:
-            message["stop"] = {"reason": "exited", "exit_code": os.WEXITSTATUS(self.status)}
-        self._send(message)
+        pending, self.pending = self.pending, None
+        message = self.killed
+        if message is None:
+            message = ended(self.status, pending.runs, self._dumped(0.0), self.memory_kills)
+        self._send({"id": pending.id, "state": "done", **message})
 
     def _end(self) -> None:
         kill_descendants()

@@ -8,7 +8,7 @@ import types
 from typing import Any, List, Optional, Protocol, Sequence, Set, Tuple
 
 from .breakpoints import Breakpoint, BreakpointTable
-from .evaluation import condition_holds
+from .conditions import condition_holds
 from .frames import running_frames
 from .interpreter import comprehension_turns, way_out
 from .monitor import Monitor

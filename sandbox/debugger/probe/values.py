@@ -7,12 +7,13 @@ from collections import deque
 from itertools import islice
 from typing import Any, Dict, List, Optional, Tuple
 
+from .wire import CONTROL, Interrupted
+
 
 class Full(Exception):
     """The text has reached its limit."""
 
 
-CONTROL = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127)}
 OPENING: Dict[type, str] = {
     list: "[",
     tuple: "(",
@@ -132,8 +133,10 @@ def exception_text(error: BaseException, limit: int) -> str:
     """The message of an exception, whatever its `__str__` does."""
     try:
         text = str(error)
-    except Exception as problem:
-        text = f"<str raised {type(problem).__name__}>"
+    except Interrupted:
+        raise
+    except BaseException as problem:
+        text = f"<str raised {type_name(type(problem))}>"
     text = text.translate(CONTROL)
     return text if len(text) <= limit else text[:limit] + "..."
 

@@ -15,11 +15,30 @@ DUMP = signal.SIGRTMAX - 2
 """Sent before a kill: write the Python stack, from C, to the dump pipe."""
 TICK = 1.0
 """Seconds that one value may take to render, before it is interrupted."""
+RESEND = 0.25
+"""Seconds between two interrupts of what has run past its time-out."""
+CONTROL = {
+    code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029)
+}
+"""Characters that would move a terminal's cursor or end a line, as their escapes."""
 RUN_ACTIONS = ("launch", "continue", "step_over", "step_into", "step_out")
 
 
 class Refusal(Exception):
     """A request that can't be carried out; it changed nothing."""
+
+    kind = "launch_failed"
+    """The error of a launch that ends with it."""
+
+
+class NoSuchTest(Refusal):
+    """A launch that names no test that exists; the message names the nearest."""
+
+    kind = "no_such_test"
+
+
+class Interrupted(BaseException):
+    """Raised by the interrupt inside an evaluation that ran too long."""
 
 
 def encode(message: Json) -> bytes:

@@ -1,0 +1,206 @@
+"""What a program that does not answer is at, from what the kernel tells of its threads.
+
+Two looks a moment apart tell a thread that works from one that waits, and the system call that a
+thread is in tells for what (proc(5): `schedstat`, `syscall`, `wchan`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from .processes import children, command_line, process_state, signal_blocked
+from .wire import INTERRUPT
+
+LOOK = 0.06
+"""Seconds between the two looks."""
+BUSY = 0.3
+"""The share of that time from which on a thread counts as busy; the machine may be shared."""
+
+ENDLESS_LOOP, WAITING_FOR_STDIN, DEADLOCK = "endless_loop", "waiting_for_stdin", "deadlock"
+NATIVE_CODE, EXITED, CRASHED = "native_code", "exited", "crashed"
+OUT_OF_MEMORY = "out_of_memory"
+
+CALLS = {
+    "x86_64": {
+        202: "futex", 449: "futex", 455: "futex", 35: "sleep", 230: "sleep", 61: "wait4",
+        247: "waitid", 0: "read", 19: "readv", 45: "recvfrom", 47: "recvmsg", 43: "accept",
+        288: "accept4", 42: "connect", 1: "write", 20: "writev", 44: "sendto", 46: "sendmsg",
+        7: "poll", 271: "ppoll", 23: "select", 270: "select", 232: "epoll_wait",
+        281: "epoll_wait", 441: "epoll_wait", 73: "flock", 72: "fcntl", 34: "pause",
+        130: "sigsuspend", 128: "sigtimedwait", 2: "open", 257: "open", 219: "restart_syscall",
+    },
+    "aarch64": {
+        98: "futex", 449: "futex", 455: "futex", 101: "sleep", 115: "sleep", 260: "wait4",
+        95: "waitid", 63: "read", 65: "readv", 207: "recvfrom", 212: "recvmsg", 202: "accept",
+        242: "accept4", 203: "connect", 64: "write", 66: "writev", 206: "sendto", 211: "sendmsg",
+        73: "ppoll", 72: "select", 22: "epoll_wait", 441: "epoll_wait", 32: "flock",
+        25: "fcntl", 133: "sigsuspend", 137: "sigtimedwait", 56: "open", 128: "restart_syscall",
+    },
+}  # fmt: skip
+"""The system calls that wait, by the machine's numbers for them."""
+WAITS = {
+    "futex_": "futex", "hrtimer_nanosleep": "sleep", "do_wait": "wait4", "pipe_read": "read",
+    "anon_pipe_read": "read", "n_tty_read": "read", "ep_poll": "epoll_wait",
+    "poll_schedule_timeout": "poll", "do_select": "select",
+}  # fmt: skip
+"""What stands in `wchan` where `syscall` may not be read."""
+ON_DESCRIPTOR = ("read", "readv", "recvfrom", "recvmsg", "accept", "accept4", "connect", "write",
+                 "writev", "sendto", "sendmsg", "flock")  # fmt: skip
+
+
+class Task(NamedTuple):
+    """One thread, at one look."""
+
+    state: str
+    ran: int
+    """Nanoseconds on a processor, or waiting for one, since it began."""
+    call: str
+    """The system call that it waits in; empty where that can't be told."""
+    first: int
+    """The call's first argument: mostly a descriptor."""
+
+
+class Diagnosis(NamedTuple):
+    """What the program was at."""
+
+    reason: str
+    """One of `records.KillReason`."""
+    text: str
+    """A clause that goes on `the program ...`."""
+    thread: int = 0
+    """The kernel's id of the thread that it is about, where that is not the main one."""
+
+
+def look(pid: int) -> Dict[int, Task]:
+    """Every thread of a process, by its id."""
+    found = {}
+    for name in listed(f"/proc/{pid}/task"):
+        folder = f"/proc/{pid}/task/{name}"
+        state = process_state(folder)
+        numbers = read_words(folder + "/schedstat")
+        ran = sum(map(int, numbers[:2])) if len(numbers) > 1 else 0
+        found[int(name)] = Task(state, ran, *waiting_call(folder))
+    return found
+
+
+def waiting_call(folder: str) -> Tuple[str, int]:
+    words = read_words(folder + "/syscall")
+    if len(words) > 1:
+        number, first = int(words[0]), int(words[1], 16)
+        call = CALLS.get(os.uname().machine, {}).get(number, f"system call {number}")
+        # The C library sleeps by a select without descriptors, in older interpreters.
+        return ("sleep" if call == "select" and first == 0 else call), first
+    place = "".join(read_words(folder + "/wchan"))
+    for start, call in WAITS.items():
+        if place.startswith(start):
+            return call, -1
+    return "", -1
+
+
+def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
+    """What a process is at now, `seconds` after a first look at it."""
+    after = look(pid)
+    ran = {
+        tid: (task.ran - before[tid].ran) / 1e9 / max(seconds, 0.001)
+        for tid, task in after.items()
+        if tid in before
+    }
+    busy = [tid for tid in after if ran.get(tid, 1.0) > BUSY]
+    if busy:
+        text = "was busy, in an endless loop or with work that takes longer than this"
+        return Diagnosis(ENDLESS_LOOP, text, 0 if pid in busy else busy[0])
+    state = after[pid].state if pid in after else "?"
+    if state in "tT":
+        return Diagnosis(NATIVE_CODE, "had stopped itself with a signal")
+    if any(ran.values()):
+        text = "woke up again and again for short turns of work, as a loop that waits does"
+        return Diagnosis(ENDLESS_LOOP, text)
+    return waiting(pid, after)
+
+
+def waiting(pid: int, tasks: Dict[int, Task]) -> Diagnosis:
+    """For what a process waits of which no thread runs."""
+    others = {tid: task for tid, task in tasks.items() if task.call != "futex"}
+    if not others:
+        count = len(tasks)
+        if count > 1:
+            return Diagnosis(DEADLOCK, f"stood still: all its {count} threads waited for locks")
+        return Diagnosis(DEADLOCK, "waited for a lock, with no other thread to release it")
+    tid = pid if pid in others else min(others)
+    found = one_wait(pid, others[tid])
+    return found._replace(thread=0 if tid == pid else tid)
+
+
+def one_wait(pid: int, task: Task) -> Diagnosis:
+    """For what one thread waits, which is not a lock."""
+    if task.call == "sleep":
+        return Diagnosis(NATIVE_CODE, "slept")
+    if task.call in ("read", "readv"):
+        opened = descriptor(pid, task.first)
+        if task.first == 0 or opened.startswith(("/dev/pts/", "/dev/tty", "/dev/console")):
+            return Diagnosis(WAITING_FOR_STDIN, f"waited for input{opened and ' from '}{opened}")
+    below = child_wait(pid)
+    if below is not None and task.call not in ("write", "writev"):
+        return below
+    if task.call in ON_DESCRIPTOR:
+        opened = descriptor(pid, task.first)
+        text = f"waited in {task.call} on descriptor {task.first}{opened and ', '}{opened}"
+        return Diagnosis(NATIVE_CODE, text)
+    return Diagnosis(NATIVE_CODE, f"waited in {task.call or 'a call'}")
+
+
+def child_wait(pid: int) -> Optional[Diagnosis]:
+    """What the child process is at that a process seems to wait for."""
+    running = children(pid)
+    if not running:
+        return None
+    child = running[-1]
+    name = f"waited for its child process {child} ({command_line(child)})"
+    tasks = look(child)
+    task = tasks.get(child)
+    if task is not None and task.call in ("read", "readv") and task.first == 0:
+        return Diagnosis(WAITING_FOR_STDIN, name + ", which waited for its standard input")
+    if tasks and all(task.call == "futex" for task in tasks.values()):
+        return Diagnosis(DEADLOCK, name + ", whose threads all waited for locks")
+    doing = (
+        "was busy"
+        if task is None or task.state == "R"
+        else "waited in {}".format(task.call or "a call")
+    )
+    return Diagnosis(NATIVE_CODE, f"{name}, which {doing}")
+
+
+def unanswered(pid: int, found: Diagnosis, reached: bool) -> Diagnosis:
+    """The same, of a program that did not answer the interrupt either."""
+    if signal_blocked(pid, INTERRUPT):
+        return found._replace(text=found.text + ", and had blocked the debugger's signal")
+    if reached:
+        return found._replace(text=found.text + ", and went on after each interrupt")
+    if found.reason == ENDLESS_LOOP:
+        text = "was busy in native code, where no interrupt reaches it"
+        return found._replace(reason=NATIVE_CODE, text=text)
+    return found
+
+
+def descriptor(pid: int, number: int) -> str:
+    """What a descriptor of a process is open on: a path, `pipe:[1]`; empty where unknown."""
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{number}")
+    except OSError:
+        return ""
+
+
+def listed(folder: str) -> List[str]:
+    try:
+        return sorted(os.listdir(folder), key=int)
+    except (OSError, ValueError):
+        return []
+
+
+def read_words(path: str) -> List[str]:
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("ascii", "replace").split()
+    except OSError:
+        return []

@@ -1,0 +1,64 @@
+"""The request that the debuggee has not answered yet: its deadlines, and what is seen then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Dict, Optional
+
+from .diagnosis import LOOK, Diagnosis, Task, diagnose, look, unanswered
+from .processes import process_state
+from .wire import INTERRUPT, RESEND, RUN_ACTIONS, TICK, Json
+
+
+class Pending:
+    """One request, until its answer: when to interrupt, and when to kill."""
+
+    def __init__(self, message: Json, child: int) -> None:
+        self.id = message["id"]
+        self.token: str = message["token"]
+        self.runs = message["action"] in RUN_ACTIONS
+        self.child = child
+        now = time.monotonic()
+        self.deadline: float = now + message["timeout"]
+        self.grace: float = message["grace"]
+        self.next_signal = self.deadline if self.runs else min(self.deadline, now + TICK)
+        self.first: Dict[int, Task] = {}
+        self.first_at = 0.0
+        self.diagnosis: Optional[Diagnosis] = None
+        self.reached = False
+        """Whether an interrupt has reached the program's Python code."""
+
+    def wake_at(self) -> float:
+        """When something is to be done next, on the monotonic clock."""
+        looked = self.deadline - LOOK if not self.first_at else self.next_signal
+        return float(min(self.next_signal, looked, self.deadline + self.grace))
+
+    def interrupt_now(self) -> None:
+        """The host does not want to wait any longer."""
+        self.deadline = self.next_signal = min(self.deadline, time.monotonic() + LOOK)
+
+    def overdue(self) -> bool:
+        return time.monotonic() >= self.deadline + self.grace
+
+    def keep_time(self) -> None:
+        """Look at the program shortly before the deadline, and interrupt it from there on."""
+        now = time.monotonic()
+        if not self.first_at and now >= self.deadline - LOOK:
+            self.first, self.first_at = look(self.child), now
+        if now < self.next_signal:
+            return
+        if now >= self.deadline and self.diagnosis is None:
+            self.diagnosis = diagnose(self.child, self.first, now - self.first_at)
+        if process_state(f"/proc/{self.child}") in "tT":
+            os.kill(self.child, signal.SIGCONT)
+        os.kill(self.child, INTERRUPT)
+        self.next_signal = now + (RESEND if now >= self.deadline else TICK)
+
+    def last_diagnosis(self) -> Diagnosis:
+        """Of a program that is about to be killed."""
+        before, began = look(self.child), time.monotonic()
+        time.sleep(LOOK)
+        found = diagnose(self.child, before, time.monotonic() - began)
+        return unanswered(self.child, found, self.reached)
