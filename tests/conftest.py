@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
-from tests.sandbox.image import engine_error, ensure_image
+from tests.sandbox.image import engine_error, ensure_image, ensure_java_image
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +16,17 @@ def image() -> str:
     if reason is not None:
         pytest.skip(f"needs a container engine: {reason}")
     return ensure_image()
+
+
+@pytest.fixture(scope="session")
+def java_image() -> str:
+    """The tag of the test image with a JDK; skips where there is no engine, or no JDK to copy."""
+    reason = engine_error()
+    if reason is not None:
+        pytest.skip(f"needs a container engine: {reason}")
+    if shutil.which("javac") is None:
+        pytest.skip("needs a JDK on this machine, to make an image with one")
+    return ensure_java_image()
 
 
 @pytest.fixture(params=["local", pytest.param("docker", marks=pytest.mark.docker)])

@@ -1,6 +1,7 @@
-"""The container image of the tests, made from this machine's own files: no registry is asked.
+"""The container images of the tests, made from this machine's own files: no registry is asked.
 
-`python -m tests.sandbox.image` makes it where it is missing, and prints its tag.
+`python -m tests.sandbox.image` makes the one with Python where it is missing, and prints its tag;
+with `java` the one that has a JDK and JUnit too.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import importlib.metadata
 import io
 import os
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
 
 TAG = "stepinto-test-python:3.11-2"
-"""Change its end with the image's content: an image of this tag is used as it is."""
+JAVA_TAG = "stepinto-test-java:17-1"
+"""Change their ends with the images' content: an image of such a tag is used as it is."""
 PACKAGES = [
     "bash",
     "dash",
@@ -42,6 +45,18 @@ PACKAGES = [
     "media-types",
     "tzdata",
 ]
+JAVA_PACKAGES = [
+    "openjdk-17-jre-headless",
+    "openjdk-17-jdk-headless",
+    "junit4",
+    "junit5",
+    "libhamcrest-java",
+    "libopentest4j-java",
+    "libapiguardian-java",
+    "libunivocity-parsers-java",
+    "libpicocli-java",
+]
+JAVA_PROGRAMS = ("java", "javac", "jdb")
 DISTRIBUTIONS = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 DIST_PACKAGES = "usr/lib/python3/dist-packages"
 MERGED_FOLDERS = ("bin", "sbin", "lib", "lib64")
@@ -49,27 +64,39 @@ MERGED_FOLDERS = ("bin", "sbin", "lib", "lib64")
 
 def ensure_image() -> str:
     """The tag of the test image, made if the engine does not have it."""
+    return _ensure(TAG, PACKAGES)
+
+
+def ensure_java_image() -> str:
+    """The tag of the image with a JDK as well."""
+    return _ensure(JAVA_TAG, [*PACKAGES, *JAVA_PACKAGES])
+
+
+def _ensure(tag: str, packages: list[str]) -> str:
     import docker
 
-    client = docker.from_env()
+    client = docker.from_env(timeout=300)
     try:
-        if not client.images.list(name=TAG):
-            repository, _, tag = TAG.partition(":")
-            client.api.import_image_from_data(_filesystem(), repository=repository, tag=tag)
-        return TAG
+        if not client.images.list(name=tag):
+            repository, _, version = tag.partition(":")
+            data = _filesystem(packages)
+            client.api.import_image_from_data(data, repository=repository, tag=version)
+        return tag
     finally:
         client.close()
 
 
-def _filesystem() -> bytes:
+def _filesystem(packages: list[str]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         _add_skeleton(archive)
-        sources = {_merged(path): path for path in sorted(_package_files())}
+        sources = {_merged(path): path for path in sorted(_package_files(packages))}
         for path, source in sources.items():
             archive.add(source, arcname=path, recursive=False)
         for name in DISTRIBUTIONS:
             _add_distribution(archive, name)
+        for program in JAVA_PROGRAMS if packages is not PACKAGES else ():
+            _add_link(archive, f"usr/bin/{program}", os.path.realpath(f"/usr/bin/{program}"))
     return buffer.getvalue()
 
 
@@ -81,17 +108,15 @@ def _add_skeleton(archive: tarfile.TarFile) -> None:
     _add_folder(archive, "tmp", 0o1777)
     links = {name: f"usr/{name}" for name in MERGED_FOLDERS} | {"usr/bin/python": "python3"}
     for name, target in links.items():
-        link = tarfile.TarInfo(name)
-        link.type, link.linkname = tarfile.SYMTYPE, target
-        archive.addfile(link)
+        _add_link(archive, name, target)
     _add_file(archive, "etc/passwd", b"root:x:0:0:root:/root:/bin/bash\n")
     _add_file(archive, "etc/group", b"root:x:0:\n")
 
 
-def _package_files() -> set[str]:
+def _package_files(packages: list[str]) -> set[str]:
     """Files of the packages, and the shared libraries that their programs load."""
     listed = subprocess.run(
-        ["dpkg", "-L", *_installed(PACKAGES)], capture_output=True, text=True, check=True
+        ["dpkg", "-L", *_installed(packages)], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     unwanted = ("/usr/share/doc", "/usr/share/man", "/usr/share/locale")
     files = {
@@ -106,7 +131,7 @@ def _package_files() -> set[str]:
     for line in _ldd(programs).splitlines():
         libraries |= {word for word in line.split() if word.startswith("/") and ".so" in word}
     for library in {path.rstrip(":") for path in libraries}:
-        files.add(library)
+        files.add(os.path.normpath(library))
         files.add(os.path.realpath(library))
     return {path for path in files if os.path.lexists(path)}
 
@@ -150,6 +175,12 @@ def _add_folder(archive: tarfile.TarFile, name: str, mode: int) -> None:
     archive.addfile(folder)
 
 
+def _add_link(archive: tarfile.TarFile, name: str, target: str) -> None:
+    link = tarfile.TarInfo(name)
+    link.type, link.linkname = tarfile.SYMTYPE, target
+    archive.addfile(link)
+
+
 def _add_file(archive: tarfile.TarFile, name: str, data: bytes) -> None:
     file = tarfile.TarInfo(name)
     file.size = len(data)
@@ -170,4 +201,4 @@ def engine_error() -> str | None:
 
 
 if __name__ == "__main__":
-    print(ensure_image())
+    print(ensure_java_image() if sys.argv[1:] == ["java"] else ensure_image())
