@@ -5,6 +5,7 @@ The four variants of section 5.5 differ only in the main agent's tools and promp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Annotated
@@ -41,12 +42,16 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
             tools += debug_tools(debugger)
         if variant.has_subagent:
             tools.append(DebugSubagent(context, gate))
-        spec = AgentSpec(main_prompt(variant), Toolbox(tools), context.config.main_max_steps)
+        spec = AgentSpec(
+            main_prompt(variant, context.wording),
+            Toolbox(tools, context.wording),
+            context.config.main_max_steps,
+        )
         agent = context.agent(spec, Role.MAIN)
         return agent.run(prompt("main_task", problem_statement=context.instance.problem_statement))
 
 
-def main_prompt(variant: Variant) -> str:
+def main_prompt(variant: Variant, wording: Mapping[str, str]) -> str:
     """The main agent's system prompt: the plain agent's, and what the variant adds (figure 4)."""
     parts = ["main"]
     if variant is Variant.DEBUG_TOOLS_ONLY:
@@ -55,7 +60,7 @@ def main_prompt(variant: Variant) -> str:
         parts.append("main_debug_subagent")
     if variant is Variant.DEBUG2FIX_TOOL_LIMIT:
         parts.append("main_tool_limit")
-    return "\n\n".join(prompt(part) for part in parts)
+    return "\n\n".join(prompt(part, **wording) for part in parts)
 
 
 class DebugSubagentArguments(Arguments):
@@ -105,8 +110,8 @@ class DebugSubagent:
     def _spec(self, tools: list[Tool]) -> AgentSpec:
         config = self.context.config
         return AgentSpec(
-            prompt("subagent"),
-            Toolbox(tools),
+            prompt("subagent", **self.context.wording),
+            Toolbox(tools, self.context.wording),
             config.sub_max_steps,
             forced_answer=prompt("subagent_forced_answer"),
             reminder=remind_of_block,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -21,6 +21,7 @@ from sandbox.debugger import (
 from sandbox.debugger.rendering import render
 
 LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})$")
+EXCEPTION_LOCATION = re.compile(r"(?P<uncaught>uncaught )?exception[: ]\s*(?P<name>[\w.$]+)$")
 
 
 def debug_tools(debugger: Debugger) -> list[Tool]:
@@ -36,31 +37,25 @@ def debug_tools(debugger: Debugger) -> list[Tool]:
 def breakpoint_request(
     location: str, condition: str | None = None, temporary: bool = False
 ) -> BreakpointRequest:
-    """Read `file:line`, or else the name of a function."""
-    match = LINE_LOCATION.match(location.strip())
-    if match:
-        return BreakpointRequest(
-            file=match["file"],
-            line=int(match["line"]),
-            condition=condition,
-            temporary=temporary,
-        )
-    name = location.strip().removesuffix("()")
-    return BreakpointRequest(function=name, condition=condition, temporary=temporary)
+    """Read `file:line`, `exception Name`, `uncaught exception Name`, or a function's name."""
+    request = BreakpointRequest(condition=condition, temporary=temporary)
+    raised = EXCEPTION_LOCATION.match(location.strip())
+    if raised:
+        return replace(request, exception=raised["name"], uncaught=bool(raised["uncaught"]))
+    line = LINE_LOCATION.match(location.strip())
+    if line:
+        return replace(request, file=line["file"], line=int(line["line"]))
+    return replace(request, function=location.strip().removesuffix("()"))
 
 
-Location = Annotated[
-    str, Field(description="'path/file.py:LINE', or a function: 'name' or 'Class.name'.")
-]
+Location = Annotated[str, Field(description="'{location}', or a function: 'name' or 'Class.name'.")]
 
 
 class StartSessionArguments(Arguments):
-    test: Annotated[
-        str, Field(description="The test to debug, e.g. 'tests/test_a.py::test_x', or a script.")
-    ]
+    test: Annotated[str, Field(description="The test to debug, e.g. {test_id}.")]
     breakpoints: Annotated[
         tuple[Location, ...],
-        Field(description="Initial breakpoints: 'path/file.py:LINE' or function names."),
+        Field(description="Initial breakpoints: '{location}' or function names."),
     ] = ()
     stop_at_test: Annotated[bool, Field(description="Also stop where the test begins.")] = True
 
@@ -113,14 +108,16 @@ class Control:
 
 class InspectArguments(Arguments):
     what: Annotated[
-        Literal["locals", "evaluate", "stack", "fields"],
+        Literal["locals", "evaluate", "stack", "fields", "threads"],
         Field(
             description="locals: the frame's variables. evaluate: the value of an expression. "
-            "stack: the call stack. fields: what is inside the object an expression gives."
+            "stack: the call stack. fields: what is inside the object an expression gives. "
+            "threads: all threads' stacks."
         ),
     ]
     expression: Annotated[str | None, Field(description="For evaluate and fields.")] = None
     frame: Annotated[int, Field(ge=0, description="Stack frame, 0 the innermost.")] = 0
+    start: Annotated[int, Field(ge=0, description="Where to go on in what was cut.")] = 0
 
 
 @dataclass(frozen=True)
@@ -130,31 +127,39 @@ class Inspect:
     debugger: Debugger
     name: str = "debug_inspect"
     description: str = (
-        "Inspect the paused program: local variables, an expression, the stack, or fields."
+        "Inspect the paused program: local variables, an expression, the stack, fields, threads."
     )
     arguments: type[Arguments] = InspectArguments
 
     def call(self, arguments: InspectArguments, call_id: str) -> ToolReply:
-        if arguments.what == "locals":
-            return reply(self.debugger.locals(arguments.frame))
-        if arguments.what == "stack":
-            return reply(self.debugger.stack())
-        if not arguments.expression:
-            return ToolReply(f"Error: {arguments.what} needs an expression.", ToolOutcome.INVALID)
-        if arguments.what == "fields":
-            return reply(self.debugger.fields(arguments.expression, arguments.frame))
-        return reply(self.debugger.evaluate(arguments.expression, arguments.frame))
+        what, expression = arguments.what, arguments.expression
+        frame, start = arguments.frame, arguments.start
+        if what == "locals":
+            return reply(self.debugger.locals(frame, start))
+        if what == "stack":
+            return reply(self.debugger.stack(start))
+        if what == "threads":
+            return reply(self.debugger.threads())
+        if not expression:
+            return ToolReply(f"Error: {what} needs an expression.", ToolOutcome.INVALID)
+        if what == "fields":
+            return reply(self.debugger.fields(expression, frame, start))
+        return reply(self.debugger.evaluate(expression, frame, start))
 
 
 class BreakpointArguments(Arguments):
     action: Annotated[Literal["set", "remove", "list"], Field(description="What to do.")]
     location: Annotated[
         str | None,
-        Field(description="For set: 'path/file.py:LINE', or a function: 'name', 'Class.name'."),
+        Field(
+            description="For set: '{location}', a function 'name' or 'Class.name', "
+            "or 'exception {exception}'."
+        ),
     ] = None
     condition: Annotated[
         str | None, Field(description="For set: stop only where this expression is true.")
     ] = None
+    temporary: Annotated[bool, Field(description="For set: remove it once hit.")] = False
     number: Annotated[int | None, Field(description="For remove: the breakpoint's number.")] = None
 
 
@@ -164,7 +169,7 @@ class SetBreakpoint:
 
     debugger: Debugger
     name: str = "debug_breakpoint"
-    description: str = "Set a line or function breakpoint, remove one, or list all."
+    description: str = "Set a line, function or exception breakpoint, remove one, or list all."
     arguments: type[Arguments] = BreakpointArguments
 
     def call(self, arguments: BreakpointArguments, call_id: str) -> ToolReply:
@@ -176,7 +181,7 @@ class SetBreakpoint:
             return reply(self.debugger.remove_breakpoint(arguments.number))
         if not arguments.location:
             return ToolReply("Error: set needs a location.", ToolOutcome.INVALID)
-        request = breakpoint_request(arguments.location, arguments.condition)
+        request = breakpoint_request(arguments.location, arguments.condition, arguments.temporary)
         return reply(self.debugger.set_breakpoint(request))
 
 

@@ -35,7 +35,7 @@ class EditGate:
 class ListFilesArguments(Arguments):
     path: Annotated[str, Field(description="Folder, relative to the repository root.")] = "."
     pattern: Annotated[
-        str | None, Field(description="Only names matching this glob, e.g. '*.py'.")
+        str | None, Field(description="Only names matching this glob, e.g. '{glob}'.")
     ] = None
 
 

@@ -9,6 +9,7 @@ from threading import Event
 from collect.agents.config import AgentsConfig
 from collect.agents.conversation import ConversationLog
 from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.wording import wording
 from collect.benchmarks.base import Instance
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.records import MODEL_TEACHER, ORACLE_TEACHER, Role
@@ -47,6 +48,11 @@ class RolloutContext:
     def debugger(self) -> Debugger:
         """A debugger for the instance's language, not started yet. The caller closes it."""
         return open_debugger(self.instance.language, self.sandbox, self.config.debugger)
+
+    @property
+    def wording(self) -> Mapping[str, str]:
+        """What prompts and tools call things in the instance's language."""
+        return wording(self.instance.language).values()
 
     def agent(self, spec: AgentSpec, role: Role, parent_call_id: str | None = None) -> AgentRun:
         """An agent ready to run; its conversation is part of the rollout from now on.

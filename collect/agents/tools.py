@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from collect.agents.prompts import fill
 from collect.messages import ToolCall, ToolSchema
 from collect.models.tool_parsing import BROKEN
 from collect.records import ToolOutcome
@@ -55,12 +56,14 @@ class Tool(Protocol):
 class Toolbox:
     """The tools of one agent."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Sequence[Tool], wording: Mapping[str, str] | None = None) -> None:
+        """`wording` is what the placeholders in the tools' descriptions stand for."""
         self._tools = {tool.name: tool for tool in tools}
+        self._wording = wording or {}
 
     def schemas(self) -> list[ToolSchema]:
         """The tools as they are sent to a model."""
-        return [_schema(tool) for tool in self._tools.values()]
+        return [_described(_schema(tool), self._wording) for tool in self._tools.values()]
 
     def call(self, call: ToolCall) -> ToolReply:
         """Carry out a model's call; a malformed one is answered with what is wrong with it."""
@@ -107,6 +110,22 @@ def _schema(tool: Tool) -> ToolSchema:
             "parameters": parameters,
         },
     }
+
+
+def _described(schema: Any, wording: Mapping[str, str]) -> Any:
+    """Fill in the placeholders of all descriptions."""
+    if isinstance(schema, list):
+        return [_described(item, wording) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: fill(value, wording) if _is_description(key, value) else _described(value, wording)
+        for key, value in schema.items()
+    }
+
+
+def _is_description(key: str, value: Any) -> bool:
+    return key == "description" and isinstance(value, str)
 
 
 def _without_titles(schema: Any) -> Any:
