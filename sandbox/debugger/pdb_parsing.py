@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sandbox.debugger.prompts import Prompt
 
 # A recursive `debug` command adds brackets, `commands` has a prompt of its own.
-PROMPT = re.compile(r"(?:\(+Pdb\)+|\(com\)|(?:^|\n)\.\.\.  ) $")
-CONTINUED = re.compile(r"(?:^|\n)\.\.\.   $")
+PROMPT = re.compile(r"(?:\(+Pdb\)+|\(com\)|(?:^|\n|\.\.\.   )\.\.\.  ) $")
+CONTINUED = re.compile(r"(?:^|\n|\.\.\.   )\.\.\.   $")
 """The prompt for the rest of a statement, from 3.13 on."""
 PLACE = (
     r"> (?P<file>\S[^\n]*)\((?P<line>\d+)\)(?P<function>[\w<>.]+)\(\)(?:->(?P<returned>[^\n]*))?"
@@ -121,7 +121,7 @@ def exit_code(text: str) -> int | None:
             return code
     if re.fullmatch(r"-?\d+", status):
         return int(status) & 255
-    return 0 if status in ("None", "") else 1
+    return 0 if status in ("None", "False", "") else 1
 
 
 def post_mortem_exception(text: str) -> tuple[str, str] | None:

@@ -136,7 +136,7 @@ class PdbConnection(TerminalConnection):
                 self._points.arm_entry(self._entry)
             reply = self.ask("continue", running=True)
         answer = self._stopped(reply, "entry" if reply is banner else "breakpoint")
-        self._require_launched(target, answer, entries)
+        self._require_launched(target, reply, answer, entries)
         return {**answer, "notes": notes + answer.get("notes", [])}
 
     def _spawn(self, kind: str, names: list[str], stdin: str) -> Reply:
@@ -160,12 +160,16 @@ class PdbConnection(TerminalConnection):
             f"the program could not be started:\n{text[-2000:]}", ErrorKind.LAUNCH_FAILED
         )
 
-    def _require_launched(self, target: Json, answer: Json, entries: list[Json]) -> None:
-        """Raises Refused where pytest ended without having run a test."""
+    def _require_launched(
+        self, target: Json, reply: Reply, answer: Json, entries: list[Json]
+    ) -> None:
+        """Raises Refused where pytest could not collect the test, or ended without one."""
         stop = answer["stop"]
-        if target["kind"] not in ("pytest", "name") or stop["reason"] != "exited":
+        if target["kind"] not in ("pytest", "name"):
             return
-        if stop["exit_code"] in NO_TEST_CODES:
+        if self.state is State.POST_MORTEM and not self._inspector.own_stop:
+            raise self._failed(reply)
+        if stop["reason"] == "exited" and stop["exit_code"] in NO_TEST_CODES:
             missing = stop["exit_code"] in (4, 5)
             kind = ErrorKind.NO_SUCH_TEST if missing else ErrorKind.LAUNCH_FAILED
             nearest = "".join(f"\n{entry['error']}" for entry in entries if "error" in entry)
