@@ -22,7 +22,7 @@ def write_card(folder: Path, report: FormatReport) -> None:
     """Write the card of the dataset that lies in `folder`."""
     example = next(read_rows(split_file(folder, next(iter(report.splits)))))
     sections = [
-        _front_matter(report),
+        _front_matter(folder, report),
         f"# {report.config['name']}",
         _introduction(report),
         "## Splits\n\n" + _split_table(report.splits),
@@ -36,8 +36,9 @@ def write_card(folder: Path, report: FormatReport) -> None:
     (folder / "README.md").write_text("\n\n".join(sections) + "\n")
 
 
-def _front_matter(report: FormatReport) -> str:
-    files = [{"split": name, "path": str(split_file(Path(), name))} for name in report.splits]
+def _front_matter(folder: Path, report: FormatReport) -> str:
+    paths = {name: split_file(folder, name).relative_to(folder) for name in report.splits}
+    files = [{"split": name, "path": path.as_posix()} for name, path in paths.items()]
     facts = {
         "license": report.config["license"],
         "pretty_name": report.config["name"],

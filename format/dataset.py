@@ -1,17 +1,20 @@
 """The training data's Parquet files, in the layout that hub datasets have.
 
-`data/SPLIT-00000.parquet`, with `datasets`' features in the files' metadata, so that
-`datasets.load_dataset("parquet", data_files=...)` gives every row back as it was.
+`data/SPLIT-00000-CONTENT.parquet`, with `datasets`' features in the files' metadata, so that
+`datasets.load_dataset` gives every row back as it was. The name holds a digest of the content, for
+`datasets` caches a folder by its files' names: another run's rows would come back else.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import ArrowException
 
 from collect.errors import ConfigError
 from format.rows import COLUMNS, JSON_COLUMNS, encode
@@ -20,8 +23,14 @@ ROWS_PER_GROUP = 256
 
 
 def split_file(folder: Path, split: str) -> Path:
-    """Where a split lies below the dataset's folder."""
-    return folder / "data" / f"{split}-00000.parquet"
+    """Where a split lies below the dataset's folder. Raises ConfigError where there is none."""
+    found = sorted((folder / "data").glob(f"{split}-00000*.parquet"))
+    if len(found) != 1:
+        raise ConfigError(
+            f"{folder / 'data'} has {len(found)} files of the split {split!r}, one is needed; run "
+            "`stepinto format` on this run folder"
+        )
+    return found[0]
 
 
 def arrow_schema() -> pa.Schema:
@@ -36,8 +45,8 @@ def arrow_schema() -> pa.Schema:
 class SplitWriter:
     """Writes one split, batch by batch; the file appears with the first row."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: Path, split: str) -> None:
+        self._path = folder / "data" / f"{split}-00000.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[dict[str, Any]] = []
 
@@ -49,11 +58,14 @@ class SplitWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left and finish the file."""
+        """Write what is left, finish the file, and name it by its content."""
         if self._rows:
             self._flush()
         if self._writer is not None:
             self._writer.close()
+            with self._path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+            self._path.rename(self._path.with_stem(f"{self._path.stem}-{content}"))
 
     def _flush(self) -> None:
         schema = arrow_schema()
@@ -73,14 +85,18 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def read_rows(path: Path, columns: tuple[str, ...] = tuple(COLUMNS)) -> Iterator[dict[str, Any]]:
-    """The rows of one split, JSON columns decoded. Raises ConfigError where there is no file."""
+    """The rows of one split, JSON columns decoded. Raises ConfigError for a broken file."""
     from datasets import Json
 
-    if not path.is_file():
-        raise ConfigError(f"{path} does not exist; run `stepinto format` on this run folder first")
     reader = Json()
-    for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
-        for row in batch.to_pylist():
-            for name in set(JSON_COLUMNS) & set(columns):
-                row[name] = [reader.decode_example(text) for text in row[name]]
-            yield row
+    try:
+        for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
+            for row in batch.to_pylist():
+                for name in set(JSON_COLUMNS) & set(columns):
+                    row[name] = [reader.decode_example(text) for text in row[name]]
+                yield row
+    except (ArrowException, OSError, KeyError) as error:
+        raise ConfigError(
+            f"{path} can't be read as training data: {error}; run `stepinto format` on this run "
+            "folder again"
+        ) from error

@@ -16,7 +16,7 @@ from collect.errors import ConfigError
 from collect.store import RunStore
 from format.card import write_card
 from format.config import FormatConfig
-from format.dataset import SplitWriter, split_file
+from format.dataset import SplitWriter
 from format.filters import Candidate, Outcome, build_filters, characters
 from format.report import FormatReport, Funnel, FunnelStep, SplitStatistics
 from format.rows import to_row
@@ -98,8 +98,7 @@ def _write_splits(
     statistics = {name: SplitStatistics() for name in sorted(set(splits.values()), reverse=True)}
     with ExitStack() as stack:
         writers = {
-            name: stack.enter_context(closing(SplitWriter(split_file(folder, name))))
-            for name in statistics
+            name: stack.enter_context(closing(SplitWriter(folder, name))) for name in statistics
         }
         for conversation in store.read_conversations():
             split = splits.get(conversation.conversation_id)

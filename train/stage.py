@@ -79,8 +79,6 @@ def run_train(config: TrainConfig, run: Path, on_step: OnStep | None = None) -> 
     require((*TRAINING, "wandb") if config.wandb else TRAINING)
     check_trainer_arguments(config.trainer_arguments)
     data = split_file(run / "sft", "train")
-    if not data.is_file():
-        raise ConfigError(f"{data} does not exist; run `stepinto format` on this run folder first")
     job = Job(config, run, data, _sha256(data))
     done = finished(run / "model", job.fingerprint)
     if done is not None:

@@ -211,7 +211,25 @@ def test_formatting_again_replaces_the_folder(tmp_path: Path) -> None:
     run_format(FormatConfig(test_fraction=0.4), run)
     run_format(ALL_TRAIN, run)
     files = sorted(str(p.relative_to(run / "sft")) for p in (run / "sft").rglob("*.*"))
-    assert files == ["README.md", "data/train-00000.parquet", "report.json"]
+    data = split_file(run / "sft", "train").name
+    assert files == ["README.md", f"data/{data}", "report.json"]
+
+
+def test_the_folder_form_gives_each_run_its_own_rows(tmp_path: Path) -> None:
+    for count in (1, 2):
+        run = write_run(tmp_path / str(count) / "run", make_rollouts(count))
+        run_format(ALL_TRAIN, run)
+        loaded = load_dataset(str(run / "sft"), cache_dir=str(tmp_path / "cache"))
+        assert len(loaded["train"]) == count
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    run_format(ALL_TRAIN, run)
+    path = split_file(run / "sft", "train")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ConfigError, match="run `stepinto format` on this run folder again"):
+        list(read_rows(path))
 
 
 def test_card_has_the_hub_yaml_an_example_and_the_config(tmp_path: Path) -> None:
@@ -224,7 +242,7 @@ def test_card_has_the_hub_yaml_an_example_and_the_config(tmp_path: Path) -> None
     assert facts["license"] == "apache-2.0"
     assert facts["configs"][0]["data_files"][0] == {
         "split": "train",
-        "path": "data/train-00000.parquet",
+        "path": f"data/{split_file(run / 'sft', 'train').name}",
     }
     loaded = load_dataset(str(run / "sft"), cache_dir=str(tmp_path / "cache"))
     assert {name: len(rows) for name, rows in loaded.items()} == {
