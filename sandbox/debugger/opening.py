@@ -10,8 +10,12 @@ from sandbox.errors import DebuggerError
 
 def open_debugger(language: str, sandbox: Sandbox, limits: DebugLimits) -> Debugger:
     """A debugger that has not been started. Raises DebuggerError for an unknown language."""
-    if language != "python":
-        raise DebuggerError(f"there is no debugger for {language!r}; there is one for: python")
-    from sandbox.debugger.python_session import PythonDebugger
+    if language == "java":
+        from sandbox.debugger.java_session import JavaDebugger
 
-    return PythonDebugger(sandbox, limits)
+        return JavaDebugger(sandbox, limits)
+    if language == "python":
+        from sandbox.debugger.python_session import PythonDebugger
+
+        return PythonDebugger(sandbox, limits)
+    raise DebuggerError(f"there is no debugger for {language!r}; there is one for: python, java")

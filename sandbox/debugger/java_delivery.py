@@ -1,0 +1,132 @@
+"""The Java probe's jar: compiled once for a JDK, kept on the host, delivered into sandboxes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+import threading
+import zipfile
+from functools import cache
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from sandbox.base import Command, Sandbox
+from sandbox.errors import DebuggerError
+from sandbox.java.jdk import Jdk
+from sandbox.java.shell import write_bytes
+from sandbox.opening import open_sandbox
+
+SOURCES = Path(__file__).parent / "java_probe"
+MAIN_CLASS = "stepinto.probe.Main"
+LEVEL = "8"
+COMPILE_TIMEOUT = 120.0
+
+_compiling = threading.Lock()
+_delivered: WeakKeyDictionary[Sandbox, str] = WeakKeyDictionary()
+
+
+@cache
+def probe_sources() -> dict[str, bytes]:
+    """The Java sources of the probe and of the test runner, and the declarations of the test
+    frameworks that the runner is compiled against, by path."""
+    files = sorted(SOURCES.rglob("*.java"))
+    return {file.relative_to(SOURCES).as_posix(): file.read_bytes() for file in files}
+
+
+def deliver_probe(sandbox: Sandbox, jdk: Jdk) -> str:
+    """The probe's jar inside the sandbox, which gets it once.
+
+    Raises DebuggerError where the probe does not compile, SandboxError.
+    """
+    if sandbox not in _delivered:
+        jar = probe_jar(sandbox, jdk)
+        path = f"/tmp/stepinto-{hashlib.sha256(jar).hexdigest()[:16]}.jar"
+        write_bytes(sandbox, path, jar)
+        _delivered[sandbox] = path
+    return _delivered[sandbox]
+
+
+def forget_delivery(sandbox: Sandbox) -> None:
+    """Deliver the jar anew at the next start: the one in the sandbox is gone or spoilt."""
+    _delivered.pop(sandbox, None)
+
+
+def probe_jar(sandbox: Sandbox, jdk: Jdk) -> bytes:
+    """The jar for a sandbox's JDK, from the user's cache, compiled where it is not there yet.
+
+    The key holds the sources, the JDK and the image, so that an image's javac can only spoil its
+    own sandboxes. Any number of processes may come here at once.
+    """
+    place = cache_folder() / f"probe-{_key(sandbox, jdk)}.jar"
+    with _compiling:
+        if (kept := _read(place)) is not None:
+            return kept
+        jar = _compile(sandbox, jdk)
+        _keep(place, jar)
+        return jar
+
+
+def cache_folder() -> Path:
+    """Where StepInto keeps what it can make again: `$XDG_CACHE_HOME`, else `~/.cache`."""
+    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(root).expanduser() / "stepinto"
+
+
+def _key(sandbox: Sandbox, jdk: Jdk) -> str:
+    digest = hashlib.sha256(repr((jdk, sandbox.image_digest, LEVEL)).encode())
+    for path, source in probe_sources().items():
+        digest.update(f"\0{path}\0{len(source)}\0".encode() + source)
+    return digest.hexdigest()[:32]
+
+
+def _compile(sandbox: Sandbox, jdk: Jdk) -> bytes:
+    """Compile in a fresh sandbox, where no program under test has been."""
+    sources = probe_sources()
+    config = sandbox.config.model_copy(update={"output_limit": 64_000})
+    with open_sandbox(config, sandbox.image_digest) as fresh:
+        fresh.write_files({f"src/{path}": source for path, source in sources.items()})
+        result = fresh.run(Command(_javac(jdk, list(sources)), timeout=COMPILE_TIMEOUT))
+        if result.exit_code != 0:
+            raise DebuggerError(f"{jdk.javac} can't compile the Java probe: {result.output}")
+        return _jar(fresh.read_tree("out"))
+
+
+def _javac(jdk: Jdk, sources: list[str]) -> list[str]:
+    fast = ["-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1"]
+    class_path = ["-cp", jdk.tools_jar] if jdk.tools_jar else []
+    quiet = ["-nowarn", "-Xlint:-options", "-proc:none", "-encoding", "UTF-8"]
+    level = ["-source", LEVEL, "-target", LEVEL]
+    files = [f"src/{path}" for path in sources]
+    return [jdk.javac, *fast, *quiet, *class_path, *level, "-g", "-d", "out", *files]
+
+
+def _jar(classes: dict[str, bytes]) -> bytes:
+    """A jar of StepInto's own classes, without times: the same classes give the same bytes.
+
+    Stored and not deflated: a JVM reads it a little sooner.
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for path in sorted(path for path in classes if path.startswith("stepinto/")):
+            archive.writestr(zipfile.ZipInfo(path), classes[path])
+    return buffer.getvalue()
+
+
+def _read(place: Path) -> bytes | None:
+    try:
+        return place.read_bytes()
+    except OSError:
+        return None
+
+
+def _keep(place: Path, jar: bytes) -> None:
+    """Write it whole or not at all. A cache that can't be written is only slower."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
+            file.write(jar)
+        os.replace(file.name, place)
+    except OSError:
+        return

@@ -1,0 +1,13 @@
+package org.junit;
+
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+
+@Retention(RetentionPolicy.RUNTIME)
+public @interface Test {
+    Class<? extends Throwable> expected();
+
+    class None extends Throwable {
+        private static final long serialVersionUID = 1L;
+    }
+}

@@ -1,0 +1,96 @@
+package stepinto.runner;
+
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.platform.engine.DiscoverySelector;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.TestSource;
+import org.junit.platform.engine.discovery.DiscoverySelectors;
+import org.junit.platform.engine.support.descriptor.ClassSource;
+import org.junit.platform.engine.support.descriptor.MethodSource;
+import org.junit.platform.launcher.LauncherDiscoveryRequest;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+
+/** The JUnit Platform: JUnit 5, and whatever other engines are on the class path. */
+final class PlatformFramework extends Framework {
+    @Override
+    boolean run(Selection selection, Report report) {
+        LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
+                .selectors(selectors(selection).toArray(new DiscoverySelector[0]))
+                .build();
+        int before = report.tests();
+        LauncherFactory.create().execute(request, new Listener(selection, report));
+        return report.tests() > before;
+    }
+
+    private static List<DiscoverySelector> selectors(Selection selection) {
+        List<DiscoverySelector> selectors = new ArrayList<DiscoverySelector>();
+        if (selection.method == null) {
+            selectors.add(DiscoverySelectors.selectClass(selection.type));
+        } else {
+            for (Method method : selection.methods()) {
+                selectors.add(DiscoverySelectors.selectMethod(selection.type, method));
+            }
+        }
+        return selectors;
+    }
+
+    private static final class Listener implements TestExecutionListener {
+        private final Selection selection;
+        private final Report report;
+
+        Listener(Selection selection, Report report) {
+            this.selection = selection;
+            this.report = report;
+        }
+
+        @Override
+        public void executionStarted(TestIdentifier test) {
+            if (test.isTest()) {
+                report.started(name(test));
+            }
+        }
+
+        @Override
+        public void executionSkipped(TestIdentifier test, String reason) {
+            report.skipped(name(test), null, reason);
+        }
+
+        @Override
+        public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+            boolean failed = result.getStatus() == TestExecutionResult.Status.FAILED;
+            if (failed) {
+                Throwable error = result.getThrowable().orElse(null);
+                report.failed(name(test), invocation(test), error);
+            } else if (test.isTest()) {
+                if (result.getStatus() == TestExecutionResult.Status.ABORTED) {
+                    report.skipped(name(test), invocation(test), "an assumption does not hold");
+                } else {
+                    report.passed(name(test), invocation(test));
+                }
+            }
+        }
+
+        private String name(TestIdentifier test) {
+            TestSource source = test.getSource().orElse(null);
+            if (source instanceof MethodSource) {
+                MethodSource method = (MethodSource) source;
+                return method.getClassName() + "#" + method.getMethodName();
+            }
+            if (source instanceof ClassSource) {
+                return ((ClassSource) source).getClassName();
+            }
+            return selection.type.getName();
+        }
+
+        /** What tells the runs of one parameterised or repeated test apart. */
+        private static String invocation(TestIdentifier test) {
+            boolean one = test.getUniqueId().contains("-invocation:");
+            return one ? test.getDisplayName() : null;
+        }
+    }
+}

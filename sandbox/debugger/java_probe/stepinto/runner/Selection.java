@@ -1,0 +1,59 @@
+package stepinto.runner;
+
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+
+/** One class of tests, or one of its methods. */
+final class Selection {
+    final Class<?> type;
+    /** The method's name, or null for all of the class. */
+    final String method;
+
+    private Selection(Class<?> type, String method) {
+        this.type = type;
+        this.method = method;
+    }
+
+    static Selection of(String name) throws NoSuchTestException {
+        int hash = name.indexOf('#');
+        String className = hash < 0 ? name : name.substring(0, hash);
+        String method = hash < 0 ? null : name.substring(hash + 1);
+        try {
+            // Not initialised here: the framework does that, within the test's own report.
+            ClassLoader loader = TestRunner.class.getClassLoader();
+            Selection selection = new Selection(Class.forName(className, false, loader), method);
+            if (method != null && selection.methods().isEmpty()) {
+                throw new NoSuchTestException(className + " has no method " + method);
+            }
+            return selection;
+        } catch (ClassNotFoundException error) {
+            throw new NoSuchTestException("there is no class " + className);
+        }
+    }
+
+    /** The methods of that name, inherited ones included: parameterised tests take parameters. */
+    List<Method> methods() {
+        List<Method> found = new ArrayList<Method>();
+        for (Method candidate : allMethods(type)) {
+            if (candidate.getName().equals(method) && !candidate.isSynthetic()) {
+                found.add(candidate);
+            }
+        }
+        return found;
+    }
+
+    static List<Method> allMethods(Class<?> type) {
+        List<Method> methods = new ArrayList<Method>();
+        for (Class<?> each = type; each != null && each != Object.class;
+                each = each.getSuperclass()) {
+            for (Method method : each.getDeclaredMethods()) {
+                methods.add(method);
+            }
+            for (Class<?> parent : each.getInterfaces()) {
+                methods.addAll(allMethods(parent));
+            }
+        }
+        return methods;
+    }
+}

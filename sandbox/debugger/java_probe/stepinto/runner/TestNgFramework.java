@@ -1,0 +1,122 @@
+package stepinto.runner;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.Collections;
+
+/** TestNG, by reflection: its listener interfaces differ from version to version. */
+final class TestNgFramework extends Framework {
+    @Override
+    boolean run(Selection selection, Report report) throws Exception {
+        int before = report.tests();
+        Object runner = type("org.testng.TestNG").getConstructor(boolean.class).newInstance(false);
+        call(runner, "setVerbose", int.class, 0);
+        call(runner, "setXmlSuites", java.util.List.class,
+                Collections.singletonList(suite(selection)));
+        addListener(runner, listener(report));
+        runner.getClass().getMethod("run").invoke(runner);
+        return report.tests() > before;
+    }
+
+    private static Object suite(Selection selection) throws Exception {
+        Object suite = type("org.testng.xml.XmlSuite").getConstructor().newInstance();
+        Class<?> suiteType = suite.getClass();
+        Object test = type("org.testng.xml.XmlTest").getConstructor(suiteType).newInstance(suite);
+        Object chosen = type("org.testng.xml.XmlClass").getConstructor(Class.class)
+                .newInstance(selection.type);
+        if (selection.method != null) {
+            Object include = type("org.testng.xml.XmlInclude").getConstructor(String.class)
+                    .newInstance(selection.method);
+            call(chosen, "setIncludedMethods", java.util.List.class,
+                    Collections.singletonList(include));
+        }
+        call(test, "setXmlClasses", java.util.List.class, Collections.singletonList(chosen));
+        return suite;
+    }
+
+    private static void addListener(Object runner, Object listener) throws Exception {
+        String[] parameters = {"org.testng.ITestNGListener", "org.testng.ITestListener"};
+        for (String parameter : parameters) {
+            try {
+                call(runner, "addListener", type(parameter), listener);
+                return;
+            } catch (NoSuchMethodException error) {
+                continue;
+            }
+        }
+        call(runner, "addListener", Object.class, listener);
+    }
+
+    private static Object listener(final Report report) throws ClassNotFoundException {
+        Class<?>[] types = {type("org.testng.ITestListener")};
+        return Proxy.newProxyInstance(types[0].getClassLoader(), types, new InvocationHandler() {
+            @Override
+            public Object invoke(Object proxy, Method method, Object[] arguments)
+                    throws Throwable {
+                if (method.getDeclaringClass() == Object.class) {
+                    return ofObject(this, proxy, method.getName(), arguments);
+                }
+                tell(report, method.getName(), arguments);
+                return null;
+            }
+        });
+    }
+
+    private static Object ofObject(Object self, Object proxy, String name, Object[] arguments) {
+        if (name.equals("equals")) {
+            return proxy == arguments[0];
+        }
+        return name.equals("hashCode") ? (Object) System.identityHashCode(self) : "listener";
+    }
+
+    private static void tell(Report report, String event, Object[] arguments) throws Exception {
+        if (!event.startsWith("onTest")) {
+            return;
+        }
+        Object result = arguments[0];
+        String test = name(result);
+        if (event.equals("onTestStart")) {
+            report.started(test);
+        } else if (event.equals("onTestSuccess")) {
+            report.passed(test, invocation(result));
+        } else if (event.equals("onTestSkipped")) {
+            report.skipped(test, invocation(result), null);
+        } else {
+            Throwable error = (Throwable) get(result, "org.testng.ITestResult", "getThrowable");
+            report.failed(test, invocation(result), error);
+        }
+    }
+
+    private static String name(Object result) throws Exception {
+        Object testClass = get(result, "org.testng.ITestResult", "getTestClass");
+        Object method = get(result, "org.testng.ITestResult", "getMethod");
+        return get(testClass, "org.testng.IClass", "getName") + "#"
+                + get(method, "org.testng.ITestNGMethod", "getMethodName");
+    }
+
+    private static String invocation(Object result) throws Exception {
+        Object[] parameters =
+                (Object[]) get(result, "org.testng.ITestResult", "getParameters");
+        return parameters == null || parameters.length == 0
+                ? null : java.util.Arrays.toString(parameters);
+    }
+
+    private static Class<?> type(String name) throws ClassNotFoundException {
+        return Class.forName(name, true, TestNgFramework.class.getClassLoader());
+    }
+
+    private static Object get(Object target, String owner, String method) throws Exception {
+        return type(owner).getMethod(method).invoke(target);
+    }
+
+    private static void call(Object target, String method, Class<?> parameter, Object argument)
+            throws Exception {
+        try {
+            target.getClass().getMethod(method, parameter).invoke(target, argument);
+        } catch (InvocationTargetException error) {
+            throw error.getCause() instanceof Exception ? (Exception) error.getCause() : error;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+"""The Java debugger: the probe, delivered into a sandbox and driven by a session."""
+
+from __future__ import annotations
+
+from sandbox.base import Command, Sandbox
+from sandbox.debugger.channel import Channel, Json
+from sandbox.debugger.java_delivery import MAIN_CLASS, deliver_probe
+from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
+from sandbox.debugger.session import DebugSession, LaunchRefused
+from sandbox.java.build import built_test, java_command
+from sandbox.java.errors import BuildFailed, JavaError, NoSuchTest
+from sandbox.java.jdk import Jdk, find_jdk
+from sandbox.java.lookup import Found
+from sandbox.java.project import JavaProject
+
+RUNNER_CLASS = "stepinto.runner.TestRunner"
+PROBE_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Xmx128m",
+    "-XX:-UsePerfData",
+)
+"""A small JVM that starts soon: it only waits, for the host and for the debuggee."""
+
+
+class JavaLauncher:
+    """Starts the Java probe, and builds and names what it launches."""
+
+    def __init__(self) -> None:
+        self._started: Channel | None = None
+        """A probe on its way, started before the build so that both go on at once."""
+
+    def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
+        try:
+            jdk = find_jdk(sandbox)
+            self._start_ahead(sandbox, jdk)
+            found, project = built_test(sandbox, launch.test, limits.build_timeout)
+            return launch_target(sandbox, jdk, found, project)
+        except JavaError as error:
+            self._drop_started()
+            raise LaunchRefused(str(error), _kind(error)) from None
+        except BaseException:
+            self._drop_started()
+            raise
+
+    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
+        channel, self._started = self._started, None
+        if channel is None:
+            channel = start_probe(sandbox, find_jdk(sandbox))
+        try:
+            channel.hello(limits.output_chars, limits.start_timeout)
+        except BaseException:
+            channel.close()
+            raise
+        return channel
+
+    def _start_ahead(self, sandbox: Sandbox, jdk: Jdk) -> None:
+        self._drop_started()
+        self._started = start_probe(sandbox, jdk)
+
+    def _drop_started(self) -> None:
+        channel, self._started = self._started, None
+        if channel is not None:
+            channel.close()
+
+
+class JavaDebugger(DebugSession):
+    """One debug session on a Java program, in a sandbox."""
+
+    def __init__(self, sandbox: Sandbox, limits: DebugLimits | None = None) -> None:
+        super().__init__(sandbox, JavaLauncher(), limits)
+
+
+def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
+    """A probe's JVM on its way up. Raises DebuggerError, SandboxError."""
+    jar = deliver_probe(sandbox, jdk)
+    class_path = f"{jar}:{jdk.tools_jar}" if jdk.tools_jar else jar
+    argv = [jdk.java, *PROBE_OPTIONS, "-cp", class_path, MAIN_CLASS]
+    return Channel(sandbox.spawn(Command(argv, cwd="/")))
+
+
+def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> Json:
+    """What the probe is to run: a test under the test runner, or a main class."""
+    main = [found.class_name, *found.arguments]
+    program = [RUNNER_CLASS, found.selector] if found.test else main
+    jar = deliver_probe(sandbox, jdk)
+    return {
+        "kind": "java",
+        "command": java_command(sandbox, jdk, project, jar, program),
+        "cwd": project.folder,
+        "env": dict(project.environment),
+        "source_roots": list(project.source_roots),
+        "class_roots": list(project.class_roots),
+        "workspace": sandbox.workspace,
+        "entry": {
+            "class": found.class_name,
+            "method": found.method or next(iter(found.methods), None),
+            "methods": list(found.methods),
+        },
+        "test": found.test,
+    }
+
+
+def _kind(error: JavaError) -> ErrorKind:
+    if isinstance(error, BuildFailed):
+        return ErrorKind.BUILD_FAILED
+    return ErrorKind.NO_SUCH_TEST if isinstance(error, NoSuchTest) else ErrorKind.LAUNCH_FAILED

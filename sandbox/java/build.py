@@ -1,0 +1,128 @@
+"""Builds the module that a test belongs to, when its sources have changed since."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from sandbox.base import Command, Sandbox
+from sandbox.java.errors import JavaUnavailable
+from sandbox.java.gradle import build_gradle
+from sandbox.java.jdk import Jdk, find_jdk
+from sandbox.java.job import BuildJob
+from sandbox.java.launcher_jar import with_launcher
+from sandbox.java.lookup import Found, Lookup
+from sandbox.java.maven import build_maven
+from sandbox.java.names import parse_name
+from sandbox.java.plain import build_plain
+from sandbox.java.project import TOOLS, BuildKind, JavaProject, Module, find_module
+from sandbox.java.recompile import recompile
+from sandbox.java.scan import Scan, scan_workspace
+
+BUILD_TIMEOUT = 300.0
+
+
+@dataclass(frozen=True)
+class _Built:
+    """What a sandbox's module was when it was built last."""
+
+    scan: Scan
+    target: str
+    project: JavaProject
+
+
+@dataclass
+class _Workspace:
+    """What is known of one sandbox's workspace."""
+
+    tools: frozenset[str]
+    built: dict[Module, _Built] = field(default_factory=dict)
+
+
+_workspaces: WeakKeyDictionary[Sandbox, _Workspace] = WeakKeyDictionary()
+
+
+def built_test(
+    sandbox: Sandbox, test: str, timeout: float = BUILD_TIMEOUT
+) -> tuple[Found, JavaProject]:
+    """Find what `test` names in the workspace (see `names.parse_name` for its forms), and build
+    the module it lies in, with the modules that one needs.
+
+    Quick where nothing has changed since the last call on this sandbox. Raises JavaError: a
+    NoSuchTest, a BuildFailed with the compiler's errors, a JavaUnavailable; SandboxError.
+    """
+    jdk = find_jdk(sandbox)
+    scan = scan_workspace(sandbox)
+    found = Lookup(sandbox, scan).find(parse_name(test))
+    return found, _build(BuildJob(sandbox, jdk, scan, time.monotonic() + timeout), found)
+
+
+def built_project(sandbox: Sandbox, test: str, timeout: float = BUILD_TIMEOUT) -> JavaProject:
+    """The built module of a test, for who knows the test's name already: see `built_test`."""
+    return built_test(sandbox, test, timeout)[1]
+
+
+def _build(job: BuildJob, found: Found) -> JavaProject:
+    workspace = _workspace(job.sandbox)
+    module = find_module(job.sandbox, job.scan, found.file, workspace.tools)
+    known = workspace.built.get(module)
+    if known is not None and _same(known, module, job.scan, found):
+        return known.project
+    if known is not None and recompile(job, known.project, known.scan):
+        project = known.project
+    else:
+        _require_tool(module, workspace.tools)
+        # A build that fails leaves nothing that could be taken for built.
+        workspace.built.pop(module, None)
+        project = _with_tool(job, module, found)
+    # What the build itself writes is no change; what was edited meanwhile is one.
+    after = scan_workspace(job.sandbox)
+    seen = Scan({**after.stamps, **job.scan.stamps})
+    workspace.built[module] = _Built(seen, found.file, project)
+    return project
+
+
+def _same(known: _Built, module: Module, scan: Scan, found: Found) -> bool:
+    """Whether nothing has changed. Without a build tool what is compiled follows the target."""
+    same_target = module.kind is not BuildKind.PLAIN or known.target == found.file
+    return same_target and not scan.changed(known.scan)
+
+
+def _with_tool(job: BuildJob, module: Module, found: Found) -> JavaProject:
+    if module.kind is BuildKind.PLAIN:
+        return build_plain(job, module, found)
+    build = build_maven if module.kind is BuildKind.MAVEN else build_gradle
+    return with_launcher(job.sandbox, build(job, module))
+
+
+def _workspace(sandbox: Sandbox) -> _Workspace:
+    if sandbox not in _workspaces:
+        script = 'for tool; do command -v "$tool" >/dev/null && echo "$tool"; done; exit 0'
+        result = sandbox.run(Command(["sh", "-c", script, "sh", *TOOLS.values()]))
+        _workspaces[sandbox] = _Workspace(frozenset(result.output.split()))
+    return _workspaces[sandbox]
+
+
+def _require_tool(module: Module, tools: frozenset[str]) -> None:
+    tool = TOOLS.get(module.kind)
+    if tool is not None and tool not in tools:
+        raise JavaUnavailable(
+            f"the project in {module.folder} is built by {module.kind.capitalize()}, and the "
+            f"sandbox has no `{tool}`: install it (Debian: apt-get install {module.kind}), or "
+            "choose an image that has it"
+        )
+
+
+def java_command(
+    sandbox: Sandbox, jdk: Jdk, project: JavaProject, jar: str, program: Sequence[str]
+) -> list[str]:
+    """The command of a plain JVM that runs a program (its class, then arguments) on a project's
+    class path, with StepInto's own `jar` at the end of it, where it is in nobody's way."""
+    class_path = ":".join([*project.class_path, jar])
+    options = project.jvm_options or ("-ea",)
+    # A heap beyond the sandbox's limit would end in a crash and not in an OutOfMemoryError.
+    heap = f"-Xmx{sandbox.config.memory_mb // 2}m"
+    bounds = [] if any(option.startswith("-Xmx") for option in options) else [heap]
+    return [jdk.java, *bounds, *options, "-cp", class_path, *program]

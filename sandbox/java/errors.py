@@ -1,0 +1,23 @@
+"""What can go wrong between a Java test's name and its running: never infrastructure's fault.
+
+JavaError
+├── JavaUnavailable    the sandbox has no JDK, or not the build tool that the project needs
+├── BuildFailed        the program does not compile, or its build tool gives up
+└── NoSuchTest         the name is no test's and no main class's
+"""
+
+
+class JavaError(Exception):
+    """Base of the errors raised by `sandbox.java`; the message says what to do."""
+
+
+class JavaUnavailable(JavaError):
+    """A tool is missing in the sandbox; the message names it and how to get it."""
+
+
+class BuildFailed(JavaError):
+    """The build failed; the message holds the compiler's errors, cut to what matters."""
+
+
+class NoSuchTest(JavaError):
+    """Nothing of that name; the message gives the nearest names."""

@@ -1,0 +1,83 @@
+"""Compiles with javac itself: projects without a build tool, and changed sources of others."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from sandbox.base import Sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.java.compiler_errors import shown_errors
+from sandbox.java.errors import BuildFailed
+from sandbox.java.job import BuildJob
+from sandbox.java.project import CompileStep
+from sandbox.java.shell import FOLDER, write_bytes
+
+FAST = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1")
+MAX_ERRORS = 100
+"""Asked of javac; fewer are shown."""
+
+# A class whose source is gone must not be found by what still uses it.
+_COMPILE = """
+mkdir -p "$1" && find "$1" -name "*.class" -exec rm -f {} +
+shift; exec "$@"
+"""
+
+
+def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) -> None:
+    """Compile all of a step's sources into its emptied output folder.
+
+    Raises BuildFailed with the errors, SandboxError.
+    """
+    arguments = f"{FOLDER}/javac-arguments"
+    lines = [_quoted(word) for word in (*step.options, *sources)]
+    write_bytes(job.sandbox, arguments, "\n".join(lines).encode())
+    argv = [job.jdk.javac, *FAST, "-Xmaxerrs", str(MAX_ERRORS), f"@{arguments}"]
+    result = job.run(_COMPILE, step.output, *argv)
+    if result.timed_out:
+        raise BuildFailed(timed_out("javac"))
+    if result.exit_code != 0:
+        raise BuildFailed(build_message(job.sandbox, "javac", result.output))
+
+
+def timed_out(tool: str) -> str:
+    """Why a build came to nothing whose time was up."""
+    return f"the build failed: `{tool}` was still at it at the time-out (DebugLimits.build_timeout)"
+
+
+def build_message(sandbox: Sandbox, tool: str, output: str) -> str:
+    """Why a build failed, for who has to mend it."""
+    shown = shown_errors(output, sandbox.workspace, _SourceLines(sandbox).get)
+    return f"the build failed ({tool}); mend this, then start again:\n{shown}"
+
+
+def _quoted(word: str) -> str:
+    """As javac's argument files want it."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class _SourceLines:
+    """Lines of the workspace's files, each file read once."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._files: dict[str, list[str]] = {}
+
+    def get(self, file: str, line: int) -> str:
+        if file not in self._files:
+            try:
+                text = self._sandbox.read_file(file).decode("utf-8", "replace")
+            except SandboxFileError:
+                text = ""
+            self._files[file] = text.splitlines()
+        lines = self._files[file]
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def split_options(text: str) -> list[str]:
+    """The words of a JVM's or a compiler's option text."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()

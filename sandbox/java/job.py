@@ -1,0 +1,36 @@
+"""One build: where, with what, and until when."""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from dataclasses import dataclass
+
+from sandbox.base import Sandbox
+from sandbox.java.jdk import Jdk
+from sandbox.java.scan import Scan
+from sandbox.java.shell import Captured, capture
+
+LEAST = 1.0
+"""Seconds that a tool gets at least, for an error of its own."""
+
+
+@dataclass(frozen=True)
+class BuildJob:
+    """What all builders need."""
+
+    sandbox: Sandbox
+    jdk: Jdk
+    scan: Scan
+    """The workspace as it is built."""
+    deadline: float
+    """Of `time.monotonic`."""
+
+    def run(self, script: str, *arguments: str, folder: str = ".") -> Captured:
+        """Run a script of `sh` in a folder of the workspace, until the deadline at most."""
+        left = max(LEAST, self.deadline - time.monotonic())
+        return capture(self.sandbox, script, *arguments, cwd=self.absolute(folder), timeout=left)
+
+    def absolute(self, path: str) -> str:
+        """A path relative to the workspace, or absolute already, inside the sandbox."""
+        return posixpath.normpath(posixpath.join(self.sandbox.workspace, path))

@@ -1,0 +1,120 @@
+"""What a Java project is to StepInto: how it is built, and what runs its tests."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sandbox.base import Sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.java.scan import GRADLE_FILES, SETTINGS_FILES, Scan
+
+
+class BuildKind(StrEnum):
+    """What builds a project."""
+
+    MAVEN = "maven"
+    GRADLE = "gradle"
+    PLAIN = "plain"
+    """Sources and no build file: javac."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module of a build: its folder and the build's, relative to the workspace."""
+
+    kind: BuildKind
+    root: str
+    """Where the build tool is started; `.` for the workspace itself."""
+    folder: str
+
+
+@dataclass(frozen=True)
+class CompileStep:
+    """One call of javac, as the build tool makes it."""
+
+    output: str
+    """Absolute path of the folder of classes."""
+    source_roots: tuple[str, ...]
+    """Absolute paths of the folders whose sources, all of them, it is given."""
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JavaProject:
+    """A built module: all that a plain JVM needs to run its tests. Paths are absolute, inside the
+    sandbox."""
+
+    module: Module
+    folder: str
+    """The working folder of tests."""
+    class_path: tuple[str, ...]
+    """The whole class path of tests, the project's own classes first."""
+    class_roots: tuple[str, ...]
+    """Folders of the project's own classes, those of other modules of the build included."""
+    source_roots: tuple[str, ...]
+    jvm_options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[CompileStep, ...] = ()
+    """How the build tool compiles it, in order; empty where that is not known for sure."""
+
+
+def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) -> Module:
+    """The module that a source file belongs to; of two build files in a folder the first whose
+    tool (`mvn`, `gradle`) is there decides, Maven's before Gradle's."""
+    for folder in _folders_above(file):
+        kinds = _kinds(scan, folder)
+        if kinds:
+            usable = [kind for kind in kinds if TOOLS[kind] in tools]
+            kind = (usable or kinds)[0]
+            return Module(kind, _root(sandbox, scan, folder, kind), folder)
+    return Module(BuildKind.PLAIN, ".", ".")
+
+
+TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
+
+
+def _kinds(scan: Scan, folder: str) -> list[BuildKind]:
+    maven = [BuildKind.MAVEN] if scan.has(_join(folder, "pom.xml")) else []
+    gradle = any(scan.has(_join(folder, name)) for name in GRADLE_FILES)
+    return [*maven, *([BuildKind.GRADLE] if gradle else [])]
+
+
+def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
+    """Where the whole build starts that a module is part of."""
+    above = _folders_above(posixpath.join(folder, "file"))
+    if kind is BuildKind.GRADLE:
+        settings = (f for f in above if any(scan.has(_join(f, name)) for name in SETTINGS_FILES))
+        return next(settings, folder)
+    root = folder
+    for parent in above[1:]:
+        pom = _join(parent, "pom.xml")
+        if scan.has(pom) and _lists_module(sandbox, pom, posixpath.relpath(root, parent)):
+            root = parent
+    return root
+
+
+def _lists_module(sandbox: Sandbox, pom: str, module: str) -> bool:
+    try:
+        text = sandbox.read_file(pom).decode("utf-8", "replace")
+    except SandboxFileError:
+        return False
+    names = re.findall(r"<module>\s*(.*?)\s*</module>", text)
+    return module in {posixpath.normpath(name.removesuffix("/pom.xml")) for name in names}
+
+
+def _folders_above(file: str) -> list[str]:
+    """The folders that a file is in, the innermost first, the workspace (`.`) last."""
+    folders = []
+    folder = posixpath.dirname(posixpath.normpath(file))
+    while folder not in ("", ".", "/"):
+        folders.append(folder)
+        folder = posixpath.dirname(folder)
+    return [*folders, "."]
+
+
+def _join(folder: str, name: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, name))

@@ -1,0 +1,83 @@
+"""What lies in a Java workspace, and what has changed there: one quick look inside the sandbox."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sandbox.base import Sandbox
+from sandbox.java.errors import JavaError
+from sandbox.java.shell import capture
+
+BUILD_FILES = (
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "settings.gradle.kts",
+    "gradle.properties",
+)
+GRADLE_FILES = BUILD_FILES[1:5]
+SETTINGS_FILES = ("settings.gradle", "settings.gradle.kts")
+SCAN_TIMEOUT = 60.0
+
+# The folders that build tools write to are left out, but not packages of those names. A file's
+# change of status (%z) can't be set back, as the time of its content can.
+_SCAN = r"""
+if [ -f pom.xml ] || ls ./*.gradle ./*.gradle.kts >/dev/null 2>&1; then outputs=target; fi
+find . -type d \( -name .git -o -name .gradle -o -name .idea -o -name node_modules \
+        -o -name __pycache__ \) -prune -o \
+    -type d ${outputs:+\( -name target -o -name build -o -name out -o -name bin \)
+        ! -path "*/src/*" -prune -o -type d} -o \
+    -type f ! -name "*.class" ! -name "*.pyc" -exec stat -c "%n|%s|%y|%z" {} +
+"""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The files of a workspace, build outputs left out, by path relative to it."""
+
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    """Size and times of each."""
+
+    @property
+    def sources(self) -> list[str]:
+        """The Java sources."""
+        return [path for path in self.stamps if path.endswith(".java")]
+
+    def has(self, path: str) -> bool:
+        return path in self.stamps
+
+    def changed(self, earlier: Scan) -> set[str]:
+        """What was added, removed or changed since."""
+        return {
+            path
+            for path in {*self.stamps, *earlier.stamps}
+            if self.stamps.get(path) != earlier.stamps.get(path)
+        }
+
+
+def scan_workspace(sandbox: Sandbox) -> Scan:
+    """Look at all files. Raises JavaError where that takes too long, SandboxError."""
+    found = capture(sandbox, _SCAN, cwd=sandbox.workspace, timeout=SCAN_TIMEOUT)
+    if found.timed_out:
+        raise JavaError(f"listing the workspace's files took more than {SCAN_TIMEOUT:g} s")
+    stamps = {}
+    for line in found.output.splitlines():
+        path, bar, stamp = line.removeprefix("./").partition("|")
+        if bar:
+            stamps[posixpath.normpath(path)] = stamp
+    return Scan(dict(sorted(stamps.items())))
+
+
+def is_build_file(path: str) -> bool:
+    """Whether a file tells a build tool what to do."""
+    name = posixpath.basename(path)
+    folder = posixpath.dirname(path)
+    return (
+        name in BUILD_FILES
+        or name.endswith((".gradle", ".gradle.kts", ".jar", ".versions.toml"))
+        or ".mvn" in folder.split("/")
+        or folder.split("/")[0] == "buildSrc"
+    )

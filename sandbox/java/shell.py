@@ -1,0 +1,94 @@
+"""Shell scripts inside a sandbox whose whole output is wanted, however long it is."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import secrets
+from dataclasses import dataclass
+
+from sandbox.base import Command, Sandbox
+from sandbox.errors import SandboxFileError
+
+FOLDER = "/tmp/stepinto-java"
+"""Where, inside a sandbox, StepInto keeps its files on a Java project."""
+
+_CAPTURE = """
+mkdir -p "$0" || exit 125
+folder=$0; file=$folder/$1; limit=$2; script=$3; shift 3
+sh -c "$script" "$folder" "$@" >"$file" 2>&1
+code=$?
+size=$(wc -c <"$file")
+echo "$code" "$size"
+[ "$size" -gt "$limit" ] || { cat "$file"; rm -f "$file"; }
+exit 0
+"""
+_PAGE = 'gzip -c "$0" | tail -c +"$1" | head -c "$2" | base64 -w0'
+_MARGIN = 200
+"""Bytes of a command's output kept for the line with the exit code and the size."""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What a script did."""
+
+    exit_code: int
+    """124 where it was killed at its time-out, whose output is then what fits the sandbox's."""
+    output: str
+    timed_out: bool = False
+
+
+def capture(
+    sandbox: Sandbox,
+    script: str,
+    *arguments: str,
+    cwd: str | None = None,
+    timeout: float | None = None,
+) -> Captured:
+    """Run a script of `sh`, `$0` being `FOLDER`, with its output beyond the sandbox's own limit.
+
+    Raises SandboxDead, and SandboxFileError where the output can't be read back.
+    """
+    name = f"output-{secrets.token_hex(6)}"
+    limit = sandbox.config.output_limit - _MARGIN
+    argv = ["sh", "-c", _CAPTURE, FOLDER, name, str(limit), script, *arguments]
+    result = sandbox.run(Command(argv, cwd=cwd, timeout=timeout))
+    if result.timed_out:
+        return Captured(result.exit_code, result.output, True)
+    first, _, output = result.output.partition("\n")
+    numbers = first.split()
+    if result.exit_code != 0 or len(numbers) != 2:
+        raise SandboxFileError(f"a script can't write below {FOLDER}: {result.output.strip()}")
+    code, size = map(int, numbers)
+    if size > limit:
+        output = read_text(sandbox, f"{FOLDER}/{name}")
+        sandbox.run(Command(["rm", "-f", f"{FOLDER}/{name}"]))
+    return Captured(code, output)
+
+
+def read_text(sandbox: Sandbox, path: str) -> str:
+    """A file of the sandbox outside its workspace, decoded as UTF-8 with replacement.
+
+    Raises SandboxFileError.
+    """
+    size = sandbox.config.output_limit * 3 // 4 // 3 * 3 - 3
+    pages: list[bytes] = []
+    while not pages or len(pages[-1]) == size:
+        position = str(sum(map(len, pages)) + 1)
+        page = sandbox.run(Command(["sh", "-c", _PAGE, path, position, str(size)]))
+        if page.exit_code != 0:
+            raise SandboxFileError(f"can't read {path!r}: {page.output.strip()}")
+        pages.append(base64.b64decode(page.output))
+    return gzip.decompress(b"".join(pages)).decode("utf-8", "replace")
+
+
+def write_bytes(sandbox: Sandbox, path: str, data: bytes) -> None:
+    """Write a file of the sandbox outside its workspace, whole or not at all.
+
+    Raises SandboxFileError.
+    """
+    script = 'mkdir -p "$(dirname "$0")" && cat >"$0.$1" && mv -f "$0.$1" "$0"'
+    argv = ["sh", "-c", script, path, secrets.token_hex(6)]
+    result = sandbox.run(Command(argv, stdin=data))
+    if result.exit_code != 0:
+        raise SandboxFileError(f"can't write {path!r}: {result.output.strip()}")
