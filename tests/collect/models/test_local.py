@@ -235,6 +235,10 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="none does not exist"):
         open_one(model="x", adapter=tmp_path / "none")
+    for folder in (str(tmp_path), "runs/none/model"):
+        with pytest.raises(ConfigError, match="there is no model in that folder"):
+            open_one(model=folder)
+    (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ConfigError, match="no tokenizer at"):
         open_one(model=str(tmp_path))
 
