@@ -1,0 +1,19 @@
+package stepinto.probe;
+
+/** A Java expression that can be evaluated in a paused frame. */
+abstract class Expression {
+    abstract Operand evaluate(Scope scope) throws EvaluationFailed;
+
+    /** Where it stands for a variable: the variable. */
+    Variable variable(Scope scope) throws EvaluationFailed {
+        throw new EvaluationFailed("only a variable, a field or an array element can be assigned");
+    }
+
+    /** Something that can be read and assigned. */
+    interface Variable {
+        Operand get() throws EvaluationFailed;
+
+        /** Assigns a value, converted to the variable's type; returns it as assigned. */
+        Operand set(Operand value) throws EvaluationFailed;
+    }
+}

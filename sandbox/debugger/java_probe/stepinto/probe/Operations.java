@@ -1,0 +1,200 @@
+package stepinto.probe;
+
+import com.sun.jdi.ReferenceType;
+import com.sun.jdi.Value;
+
+/** Operators in expressions. */
+final class Operations {
+    private Operations() {}
+
+    static final class Unary extends Expression {
+        private final String operator;
+        private final Expression operand;
+
+        Unary(String operator, Expression operand) {
+            this.operator = operator;
+            this.operand = operand;
+        }
+
+        @Override
+        Operand evaluate(Scope scope) throws EvaluationFailed {
+            return scope.services.operators.unary(operator, operand.evaluate(scope));
+        }
+    }
+
+    static final class Binary extends Expression {
+        private final String operator;
+        private final Expression left;
+        private final Expression right;
+
+        Binary(String operator, Expression left, Expression right) {
+            this.operator = operator;
+            this.left = left;
+            this.right = right;
+        }
+
+        @Override
+        Operand evaluate(Scope scope) throws EvaluationFailed {
+            boolean identity = operator.equals("==") || operator.equals("!=");
+            Operand first = operand(scope, left, identity);
+            return scope.services.operators.binary(
+                    operator, first, operand(scope, right, identity));
+        }
+
+        private static Operand operand(Scope scope, Expression side, boolean identity)
+                throws EvaluationFailed {
+            Operand operand = Invocations
+                    .evaluate(scope, java.util.Collections.singletonList(side)).get(0);
+            boolean text = side instanceof Primaries.Literal
+                    && ((Primaries.Literal) side).constant instanceof String;
+            return identity && text ? scope.services.operators.interned(operand) : operand;
+        }
+    }
+
+    /** {@code && ||}, which may leave their right side alone. */
+    static final class Logical extends Expression {
+        private final boolean and;
+        private final Expression left;
+        private final Expression right;
+
+        Logical(boolean and, Expression left, Expression right) {
+            this.and = and;
+            this.left = left;
+            this.right = right;
+        }
+
+        @Override
+        Operand evaluate(Scope scope) throws EvaluationFailed {
+            String role = "an operand of " + (and ? "&&" : "||");
+            Conversions conversions = scope.services.conversions;
+            boolean truth = conversions.truth(left.evaluate(scope), role);
+            if (truth == and) {
+                truth = conversions.truth(right.evaluate(scope), role);
+            }
+            return Operand.of(scope.machine().mirrorOf(truth));
+        }
+    }
+
+    static final class Conditional extends Expression {
+        private final Expression condition;
+        private final Expression yes;
+        private final Expression no;
+
+        Conditional(Expression condition, Expression yes, Expression no) {
+            this.condition = condition;
+            this.yes = yes;
+            this.no = no;
+        }
+
+        @Override
+        Operand evaluate(Scope scope) throws EvaluationFailed {
+            Operand operand = condition.evaluate(scope);
+            boolean truth = scope.services.conversions.truth(operand, "the condition before ?");
+            return (truth ? yes : no).evaluate(scope);
+        }
+    }
+
+    static final class Cast extends Expression {
+        private final TypeName type;
+        private final Expression operand;
+
+        Cast(TypeName type, Expression operand) {
+            this.type = type;
+            this.operand = operand;
+        }
+
+        @Override
+        Operand evaluate(Scope scope) throws EvaluationFailed {
+            String to = type.resolve(scope);
+            Operand from = operand.evaluate(scope);
+            return Operand.of(scope.services.conversions.cast(from, to, scope.here), to);
+        }
+    }
+
+    static final class InstanceOf extends Expression {
+        private final Expression operand;
+        private final TypeName type;
+        private final String name;
+
+        /** With the name of a variable to declare, or null. */
+        InstanceOf(Expression operand, TypeName type, String name) {
+            this.operand = operand;
+            this.type = type;
+            this.name = name;
+        }
+
+        @Override
+        Operand evaluate(Scope scope) throws EvaluationFailed {
+            Value value = operand.evaluate(scope).value;
+            String wanted = type.resolve(scope);
+            ReferenceType here = scope.here;
+            boolean truth = value != null
+                    && scope.services.types.assignable(value.type().name(), wanted, here);
+            if (truth && name != null) {
+                scope.declare(name, wanted, Operand.of(value));
+            }
+            return Operand.of(scope.machine().mirrorOf(truth));
+        }
+    }
+
+    /** {@code = += -= ...}. */
+    static final class Assign extends Expression {
+        private final String operator;
+        private final Expression target;
+        private final Expression value;
+
+        /** With the operator without its {@code =}, empty for a plain assignment. */
+        Assign(String operator, Expression target, Expression value) {
+            this.operator = operator;
+            this.target = target;
+            this.value = value;
+        }
+
+        @Override
+        Operand evaluate(Scope scope) throws EvaluationFailed {
+            Variable variable = target.variable(scope);
+            if (operator.isEmpty()) {
+                return variable.set(value.evaluate(scope));
+            }
+            return combine(scope, variable, operator, value.evaluate(scope));
+        }
+    }
+
+    private static Operand combine(
+            Scope scope, Expression.Variable variable, String operator, Operand right)
+            throws EvaluationFailed {
+        Operand old = variable.get();
+        Operand result = scope.services.operators.binary(operator, old, right);
+        String type = Conversions.typeOf(old);
+        Operand unboxed = Operand.of(result.value);
+        String primitive = Conversions.unboxed(type);
+        if (primitive != null) {
+            unboxed = Operand.of(
+                    scope.services.conversions.cast(unboxed, primitive, scope.here));
+        }
+        return variable.set(
+                Operand.of(scope.services.conversions.cast(unboxed, type, scope.here), type));
+    }
+
+    /** {@code ++} and {@code --}, before or after. */
+    static final class Step extends Expression {
+        private final String operator;
+        private final Expression target;
+        private final boolean before;
+
+        Step(String operator, Expression target, boolean before) {
+            this.operator = operator;
+            this.target = target;
+            this.before = before;
+        }
+
+        @Override
+        Operand evaluate(Scope scope) throws EvaluationFailed {
+            Variable variable = target.variable(scope);
+            Operand old = variable.get();
+            Operand one = Operand.of(scope.machine().mirrorOf(1));
+            Operand stepped = combine(scope, variable, operator.substring(1), one);
+            return before ? stepped : old;
+        }
+    }
+}

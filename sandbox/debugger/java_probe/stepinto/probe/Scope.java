@@ -1,0 +1,111 @@
+package stepinto.probe;
+
+import com.sun.jdi.ObjectReference;
+import com.sun.jdi.ReferenceType;
+import com.sun.jdi.StackFrame;
+import com.sun.jdi.VirtualMachine;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Set;
+
+/** Where an expression is evaluated: the paused frame, and what the code itself has declared. */
+final class Scope {
+    final FrameAt at;
+    final Services services;
+    /** The class whose code the frame runs. */
+    final ReferenceType here;
+    /** {@code this} of the frame; null in a static method. */
+    final ObjectReference self;
+
+    private final Deque<Map<String, Declared>> blocks = new ArrayDeque<>();
+    private final long deadline;
+
+    Scope(FrameAt at, Services services, Map<String, Declared> declared, long deadline)
+            throws EvaluationFailed {
+        this.at = at;
+        this.services = services;
+        this.deadline = deadline;
+        StackFrame frame = at.frame();
+        this.here = frame.location().declaringType();
+        this.self = frame.thisObject();
+        blocks.push(declared);
+    }
+
+    /** A variable that the code itself declared. */
+    static final class Declared implements Expression.Variable {
+        private final String type;
+        private final Scope scope;
+        private Operand operand;
+
+        /** Of the given type; null for {@code var}, whose type is its value's. */
+        Declared(String type, Operand operand, Scope scope) throws EvaluationFailed {
+            this.type = type == null ? Conversions.typeOf(operand) : type;
+            this.scope = scope;
+            set(operand);
+        }
+
+        /** A variable whose value came from compiled code, of its type already. */
+        String type() {
+            return type;
+        }
+
+        @Override
+        public Operand get() {
+            return operand;
+        }
+
+        @Override
+        public Operand set(Operand value) throws EvaluationFailed {
+            Conversions conversions = scope.services.conversions;
+            operand = Operand.of(conversions.assign(value, type, scope.here), type);
+            return operand;
+        }
+    }
+
+    VirtualMachine machine() {
+        return services.types.machine();
+    }
+
+    /** Loops of the evaluated code itself end here when they run too long. */
+    void checkTime() throws EvaluationFailed {
+        if (System.nanoTime() - deadline > 0) {
+            throw new EvaluationFailed("the code did not end in time and was interrupted", true);
+        }
+    }
+
+    void enterBlock() {
+        blocks.push(new HashMap<String, Declared>());
+    }
+
+    void leaveBlock() {
+        blocks.pop();
+    }
+
+    void declare(String name, String type, Operand value) throws EvaluationFailed {
+        if (blocks.peek().containsKey(name) && blocks.size() > 1) {
+            throw new EvaluationFailed("the variable " + name + " is declared twice");
+        }
+        blocks.peek().put(name, new Declared(type, value, this));
+    }
+
+    /** The variable of that name that the code declared; null where there is none. */
+    Expression.Variable declared(String name) {
+        for (Map<String, Declared> block : blocks) {
+            if (block.containsKey(name)) {
+                return block.get(name);
+            }
+        }
+        return null;
+    }
+
+    Set<String> declaredNames() {
+        Set<String> names = new LinkedHashSet<>();
+        for (Map<String, Declared> block : blocks) {
+            names.addAll(block.keySet());
+        }
+        return names;
+    }
+}

@@ -1,0 +1,84 @@
+package stepinto.probe;
+
+import com.sun.jdi.ArrayType;
+import com.sun.jdi.Field;
+import com.sun.jdi.ReferenceType;
+import com.sun.jdi.Value;
+
+/** A type as it stands in source, without its type arguments. */
+final class TypeName {
+    private final String name;
+    private final int dimensions;
+
+    TypeName(String name, int dimensions) {
+        this.name = name;
+        this.dimensions = dimensions;
+    }
+
+    TypeName array(int more) {
+        return new TypeName(name, dimensions + more);
+    }
+
+    boolean isVar() {
+        return name.equals("var") && dimensions == 0;
+    }
+
+    boolean isPrimitive() {
+        return dimensions == 0 && Types.isPrimitive(name);
+    }
+
+    /** The binary name. Fails with the nearest names where there is no such class. */
+    String resolve(Scope scope) throws EvaluationFailed {
+        return item(scope) + brackets(dimensions);
+    }
+
+    private String item(Scope scope) throws EvaluationFailed {
+        if (Types.isPrimitive(name)) {
+            return name;
+        }
+        ReferenceType type = scope.services.types.named(name, scope.here);
+        if (type == null) {
+            throw new EvaluationFailed(
+                    "there is no class " + name + " here; write its full name, package and all");
+        }
+        return type.name();
+    }
+
+    static String brackets(int count) {
+        StringBuilder text = new StringBuilder();
+        for (int at = 0; at < count; at++) {
+            text.append("[]");
+        }
+        return text.toString();
+    }
+
+    /** The class itself; a primitive has none. */
+    ReferenceType type(Scope scope) throws EvaluationFailed {
+        String binary = resolve(scope);
+        ReferenceType type = scope.services.types.find(binary, scope.here);
+        if (type == null) {
+            throw new EvaluationFailed("the class " + binary + " can't be loaded");
+        }
+        return type;
+    }
+
+    ArrayType arrayType(Scope scope) throws EvaluationFailed {
+        return (ArrayType) type(scope);
+    }
+
+    /** The object of {@code Class}. */
+    Value mirror(Scope scope) throws EvaluationFailed {
+        if (!isPrimitive()) {
+            return type(scope).classObject();
+        }
+        String box = name.equals("void") ? "java.lang.Void" : Conversions.boxed(name);
+        ReferenceType type = scope.services.types.find(box, scope.here);
+        Field field = type.fieldByName("TYPE");
+        return type.getValue(field);
+    }
+
+    @Override
+    public String toString() {
+        return name + brackets(dimensions);
+    }
+}
