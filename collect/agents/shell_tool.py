@@ -43,6 +43,9 @@ class Bash:
         timeout = min(arguments.timeout or self.max_timeout, self.max_timeout)
         closed = not self.gate.is_open
         argv = ["bash", "-c", arguments.command]
+        if closed:
+            # Where another user runs it, what it builds is to be anyone's to build again.
+            argv = ["sh", "-c", 'umask 0; exec "$@"', "sh", *argv]
         result = self.sandbox.run(Command(argv, timeout=timeout, read_only=closed))
         text = result.output
         if result.timed_out:

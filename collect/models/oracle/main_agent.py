@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
-import shlex
 from collections.abc import Generator
 
 from collect.agents.config import Variant
@@ -12,11 +10,8 @@ from collect.benchmarks.base import Instance
 from collect.messages import Message
 from collect.models.oracle.candidates import Candidate, choose, make_candidates
 from collect.models.oracle.scripted import Turns, say
+from collect.models.oracle.test_runs import test_runs
 
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::\S+)", re.MULTILINE)
-RAISED = re.compile(r"^E\s+([A-Z]\w*(?:Error|Exception))\b", re.MULTILINE)
-STACK_FRAME = re.compile(r"([\w./-]+\.py):(\d+)")
-TEST_RUN = "timeout 60 python -m pytest -q --no-header -p no:cacheprovider"
 ROOT_CAUSE = (
     "Where does the value that makes this test fail first go wrong, and what are the values there?",
     "What is the root cause of this failure: which line computes the first wrong value?",
@@ -34,16 +29,16 @@ class OracleMain:
     def __init__(self, instance: Instance, variant: str, count: int, rng: random.Random) -> None:
         self._variant = Variant(variant)
         self._tests = instance.fail_to_pass
+        self._runs = test_runs(instance)
         self._candidates = make_candidates(instance, count, rng)
         self._rng = rng
 
     def turns(self, task: str) -> Turns:
         """Reproduce, ask, choose, edit, check, stop."""
         seen = yield say(
-            "I reproduce the problem first.", ("bash", {"command": f"{TEST_RUN} 2>&1 | tail -60"})
+            "I reproduce the problem first.", ("bash", {"command": self._runs.run_every()})
         )
-        failing = FAILED.search(seen[0])
-        test = failing[1] if failing else self._tests[0]
+        test = self._runs.failing(seen[0], self._tests)
         chosen = yield from self._decide(test, seen[0])
         yield say(
             f"I change {chosen.place}.",
@@ -52,8 +47,8 @@ class OracleMain:
                 for e in chosen.edits
             ),
         )
-        command = f"{TEST_RUN} {shlex.quote(test)} 2>&1 | tail -15"
-        yield say("I run the failing test again.", ("bash", {"command": command}))
+        again = {"command": self._runs.run_one(test)}
+        yield say("I run the failing test again.", ("bash", again))
         yield say(self.last_word())
 
     def last_word(self) -> str:
@@ -72,9 +67,9 @@ class OracleMain:
         return self._rng.choice(self._candidates)
 
     def _ask(self, output: str) -> str:
-        raised = RAISED.search(output)
-        if raised and raised[1] != "AssertionError":
-            question = self._rng.choice(EXCEPTION_ORIGIN).format(exception=raised[1])
+        raised = self._runs.exception(output)
+        if raised:
+            question = self._rng.choice(EXCEPTION_ORIGIN).format(exception=raised)
         else:
             question = self._rng.choice(ROOT_CAUSE)
         suspects = ", ".join(

@@ -1,0 +1,58 @@
+"""Make the build tools of a Java project usable from an agent's shell.
+
+Build output goes to links that lead out of the workspace: so a project can be built and tested
+while the edit gate keeps the workspace read-only, and no class file is taken for a change.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from sandbox import Command, Sandbox
+from sandbox.errors import SandboxError
+from sandbox.java.maven import DEBIAN_SETTINGS, maven_options
+
+_LINKS = r"""
+link() {
+    [ -e "$1" ] && return
+    made="$HOME/build/${1#./}"
+    mkdir -p "$made" && chmod 0777 "$made" && ln -s "$made" "$1"
+}
+find . -name pom.xml -not -path '*/target/*' | while read -r file; do
+    link "$(dirname "$file")/target"
+done
+ls build.gradle* settings.gradle* >/dev/null 2>&1 || exit 0
+link .gradle
+# A module of Gradle may do without a build file of its own.
+find . -path '*/src/*' -prune -o \( -name 'build.gradle*' -o -name src \) -print |
+    while read -r file; do link "$(dirname "$file")/build"; done
+"""
+_SETTINGS = r"""
+mkdir -p ~/.gradle/init.d && chmod 0777 ~/.gradle
+echo 'org.gradle.daemon=false' >~/.gradle/gradle.properties
+{
+    echo 'gradle.startParameter.offline = true'
+    [ -d /usr/share/maven-repo ] &&
+        echo "allprojects { repositories { maven { url 'file:///usr/share/maven-repo' } } }"
+} >~/.gradle/init.d/offline.gradle
+printf '%s\n' "$0" >~/.mavenrc
+"""
+# mvn reads ~/.mavenrc as a part of its own script, arguments included.
+_MAVEN = """\
+set -- {options} "$@"
+MAVEN_OPTS="-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djansi.noreset=true $MAVEN_OPTS"
+"""
+_NO_FORK = "-DforkCount=0"
+"""Debian's Surefire idles for some ten seconds at the end of a JVM of its own."""
+
+
+def prepare_java_workspace(sandbox: Sandbox) -> None:
+    """Once, after the workspace is laid out. Raises SandboxError."""
+    options = maven_options(sandbox)
+    if DEBIAN_SETTINGS in options:
+        options.append(_NO_FORK)
+    text = _MAVEN.format(options=shlex.join(options))
+    for script in (_LINKS, _SETTINGS):
+        result = sandbox.run(Command(["sh", "-c", script, text]))
+        if result.exit_code:
+            raise SandboxError(f"can't prepare a Java workspace: {result.output.strip()}")
