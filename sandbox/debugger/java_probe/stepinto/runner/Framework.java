@@ -28,6 +28,9 @@ abstract class Framework {
         if (old && present("org.junit.runner.JUnitCore")) {
             return new JUnit4Framework();
         }
+        if (!old && MainFramework.isProgram(type)) {
+            return new MainFramework();
+        }
         if (platform) {
             return new PlatformFramework();
         }

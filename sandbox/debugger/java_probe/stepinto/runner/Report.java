@@ -72,6 +72,11 @@ final class Report {
         ended(test, invocation, "failed", error == null ? null : trace(error));
     }
 
+    /** Nothing more will come of a test as it was asked for, of none of its invocations. */
+    synchronized void finished(String test) {
+        write(test, null, "finished", null);
+    }
+
     synchronized int failures() {
         return failures;
     }

@@ -9,8 +9,8 @@ import java.util.List;
  * Runs tests with whichever framework they are written for.
  *
  * <p>Usage: {@code TestRunner [--report FILE] [--timeout SECONDS] TEST...}, a test being {@code
- * pkg.Class} or {@code pkg.Class#method}. The exit code is 0 where all tests passed, 1 where one
- * failed, 2 where there is no such test.
+ * pkg.Class}, {@code pkg.Class#method}, or the class of a program that checks itself. The exit
+ * code is 0 where all tests passed, 1 where one failed, 2 where there is no such test.
  */
 public final class TestRunner {
     static final int PASSED = 0;
@@ -56,6 +56,7 @@ public final class TestRunner {
             if (!Framework.of(selection.type).run(selection, report)) {
                 throw new NoSuchTestException(name + " holds no test");
             }
+            report.finished(name);
             return report.failures() > 0 ? FAILED : PASSED;
         } catch (NoSuchTestException error) {
             System.err.println(error.getMessage());
