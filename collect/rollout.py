@@ -12,9 +12,10 @@ from threading import Event
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import run_debug2fix
+from collect.agents.java_workspace import prepare_java_workspace
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
-from collect.benchmarks.testing import runner_files
+from collect.benchmarks.running import build_outputs, runner_files
 from collect.errors import (
     ConfigError,
     FailureKind,
@@ -110,6 +111,8 @@ def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrac
     with open_sandbox(settings.sandbox, instance.image) as sandbox:
         trace.image_digest = sandbox.image_digest
         settings.benchmark.prepare(instance, sandbox)
+        if instance.language == "java":
+            prepare_java_workspace(sandbox)
         before = sandbox.read_tree()
         context = RolloutContext(
             instance=instance,
@@ -134,12 +137,13 @@ def _patch(instance: Instance, before: Mapping[str, bytes], sandbox: Sandbox) ->
         after = sandbox.read_tree()
     except SandboxFileError as error:
         raise ModelFailure(f"the agent left a workspace that can't be read: {error}") from error
-    patch = drop_paths(diff_trees(before, after), instance.test_paths)
+    ignored = [*instance.test_paths, *build_outputs(instance)]
+    patch = drop_paths(diff_trees(before, after), ignored)
     if len(patch) > MAX_PATCH_CHARS:
         raise ModelFailure(
             f"the agent left a patch of {len(patch)} characters, more than {MAX_PATCH_CHARS}"
         )
-    return drop_paths(patch, runner_files(patch, instance.gold_patch))
+    return drop_paths(patch, runner_files(instance, patch))
 
 
 def _cast(spec: RolloutSpec, players: Mapping[str, Player]) -> dict[Role, Player]:

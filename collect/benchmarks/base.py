@@ -7,9 +7,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from sandbox import Sandbox
+
+Language = Literal["python", "java"]
 
 
 class TestStatus(StrEnum):
@@ -34,14 +36,17 @@ class Instance:
     id: str
     """Unique within the benchmark."""
     benchmark: str
-    language: str
-    """python or java."""
+    language: Language
     repository: str
     """What the train and held-out splits keep together."""
     problem_statement: str
     """The issue text that the main agent is given."""
     fail_to_pass: tuple[str, ...]
-    """Tests that fail before the gold patch and pass after it, as pytest node ids."""
+    """Tests that fail before the gold patch and pass after it.
+
+    Python: pytest node ids. Java: `package.Class#method`, or the class alone where it is run by
+    its `main` and passes by ending with exit code 0.
+    """
     pass_to_pass: tuple[str, ...]
     """Tests that pass before and after."""
     gold_patch: str
@@ -73,7 +78,7 @@ class TestResults:
     __test__ = False
 
     statuses: Mapping[str, TestStatus]
-    """By pytest node id, for every test that was asked for."""
+    """By the test's id, for every test that was asked for."""
     output: str
     """The runner's own output, bounded."""
     timed_out: bool = False

@@ -1,27 +1,27 @@
-"""The benchmark that comes with StepInto: Python bugs whose cause shows only at run time.
+"""The benchmark that comes with StepInto: Python and Java bugs whose cause shows only at run time.
 
-On disk: `repositories/NAME/` holds a correct tree with its tests in `tests/`, and
-`bugs/NAME__SLUG/` one bug in it: `bug.yaml`, and `gold.patch` from the buggy tree to the correct
-one. The buggy tree is the correct one with the patch reversed.
+On disk: `repositories/NAME/` holds a correct tree with its tests (Python in `tests/`, Java in each
+module's `src/test/`), and `bugs/NAME__SLUG/` one bug in it: `bug.yaml`, and `gold.patch` from the
+buggy tree to the correct one. The buggy tree is the correct one with the patch reversed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from collect.benchmarks.base import Instance, TestResults
-from collect.benchmarks.testing import run_pytest
+from collect.benchmarks.base import Instance, Language, TestResults
+from collect.benchmarks.running import BUILD_FOLDERS, run_tests
 from collect.errors import ConfigError
 from collect.patches import PatchError, apply_patch, drop_paths, reverse_patch
 from sandbox import Sandbox
 
 BUNDLED = Path(__file__).with_name("bundled")
-TEST_PATHS = ("tests",)
+CACHES = {"__pycache__", ".pytest_cache"}
 
 
 class _Bug(BaseModel):
@@ -29,6 +29,7 @@ class _Bug(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    language: Language = "python"
     repository: str
     category: str
     issue: str = Field(min_length=1)
@@ -41,10 +42,16 @@ class BundledBenchmark:
 
     name = "bundled"
 
-    def __init__(self, root: Path = BUNDLED, test_timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        root: Path = BUNDLED,
+        test_timeout: float = 60.0,
+        languages: Sequence[Language] = ("python",),
+    ) -> None:
         """`test_timeout` is in seconds, for one run of an instance's tests."""
         self.root = root
         self.test_timeout = test_timeout
+        self.languages = languages
 
     @cached_property
     def _instances(self) -> tuple[Instance, ...]:
@@ -53,7 +60,12 @@ class BundledBenchmark:
             raise ConfigError(
                 f"{bugs}: no such folder; a bundled benchmark has the folders bugs and repositories"
             )
-        return tuple(_instance(self.root, folder) for folder in sorted(bugs.iterdir()))
+        read = [(folder, _read_bug(folder / "bug.yaml")) for folder in sorted(bugs.iterdir())]
+        return tuple(
+            _instance(self.root, folder, bug)
+            for folder, bug in read
+            if bug.language in self.languages
+        )
 
     def instances(self) -> Sequence[Instance]:
         return self._instances
@@ -62,20 +74,21 @@ class BundledBenchmark:
         sandbox.write_files(instance.files)
 
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return run_pytest(sandbox, list(tests), self.test_timeout)
+        return run_tests(instance, sandbox, list(tests), self.test_timeout)
 
 
-def _instance(root: Path, folder: Path) -> Instance:
-    bug = _read_bug(folder / "bug.yaml")
+def _instance(root: Path, folder: Path, bug: _Bug) -> Instance:
     patch_file = folder / "gold.patch"
     gold_patch = _read(patch_file)
     repository = root / "repositories" / bug.repository
     if not repository.is_dir():
         raise ConfigError(f"{folder / 'bug.yaml'}: repository: no such folder: {repository}")
+    tree = _tree(repository, bug.language)
+    test_paths = _test_paths(tree, bug.language)
     try:
-        if drop_paths(gold_patch, TEST_PATHS) != drop_paths(gold_patch, ()) or not gold_patch:
+        if drop_paths(gold_patch, test_paths) != drop_paths(gold_patch, ()) or not gold_patch:
             raise ConfigError(f"{patch_file}: must change the program, and none of its tests")
-        files = apply_patch(_tree(repository), reverse_patch(gold_patch))
+        files = apply_patch(tree, reverse_patch(gold_patch))
     except PatchError as error:
         raise ConfigError(
             f"{patch_file}: can't be reversed on {repository}, the correct tree: {error}"
@@ -83,14 +96,14 @@ def _instance(root: Path, folder: Path) -> Instance:
     return Instance(
         id=folder.name,
         benchmark=BundledBenchmark.name,
-        language="python",
+        language=bug.language,
         repository=bug.repository,
         problem_statement=bug.issue,
         fail_to_pass=bug.fail_to_pass,
         pass_to_pass=bug.pass_to_pass,
         gold_patch=gold_patch,
         files=files,
-        test_paths=TEST_PATHS,
+        test_paths=test_paths,
         category=bug.category,
     )
 
@@ -116,9 +129,19 @@ def _read(path: Path) -> str:
         raise ConfigError(f"{path}: not UTF-8: {error}") from error
 
 
-def _tree(folder: Path) -> dict[str, bytes]:
+def _tree(folder: Path, language: Language) -> dict[str, bytes]:
+    left_out = CACHES | (BUILD_FOLDERS if language == "java" else set())
+    paths = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not {"__pycache__", ".pytest_cache"} & set(path.parts)
+        path.as_posix(): (folder / path).read_bytes()
+        for path in paths
+        if not left_out & set(path.parts)
     }
+
+
+def _test_paths(tree: Mapping[str, bytes], language: Language) -> tuple[str, ...]:
+    """Where the tests lie: in each module's own folder of a Java build."""
+    if language == "python":
+        return ("tests",)
+    folders = {path.partition("src/test/")[0] for path in tree if "src/test/" in path}
+    return tuple(sorted(f"{folder}src/test" for folder in folders))

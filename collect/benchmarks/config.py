@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from collect.benchmarks.base import Language
+
 
 class BenchmarkConfig(BaseModel):
     """A benchmark, and which of its instances."""
@@ -13,19 +15,24 @@ class BenchmarkConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["bundled", "humanevalfix"]
+    language: Literal["python", "java", "all"] = "python"
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
     with `bugs` and `repositories`. None: the hub, and the bugs that come with StepInto."""
     hub_id: str | None = None
     """Dataset on the hub, where `path` is None. None: the benchmark's own."""
     split: Literal["all", "train", "held_out"] = "all"
-    """By repository, over the whole benchmark: whatever `instances` and `limit` say."""
+    """By repository, over all bugs of one language: whatever `instances` and `limit` say."""
     held_out_fraction: float = Field(default=0.25, ge=0, le=1)
-    """Share of the repositories in the held-out split."""
+    """Share of each language's repositories in the held-out split."""
     split_seed: int = 0
     instances: tuple[str, ...] | None = None
     """Ids, or globs over them (`textflow__*`). None: all."""
     limit: int | None = Field(default=None, ge=1)
     """At most so many, the first ones."""
     test_timeout: float = Field(default=60.0, gt=0)
-    """Seconds for one run of an instance's tests."""
+    """Seconds for one run of an instance's tests, without the time that a Java build takes."""
+
+    @property
+    def languages(self) -> tuple[Language, ...]:
+        return ("python", "java") if self.language == "all" else (self.language,)

@@ -10,7 +10,8 @@ from pathlib import Path
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.bundled import BUNDLED, BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.humanevalfix import HUB_ID, HumanEvalFixBenchmark
+from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
+from collect.benchmarks.humanevalfix_rows import HUB_ID
 from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
 
@@ -19,8 +20,10 @@ def open_benchmark(config: BenchmarkConfig) -> Benchmark:
     """The benchmark; its data is read by `instances()`."""
     path = Path(config.path) if config.path is not None else None
     if config.name == "bundled":
-        return BundledBenchmark(path or BUNDLED, config.test_timeout)
-    return HumanEvalFixBenchmark(path, config.hub_id or HUB_ID, config.test_timeout)
+        return BundledBenchmark(path or BUNDLED, config.test_timeout, config.languages)
+    return HumanEvalFixBenchmark(
+        path, config.hub_id or HUB_ID, config.test_timeout, config.languages
+    )
 
 
 def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:
@@ -36,7 +39,8 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
     ]
     if not selected:
         raise ConfigError(
-            f"benchmark {config.name}: no instance left; benchmark.split is {config.split}, "
+            f"benchmark {config.name}: no instance left; benchmark.language is {config.language}, "
+            f"benchmark.split is {config.split}, "
             f"benchmark.instances is {'all' if patterns is None else ', '.join(patterns)}"
         )
     return selected[: config.limit]
@@ -46,8 +50,11 @@ def _split(config: BenchmarkConfig, instances: Iterable[Instance]) -> list[Insta
     instances = list(instances)
     if config.split == "all":
         return instances
-    repositories = {instance.repository for instance in instances}
-    kept = held_out(repositories, config.held_out_fraction, config.split_seed)
+    # Each language by itself, so that a bug's side does not depend on which ones are asked for.
+    kept: set[str] = set()
+    for language in config.languages:
+        repositories = {each.repository for each in instances if each.language == language}
+        kept |= held_out(repositories, config.held_out_fraction, config.split_seed)
     wanted = config.split == "held_out"
     return [instance for instance in instances if (instance.repository in kept) == wanted]
 

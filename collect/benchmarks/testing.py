@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from collect.benchmarks.base import TestResults, TestStatus
-from collect.patches import changed_paths
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 
@@ -63,10 +62,9 @@ def run_pytest(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestRe
     return TestResults(statuses, _without(folder, result), result.timed_out, result.seconds)
 
 
-def runner_files(patch: str, gold_patch: str) -> list[str]:
-    """The changed files that pytest takes hooks and settings from, but for the gold patch's own."""
-    changed = changed_paths(patch) - changed_paths(gold_patch)
-    return sorted(path for path in changed if posixpath.basename(path) in RUNNER_FILES)
+def steers_tests(path: str) -> bool:
+    """Whether pytest takes hooks or settings from a file."""
+    return posixpath.basename(path) in RUNNER_FILES
 
 
 def _files(tests: Iterable[str]) -> list[str]:

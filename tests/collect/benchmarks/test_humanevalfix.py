@@ -10,7 +10,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from collect.benchmarks.humanevalfix import TEST, HumanEvalFixBenchmark
+from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
+from collect.benchmarks.humanevalfix_python import TEST
 from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
 from sandbox import SandboxConfig

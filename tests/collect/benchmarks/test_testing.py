@@ -9,8 +9,7 @@ import pytest
 
 from collect.benchmarks import pytest_report
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.testing import run_pytest, runner_files
-from collect.patches import diff_trees
+from collect.benchmarks.testing import run_pytest
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 
@@ -233,9 +232,3 @@ def test_a_damaged_report_is_no_crash(sandbox: Sandbox, damage: str) -> None:
     )
     results = run_pytest(sandbox, ["test_a.py::test_x"], timeout=60)
     assert results.statuses["test_a.py::test_x"] is not TestStatus.PASSED
-
-
-def test_what_steers_pytest_is_not_the_agents_to_change() -> None:
-    made = diff_trees({}, {"a/conftest.py": b"", "tox.ini": b"[a]\n", "conftest_a.py": b""})
-    assert runner_files(made, "") == ["a/conftest.py", "tox.ini"]
-    assert runner_files(made, diff_trees({}, {"tox.ini": b"[b]\n"})) == ["a/conftest.py"]

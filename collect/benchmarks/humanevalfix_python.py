@@ -1,0 +1,68 @@
+"""How a Python task of HumanEvalFix becomes files.
+
+`prompt` + solution becomes `solution.py`; `test` becomes `test_solution.py`, with upstream's code
+as it is, but for the call at its end, which moves into a test function.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from collect.benchmarks.humanevalfix_rows import Row
+from collect.errors import ConfigError
+
+SOLUTION = "solution.py"
+TEST_FILE = "test_solution.py"
+TEST = f"{TEST_FILE}::test_check"
+TEST_COMMAND = f"python -m pytest {TEST_FILE}"
+
+
+def make_test_file(where: str, task: Row) -> bytes:
+    """Upstream's test code, its last statement made the body of `test_check`.
+
+    `where` names the row. Raises ConfigError.
+    """
+    tree = _parsed(where, "test", task.test)
+    last = tree.body[-1] if tree.body else None
+    if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
+        raise ConfigError(f"{where}: column test: must end with the call that runs the check")
+    lines = task.test.splitlines()
+    kept = "\n".join(lines[: last.lineno - 1]).strip("\n")
+    call = "\n".join("    " + line for line in lines[last.lineno - 1 : last.end_lineno])
+    names = ", ".join(_imported_names(where, task, tree))
+    return (
+        f"from {SOLUTION.removesuffix('.py')} import {names}\n\n\n{kept}\n\n\n"
+        f"def test_check():\n{call}\n"
+    ).encode()
+
+
+def _imported_names(where: str, task: Row, test: ast.Module) -> list[str]:
+    """What the test uses of the program; upstream runs both in one namespace."""
+    program = _parsed(where, "prompt", task.prompt + task.canonical_solution)
+    used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in ast.walk(test)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    return sorted({task.entry_point} | (_top_level_names(program) & used) - imported)
+
+
+def _top_level_names(program: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in program.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def _parsed(where: str, column: str, code: str) -> ast.Module:
+    try:
+        return ast.parse(code)
+    except SyntaxError as error:
+        raise ConfigError(f"{where}: column {column}: not Python: {error}") from error

@@ -1,0 +1,172 @@
+"""Run Java tests in a sandbox, and learn each test's status from StepInto's own runner.
+
+The tests' module is built as for a debug session, and its tests run in one plain JVM. What the
+program under test prints is never read for a verdict: the runner reports to a file in a hidden
+folder with a random name, which is removed after the run. What steers the build and the test
+framework is not the agent's to change (`steers_tests`), and no class of the workspace stands in
+for the runner or the framework. Code under test shares the JVM all the same: one that sets out to
+forge the report can.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from collect.benchmarks.base import TestResults, TestStatus
+from sandbox import Command, Sandbox
+from sandbox.debugger.java_delivery import deliver_probe
+from sandbox.debugger.java_session import RUNNER_CLASS
+from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.java.build import built_test, java_command
+from sandbox.java.errors import JavaError, JavaUnavailable, NoSuchTest
+from sandbox.java.jdk import find_jdk
+from sandbox.java.project import JavaProject, Module
+from sandbox.java.scan import is_build_file
+
+FRAMEWORK_JAR = re.compile(r"(junit|hamcrest|opentest4j|apiguardian|testng)[\w.-]*\.jar$")
+SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml"})
+"""Names of the files, in any folder, that test frameworks take settings from."""
+SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.annotation)\.")
+"""Files that name what test frameworks and the compiler load by themselves."""
+FINISHED = "finished"
+"""The runner's word for a test of which nothing more will come."""
+
+
+@dataclass
+class _Run:
+    """What is known so far of one run."""
+
+    statuses: dict[str, TestStatus]
+    timeout: float
+    """Seconds left for tests."""
+    output: list[str] = field(default_factory=list)
+    timed_out: bool = False
+
+
+def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
+    """Run exactly these tests: `package.Class#method`, or a class with a `main` of its own.
+
+    `timeout` is in seconds and for the tests of the whole run, without the build; when it strikes,
+    the tests that ended before it keep their status. A test of which nothing was reported is
+    MISSING: it does not exist, the program does not compile, or its JVM ended before it. Raises
+    SandboxUnavailable where the sandbox lacks a JDK or the build tool, SandboxError.
+    """
+    began = time.monotonic()
+    run = _Run(dict.fromkeys(tests, TestStatus.MISSING), timeout)
+    try:
+        for project, ready in _built(sandbox, tests, run).values():
+            _run_module(sandbox, project, ready, run)
+    except JavaUnavailable as error:
+        raise SandboxUnavailable(str(error)) from error
+    output = "\n".join(part.strip() for part in run.output if part.strip())
+    return TestResults(run.statuses, output, run.timed_out, time.monotonic() - began)
+
+
+def steers_tests(path: str) -> bool:
+    """Whether a file tells the build tool, the compiler or a test framework what to do."""
+    name = posixpath.basename(path)
+    return is_build_file(path) or name in SETTINGS_FILES or SERVICES.search(path) is not None
+
+
+def _built(
+    sandbox: Sandbox, tests: Sequence[str], run: _Run
+) -> Mapping[Module, tuple[JavaProject, list[str]]]:
+    """The built modules of the tests, each with those of its tests that are there."""
+    modules: dict[Module, tuple[JavaProject, list[str]]] = {}
+    for name in dict.fromkeys(_class_of(test) for test in tests):
+        try:
+            found, project = built_test(sandbox, name)
+            if found.class_name != name:
+                raise NoSuchTest(f"there is no class {name}; {found.class_name} has a like name")
+        except JavaUnavailable:
+            raise
+        except JavaError as error:
+            run.output.append(str(error))
+        else:
+            own = [test for test in tests if _class_of(test) == name]
+            modules.setdefault(project.module, (project, []))[1].extend(own)
+    return modules
+
+
+def _run_module(sandbox: Sandbox, project: JavaProject, tests: Sequence[str], run: _Run) -> None:
+    folder = f".stepinto-{secrets.token_hex(8)}"
+    report = f"{folder}/report.jsonl"
+    try:
+        # Exists even where the JVM does not start.
+        sandbox.write_file(report, b"")
+        began = time.monotonic()
+        result = sandbox.run(_command(sandbox, project, report, tests, max(run.timeout, 1.0)))
+        run.timeout -= time.monotonic() - began
+        run.statuses.update(_statuses(tests, _read_report(sandbox, report)))
+    finally:
+        sandbox.run(Command(["rm", "-rf", folder]))
+    run.timed_out |= result.timed_out
+    run.output.append(result.output.replace(f"{folder}/", ""))
+
+
+def _command(
+    sandbox: Sandbox, project: JavaProject, report: str, tests: Sequence[str], timeout: float
+) -> Command:
+    jdk = find_jdk(sandbox)
+    jar = deliver_probe(sandbox, jdk)
+    # First, so that a class of the same name in the workspace is in nobody's way.
+    first = [jar, *(path for path in project.class_path if FRAMEWORK_JAR.search(path))]
+    rest = [path for path in project.class_path if path not in first]
+    ordered = replace(project, class_path=(*first, *rest))
+    program = [RUNNER_CLASS, "--report", posixpath.join(sandbox.workspace, report), *tests]
+    argv = java_command(sandbox, jdk, ordered, jar, program)
+    return Command(argv, cwd=project.folder, env=project.environment, timeout=timeout)
+
+
+def _read_report(sandbox: Sandbox, path: str) -> Iterator[tuple[str, str]]:
+    """Each test's or class's name and a status; the program may have broken the file."""
+    try:
+        text = sandbox.read_file(path).decode(errors="replace")
+    except SandboxFileError:
+        return
+    for line in text.split("\n"):
+        try:
+            report = json.loads(line)
+            yield str(report["test"]), str(report["status"])
+        except (ValueError, RecursionError, TypeError, KeyError):
+            continue
+
+
+def _statuses(
+    tests: Sequence[str], reports: Iterable[tuple[str, str]]
+) -> Iterator[tuple[str, TestStatus]]:
+    reported: dict[str, set[str]] = {}
+    for name, status in reports:
+        reported.setdefault(name, set()).add(status)
+    for test in tests:
+        # What fails before all or after all of a class's tests is reported of the class.
+        of_classes = [reported.get(name, set()) for name in _enclosing(test)]
+        yield test, _status(reported.get(test, set()), set().union(*of_classes))
+
+
+def _status(own: set[str], of_classes: set[str]) -> TestStatus:
+    """One test's status; one of several invocations that fails is enough."""
+    if "failed" in own | of_classes:
+        return TestStatus.FAILED
+    # Without this word the JVM ended while some of a test's invocations were still to come.
+    if FINISHED not in own:
+        return TestStatus.MISSING
+    if "passed" in own:
+        return TestStatus.PASSED
+    return TestStatus.SKIPPED if "skipped" in own | of_classes else TestStatus.MISSING
+
+
+def _class_of(test: str) -> str:
+    return test.partition("#")[0]
+
+
+def _enclosing(test: str) -> list[str]:
+    """The test's class and those that it is nested in."""
+    parts = _class_of(test).split("$")
+    return ["$".join(parts[:size]) for size in range(1, len(parts) + 1)]

@@ -1,0 +1,45 @@
+"""Run a bug's tests, whatever its language, and tell what in a patch is not the agent's to change.
+
+The one place that tells the languages apart: benchmarks and scoring know only statuses.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+
+from collect.benchmarks import java_testing, testing
+from collect.benchmarks.base import Instance, TestResults
+from collect.patches import changed_paths
+from sandbox import Sandbox
+from sandbox.java.scan import is_build_file
+
+BUILD_FOLDERS = frozenset({"target", "build", ".gradle"})
+"""Where Maven and Gradle write to, in the folder of each module."""
+
+
+def run_tests(
+    instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
+) -> TestResults:
+    """Run these tests in a prepared workspace; `timeout` is in seconds, without a build's time.
+
+    Raises SandboxUnavailable where the sandbox lacks what the language needs, SandboxError.
+    """
+    if instance.language == "java":
+        return java_testing.run_java_tests(sandbox, tests, timeout)
+    return testing.run_pytest(sandbox, tests, timeout)
+
+
+def runner_files(instance: Instance, patch: str) -> list[str]:
+    """The changed files that steer how tests are built and run, but for the gold patch's own."""
+    changed = changed_paths(patch) - changed_paths(instance.gold_patch)
+    steers = java_testing.steers_tests if instance.language == "java" else testing.steers_tests
+    return sorted(path for path in changed if steers(path))
+
+
+def build_outputs(instance: Instance) -> list[str]:
+    """The folders that the instance's build tool writes to: nothing in them is a change."""
+    if instance.language != "java":
+        return []
+    modules = {posixpath.dirname(path) for path in instance.files if is_build_file(path)}
+    return sorted(posixpath.join(module, name) for module in modules for name in BUILD_FOLDERS)

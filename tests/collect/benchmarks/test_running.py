@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collect.benchmarks.base import Instance, Language
+from collect.benchmarks.running import build_outputs, runner_files
+from collect.patches import diff_trees
+
+
+def bug(language: Language, gold_patch: str = "", *files: str) -> Instance:
+    tree = dict.fromkeys(files, b"")
+    return Instance("a", "bundled", language, "a", "", (), (), gold_patch, tree)
+
+
+def adding(*paths: str) -> str:
+    return diff_trees({}, dict.fromkeys(paths, b"text\n"))
+
+
+def test_what_steers_pytest_is_not_the_agents_to_change() -> None:
+    made = adding("a/conftest.py", "tox.ini", "conftest_a.py")
+    assert runner_files(bug("python"), made) == ["a/conftest.py", "tox.ini"]
+    assert runner_files(bug("python", adding("tox.ini")), made) == ["a/conftest.py"]
+
+
+def test_what_steers_a_java_build_is_not_the_agents_to_change() -> None:
+    steering = [
+        "core/build.gradle",
+        "gradle.properties",
+        "pom.xml",
+        ".mvn/jvm.config",
+        "buildSrc/src/main/java/Plugin.java",
+        "src/main/resources/junit-platform.properties",
+        "src/main/resources/META-INF/services/org.junit.jupiter.api.extension.Extension",
+    ]
+    others = ["src/main/java/shop/Cart.java", "src/main/resources/META-INF/services/shop.Tax"]
+    made = adding(*steering, *others)
+    assert runner_files(bug("java"), made) == sorted(steering)
+    assert "pom.xml" not in runner_files(bug("java", adding("pom.xml")), made)
+    assert runner_files(bug("python"), adding("pom.xml")) == []
+
+
+def test_the_build_tools_folders_hold_no_changes() -> None:
+    java = bug("java", "", "settings.gradle", "core/build.gradle", "core/src/main/java/A.java")
+    assert build_outputs(java) == [
+        ".gradle",
+        "build",
+        "core/.gradle",
+        "core/build",
+        "core/target",
+        "target",
+    ]
+    assert build_outputs(bug("python", "", "setup.py")) == []
