@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from sandbox.base import Command, Sandbox
-from sandbox.java.errors import JavaUnavailable
 from sandbox.java.gradle import build_gradle
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.job import BuildJob
@@ -73,7 +72,6 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
     if known is not None and recompile(job, known.project, known.scan):
         project = known.project
     else:
-        _require_tool(module, workspace.tools)
         # A build that fails leaves nothing that could be taken for built.
         workspace.built.pop(module, None)
         project = _with_tool(job, module, found)
@@ -103,16 +101,6 @@ def _workspace(sandbox: Sandbox) -> _Workspace:
         result = sandbox.run(Command(["sh", "-c", script, "sh", *TOOLS.values()]))
         _workspaces[sandbox] = _Workspace(frozenset(result.output.split()))
     return _workspaces[sandbox]
-
-
-def _require_tool(module: Module, tools: frozenset[str]) -> None:
-    tool = TOOLS.get(module.kind)
-    if tool is not None and tool not in tools:
-        raise JavaUnavailable(
-            f"the project in {module.folder} is built by {module.kind.capitalize()}, and the "
-            f"sandbox has no `{tool}`: install it (Debian: apt-get install {module.kind}), or "
-            "choose an image that has it"
-        )
 
 
 def java_command(

@@ -12,7 +12,7 @@ MAX_LINES = 15
 MAX_WIDTH = 300
 
 _JAVAC = re.compile(
-    r"^(?:\[ERROR\] )?(?P<file>[^\s:][^:]*\.java):(?P<line>\d+): error: (?P<text>.*)"
+    r"^(?:\[ERROR\] |(?::[\w-]+)+)?(?P<file>[^\s:][^:]*\.java):(?P<line>\d+): error: (?P<text>.*)"
 )
 _MAVEN = re.compile(
     r"^\[ERROR\] (?P<file>/\S.*?\.java):\[(?P<line>\d+),\d+\] (?:error: )?(?P<text>.*)"

@@ -1,12 +1,117 @@
-"""Builds with Gradle."""
+"""Builds with Gradle, and asks it in the same run how it compiles and runs tests."""
 
 from __future__ import annotations
 
-from sandbox.java.errors import JavaUnavailable
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sandbox.base import Sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.java.errors import BuildFailed
+from sandbox.java.javac import build_message, timed_out
 from sandbox.java.job import BuildJob
-from sandbox.java.project import JavaProject, Module
+from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool
+from sandbox.java.shell import FOLDER, read_text, write_bytes
+
+LOG = f"{FOLDER}/gradle.log"
+SCRIPT = f"{FOLDER}/describe.gradle"
+DESCRIPTION = f"{FOLDER}/gradle.json"
+TASK = "stepintoDescribe"
+JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+MISSING = 127
+
+# The project's own Gradle where its wrapper has it already, else the one on PATH. A user's cache
+# that can't be written is read from where it is, which Gradle can from 6.2 on.
+_BUILD = r"""
+log=$1; description=$2; shift 2
+home=$(awk -F: -v id="$(id -u)" '$3 == id {print $6}' /etc/passwd 2>/dev/null)
+wrapper=gradle/wrapper/gradle-wrapper.properties
+wanted=$(sed -n 's|^distributionUrl=.*/\(.*\)\.zip *$|\1|p' $wrapper 2>/dev/null)
+tool=$(command -v gradle)
+for folder in "$GRADLE_USER_HOME" "$home/.gradle" "$HOME/.gradle" /root/.gradle; do
+    [ -n "$folder" ] && [ -r "$folder/caches" ] || continue
+    for own in "$folder/wrapper/dists/${wanted:-none}"/*/*/bin/gradle; do
+        [ -x "$own" ] && tool=$own
+    done
+    if [ -w "$folder/caches" ]; then export GRADLE_USER_HOME="$folder"
+    else export GRADLE_RO_DEP_CACHE="$folder/caches"; fi
+    break
+done
+[ -n "$tool" ] || exit 127
+rm -f "$description"
+"$tool" "$@" >"$log" 2>&1
+"""
+_FAILURE = r"""
+grep -E -A4 "\.java:[0-9]+: error:" "$1" | head -n 300
+grep -A15 "What went wrong" "$1" | head -n 40
+[ -s "$1" ] && ! grep -q "What went wrong" "$1" && tail -n 15 "$1"
+exit 0
+"""
+
+
+@cache
+def _describe_script() -> bytes:
+    return (Path(__file__).parent / "describe.gradle").read_bytes()
 
 
 def build_gradle(job: BuildJob, module: Module) -> JavaProject:
-    """Build a module with the modules it needs. Raises BuildFailed, SandboxError."""
-    raise JavaUnavailable(f"no Gradle build of {module.folder}")
+    """Build a module with the modules it needs.
+
+    Raises BuildFailed, JavaUnavailable, SandboxError.
+    """
+    write_bytes(job.sandbox, SCRIPT, _describe_script())
+    properties = {
+        "stepinto.folder": job.absolute(module.folder),
+        "stepinto.sources": module.source_set,
+        "stepinto.output": DESCRIPTION,
+        # Settings of the project that would leave a process behind or a task out.
+        "org.gradle.daemon": "false",
+        "org.gradle.configuration-cache": "false",
+        "org.gradle.configureondemand": "false",
+    }
+    settings = [f"-D{name}={value}" for name, value in properties.items()]
+    options = [*gradle_options(job.sandbox), "-I", SCRIPT, *settings, TASK]
+    argv = ["env", f"JAVA_HOME={job.jdk.home}", f"GRADLE_OPTS={JVM_OPTIONS}", "sh", "-c", _BUILD]
+    told = job.run('exec "$@"', *argv, "sh", LOG, DESCRIPTION, *options, folder=module.root)
+    if told.timed_out:
+        raise BuildFailed(timed_out("gradle"))
+    if told.exit_code == MISSING:
+        raise missing_tool(module)
+    if told.exit_code != 0:
+        output = job.run(_FAILURE, LOG).output
+        raise BuildFailed(build_message(job.sandbox, "gradle", output))
+    return _project(job, module)
+
+
+def gradle_options(sandbox: Sandbox) -> list[str]:
+    """What every `gradle` gets: no daemon that outlives it, and the configured options."""
+    configured = sandbox.config.java.gradle_options
+    given = ["--offline"] if configured is None else list(configured)
+    return ["--no-daemon", "--console=plain", *given]
+
+
+def _project(job: BuildJob, module: Module) -> JavaProject:
+    """Read what the build has told of itself."""
+    try:
+        told: Mapping[str, Any] = json.loads(read_text(job.sandbox, DESCRIPTION))
+    except (SandboxFileError, json.JSONDecodeError) as error:
+        raise BuildFailed(f"Gradle did not tell its class path: {error}") from error
+    class_path = tuple(told["classPath"])
+    steps = [_step(step) for step in told["steps"] if step is not None]
+    return JavaProject(
+        module=module,
+        folder=told["folder"],
+        class_path=class_path,
+        class_roots=tuple(path for path in told["classRoots"] if path in class_path),
+        source_roots=tuple(told["sourceRoots"]),
+        jvm_options=tuple(told["jvmOptions"]),
+        environment=told["environment"],
+        steps=tuple(steps) if len(steps) == len(told["steps"]) else (),
+    )
+
+
+def _step(told: Mapping[str, Any]) -> CompileStep:
+    return CompileStep(told["output"], tuple(told["sourceRoots"]), tuple(told["options"]))

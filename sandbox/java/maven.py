@@ -16,7 +16,7 @@ from sandbox.base import Sandbox
 from sandbox.java.errors import BuildFailed
 from sandbox.java.javac import build_message, split_options, timed_out
 from sandbox.java.job import BuildJob
-from sandbox.java.project import CompileStep, JavaProject, Module
+from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool
 from sandbox.java.shell import FOLDER, capture
 
 DEBIAN_SETTINGS = "/etc/maven/settings-debian.xml"
@@ -37,6 +37,8 @@ SKIPPED_CHECKS = (
 )
 """Plugins that judge the sources and don't make the classes: offline they often can't run."""
 
+MISSING = 127
+
 # A user's repository is where the JVM's user.home says, which is not always $HOME.
 _REPOSITORY = r"""
 home=$(awk -F: -v id="$(id -u)" '$3 == id {print $6}' /etc/passwd 2>/dev/null)
@@ -49,7 +51,13 @@ done
 exit 0
 """
 _BUILD = r"""
-log=$1; tool=$2; shift 2
+log=$1; shift
+tool=$(command -v mvn)
+home=$(awk -F: -v id="$(id -u)" '$3 == id {print $6}' /etc/passwd 2>/dev/null)
+for own in "$home"/.m2/wrapper/dists/*/*/*/bin/mvn /root/.m2/wrapper/dists/*/*/*/bin/mvn; do
+    [ -z "$tool" ] && [ -x "$own" ] && tool=$own
+done
+[ -n "$tool" ] || exit 127
 "$tool" "$@" >"$log" 2>&1
 code=$?
 grep -E "^\[DEBUG\] +\([a-z]\) [A-Za-z]+ = |^\[DEBUG\] Configuring mojo .* basic" "$log" |
@@ -105,13 +113,16 @@ class MavenLog:
 
 
 def build_maven(job: BuildJob, module: Module) -> JavaProject:
-    """Build a module with the modules it needs. Raises BuildFailed, SandboxError."""
+    """Build a module with the modules it needs. Raises BuildFailed, JavaUnavailable,
+    SandboxError."""
     options = [*maven_options(job.sandbox), "-X", *SKIPPED_CHECKS, *_selection(module), "test"]
     environment = [f"JAVA_HOME={job.jdk.home}", f"MAVEN_OPTS={JVM_OPTIONS}"]
-    argv = ["env", *environment, "mvn", *options]
-    told = job.run(_BUILD, LOG, *argv, folder=module.root)
+    argv = ["env", *environment, "sh", "-c", _BUILD, "sh", LOG, *options]
+    told = job.run('exec "$@"', *argv, folder=module.root)
     if told.timed_out:
         raise BuildFailed(timed_out("mvn"))
+    if told.exit_code == MISSING:
+        raise missing_tool(module)
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
         raise BuildFailed(build_message(job.sandbox, "mvn", output))

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxFileError
+from sandbox.java.errors import JavaUnavailable
 from sandbox.java.scan import GRADLE_FILES, SETTINGS_FILES, Scan
 
 
@@ -30,6 +31,8 @@ class Module:
     root: str
     """Where the build tool is started; `.` for the workspace itself."""
     folder: str
+    source_set: str = "test"
+    """Gradle's name for the sources that the tests are among."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,18 @@ def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) 
         if kinds:
             usable = [kind for kind in kinds if TOOLS[kind] in tools]
             kind = (usable or kinds)[0]
-            return Module(kind, _root(sandbox, scan, folder, kind), folder)
+            sources = _source_set(folder, file) if kind is BuildKind.GRADLE else "test"
+            return Module(kind, _root(sandbox, scan, folder, kind), folder, sources)
     return Module(BuildKind.PLAIN, ".", ".")
+
+
+def missing_tool(module: Module) -> JavaUnavailable:
+    """What to do where a module's build tool is not there."""
+    return JavaUnavailable(
+        f"the project in {module.root} is built by {module.kind.capitalize()}, and the sandbox "
+        f"has no `{TOOLS[module.kind]}`: install it (Debian: apt-get install {module.kind}), or "
+        "choose an image that has it"
+    )
 
 
 TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
@@ -81,6 +94,12 @@ def _kinds(scan: Scan, folder: str) -> list[BuildKind]:
     maven = [BuildKind.MAVEN] if scan.has(_join(folder, "pom.xml")) else []
     gradle = any(scan.has(_join(folder, name)) for name in GRADLE_FILES)
     return [*maven, *([BuildKind.GRADLE] if gradle else [])]
+
+
+def _source_set(folder: str, file: str) -> str:
+    """The source set that a file lies in, by Gradle's layout: `test` of `src/test/java/...`."""
+    match = re.match(r"src/([\w-]+)/", posixpath.relpath(file, folder))
+    return match[1] if match and match[1] != "main" else "test"
 
 
 def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
