@@ -21,7 +21,7 @@ link() {
 find . -name pom.xml -not -path '*/target/*' | while read -r file; do
     link "$(dirname "$file")/target"
 done
-ls build.gradle* settings.gradle* >/dev/null 2>&1 || exit 0
+find . -maxdepth 1 \( -name 'build.gradle*' -o -name 'settings.gradle*' \) | grep -q . || exit 0
 link .gradle
 # A module of Gradle may do without a build file of its own.
 find . -path '*/src/*' -prune -o \( -name 'build.gradle*' -o -name src \) -print |

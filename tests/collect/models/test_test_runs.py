@@ -1,0 +1,71 @@
+"""How the oracle reads what test runners print."""
+
+from __future__ import annotations
+
+import pytest
+
+from collect.models.oracle.test_runs import GRADLE, MAIN_CLASS, MAVEN, PYTEST, TestRuns
+
+TESTS = ("shop.CartTest#empty", "shop.CartTest#total")
+PYTHON_TESTS = ("tests/test_cart.py::test_empty", "tests/test_cart.py::test_total")
+
+JUNIT4_WITH_MAVEN = """\
+[ERROR] Tests run: 9, Failures: 2, Errors: 0, Skipped: 0, Time elapsed: 0.045 s <<< FAILURE! - in x
+[ERROR] total(shop.CartTest)  Time elapsed: 0 s  <<< FAILURE!
+java.lang.AssertionError: expected:<6400> but was:<6405>
+\tat shop.CartTest.total(CartTest.java:39)
+"""
+JUNIT5_WITH_MAVEN = """\
+[ERROR] Tests run: 7, Failures: 0, Errors: 1, Skipped: 0, Time elapsed: 0.05 s <<< FAILURE! - in x
+[ERROR] total{int}[1]  Time elapsed: 0.01 s  <<< ERROR!
+java.lang.IllegalStateException: expected: <4365> but was: <365>
+\tat shop.CartTest.total(CartTest.java:162)
+"""
+NEWER_MAVEN = """\
+[ERROR] shop.CartTest.total  Time elapsed: 0.002 s  <<< ERROR!
+java.lang.NullPointerException
+"""
+WITH_GRADLE = """\
+java.lang.ClassNotFoundException: org.debian.gradle.plugin.MavenResolverHook
+
+shop.CartTest > total FAILED
+    java.lang.NullPointerException at CartTest.java:30
+"""
+WITH_PYTEST = """\
+E       KeyError: 'rate'
+FAILED tests/test_cart.py::test_total - KeyError: 'rate'
+"""
+
+
+@pytest.mark.parametrize(
+    ("runs", "output", "exception"),
+    [
+        (MAVEN, JUNIT4_WITH_MAVEN, None),
+        (MAVEN, JUNIT5_WITH_MAVEN, "IllegalStateException"),
+        (MAVEN, NEWER_MAVEN, "NullPointerException"),
+        (GRADLE, WITH_GRADLE, "NullPointerException"),
+    ],
+)
+def test_the_failed_test_and_its_exception(
+    runs: TestRuns, output: str, exception: str | None
+) -> None:
+    assert runs.failing(output, TESTS) == "shop.CartTest#total"
+    assert runs.exception(output) == exception
+
+
+def test_pytest_names_the_whole_test() -> None:
+    assert PYTEST.failing(WITH_PYTEST, PYTHON_TESTS) == PYTHON_TESTS[1]
+    assert PYTEST.failing("FAILED test_a.py::test_x[1]", PYTHON_TESTS) == "test_a.py::test_x[1]"
+    assert PYTEST.exception(WITH_PYTEST) == "KeyError"
+
+
+@pytest.mark.parametrize("runs", [PYTEST, MAVEN, GRADLE, MAIN_CLASS])
+def test_an_output_that_names_none_leaves_the_first(runs: TestRuns) -> None:
+    assert runs.failing("BUILD FAILED\n> total", TESTS) == TESTS[0]
+
+
+def test_each_tool_names_a_test_in_its_own_way() -> None:
+    test = "shop.CartTest$Empty#total"
+    assert "-Dtest='shop.CartTest$Empty#total' " in MAVEN.run_one(test)
+    assert "--tests 'shop.CartTest$Empty.total' " in GRADLE.run_one(test)
+    assert "java -ea -cp /tmp/classes Main " in MAIN_CLASS.run_one("Main")
