@@ -169,6 +169,19 @@ final class Conversions {
                 "incompatible types: " + TypeNames.simple(from) + " is no " + TypeNames.simple(to));
     }
 
+    /** What a variable of a type holds when nothing was assigned to it. */
+    Operand zero(String type) throws EvaluationFailed {
+        if (type == null) {
+            throw new EvaluationFailed("var needs a value: var name = value");
+        }
+        if (!Types.isPrimitive(type)) {
+            return Operand.of((Value) null, type);
+        }
+        VirtualMachine machine = types.machine();
+        boolean truth = type.equals("boolean");
+        return Operand.of(truth ? machine.mirrorOf(false) : narrow(machine.mirrorOf(0), type));
+    }
+
     /** A cast, checked as at run time. */
     Value cast(Operand operand, String to, ReferenceType here) throws EvaluationFailed {
         if (Types.isPrimitive(to)) {

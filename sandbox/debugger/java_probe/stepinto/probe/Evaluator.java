@@ -63,6 +63,23 @@ final class Evaluator {
         return truth;
     }
 
+    /**
+     * Carries out statements; what they assign takes effect in the frame and the objects.
+     *
+     * <p>Variables that they declare outside of blocks are there for the code after them, until the
+     * program runs on.
+     */
+    void runCode(String code, FrameAt at, long millis) throws EvaluationFailed {
+        Scope scope = scope(at, millis);
+        try {
+            StatementParser.whole(code).runAll(scope);
+        } catch (NeedsCompiler construct) {
+            throw new EvaluationFailed(
+                    construct.getMessage() + " can't be run here; call a method of the program"
+                            + " instead");
+        }
+    }
+
     private Expression parse(String expression) throws EvaluationFailed {
         Expression found = parsed.get(expression);
         if (found == null) {

@@ -41,6 +41,11 @@ final class Lookup {
         return local != null ? Slots.local(scope, local) : field(name);
     }
 
+    /** Whether the frame itself has a local variable of that name. */
+    boolean isLocal(String name) throws EvaluationFailed {
+        return local(name) != null;
+    }
+
     private LocalVariable local(String name) throws EvaluationFailed {
         try {
             return scope.at.frame().visibleVariableByName(name);
