@@ -1,0 +1,150 @@
+package stepinto.probe;
+
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+
+/** What a class file says of its source: methods and line numbers (JVM specification, 4). */
+final class ClassFile {
+    private static final int HEADER = 8;
+    /** Constant pool tags whose size differs from four bytes. */
+    private static final int UTF8 = 1;
+    private static final int LONG = 5;
+    private static final int DOUBLE = 6;
+    private static final int CLASS = 7;
+    private static final int STRING = 8;
+    private static final int METHOD_HANDLE = 15;
+    private static final int METHOD_TYPE = 16;
+    private static final int MODULE = 19;
+    private static final int PACKAGE = 20;
+
+    /** As the virtual machine names it: {@code demo.Outer$Inner}. */
+    final String name;
+    /** Null where it was not recorded. */
+    final String source;
+    final List<Code> methods = new ArrayList<>();
+    private final Object[] constants;
+    private final DataInputStream in;
+
+    /** One method that holds code. */
+    static final class Code {
+        final String name;
+        final String descriptor;
+        /** In the order of the code. */
+        final List<Integer> lines = new ArrayList<>();
+        /** Whether an annotation says that it is a test. */
+        boolean test;
+
+        Code(String name, String descriptor) {
+            this.name = name;
+            this.descriptor = descriptor;
+        }
+    }
+
+    private ClassFile(byte[] data) throws IOException {
+        in = new DataInputStream(new ByteArrayInputStream(data));
+        in.skipBytes(HEADER);
+        constants = new Object[in.readUnsignedShort()];
+        readConstants();
+        in.readUnsignedShort();
+        name = text((Integer) constants[in.readUnsignedShort()]).replace('/', '.');
+        in.readUnsignedShort();
+        in.skipBytes(2 * in.readUnsignedShort());
+        readMembers(false);
+        readMembers(true);
+        String found = null;
+        for (int left = in.readUnsignedShort(); left > 0; left--) {
+            String attribute = text(in.readUnsignedShort());
+            int size = in.readInt();
+            if (attribute.equals("SourceFile")) {
+                found = text(in.readUnsignedShort());
+            } else {
+                in.skipBytes(size);
+            }
+        }
+        source = found;
+    }
+
+    /** Null where the file can't be read or is no class file. */
+    static ClassFile read(File file) {
+        try {
+            return new ClassFile(Files.readAllBytes(file.toPath()));
+        } catch (IOException | RuntimeException error) {
+            return null; // being written just now, or broken: the virtual machine will say so
+        }
+    }
+
+    private String text(int index) {
+        return (String) constants[index];
+    }
+
+    private void readConstants() throws IOException {
+        for (int index = 1; index < constants.length; index++) {
+            int tag = in.readUnsignedByte();
+            if (tag == UTF8) {
+                constants[index] = in.readUTF();
+            } else if (tag == CLASS || tag == STRING || tag == METHOD_TYPE) {
+                constants[index] = in.readUnsignedShort();
+            } else if (tag == MODULE || tag == PACKAGE) {
+                in.readUnsignedShort();
+            } else if (tag == METHOD_HANDLE) {
+                in.skipBytes(3);
+            } else {
+                in.readInt();
+                if (tag == LONG || tag == DOUBLE) {
+                    in.readInt();
+                    index++;
+                }
+            }
+        }
+    }
+
+    private void readMembers(boolean keep) throws IOException {
+        for (int left = in.readUnsignedShort(); left > 0; left--) {
+            in.readUnsignedShort();
+            Code code = new Code(text(in.readUnsignedShort()), text(in.readUnsignedShort()));
+            for (int more = in.readUnsignedShort(); more > 0; more--) {
+                String attribute = text(in.readUnsignedShort());
+                int size = in.readInt();
+                if (keep && attribute.equals("Code")) {
+                    readCode(code);
+                    methods.add(code);
+                } else if (keep && attribute.equals("RuntimeVisibleAnnotations")) {
+                    code.test = readAnnotations(size);
+                } else {
+                    in.skipBytes(size);
+                }
+            }
+        }
+    }
+
+    /** Whether one of JUnit's or TestNG's for tests is the first of them. */
+    private boolean readAnnotations(int size) throws IOException {
+        boolean any = in.readUnsignedShort() > 0;
+        String type = any ? text(in.readUnsignedShort()) : "";
+        in.skipBytes(any ? size - 2 * Short.BYTES : size - Short.BYTES);
+        return type.endsWith("Test;");
+    }
+
+    private void readCode(Code code) throws IOException {
+        in.readInt();
+        in.skipBytes(in.readInt());
+        in.skipBytes(HEADER * in.readUnsignedShort());
+        for (int left = in.readUnsignedShort(); left > 0; left--) {
+            boolean lines = text(in.readUnsignedShort()).equals("LineNumberTable");
+            int size = in.readInt();
+            if (!lines) {
+                in.skipBytes(size);
+                continue;
+            }
+            for (int pairs = in.readUnsignedShort(); pairs > 0; pairs--) {
+                in.readUnsignedShort();
+                code.lines.add(in.readUnsignedShort());
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package stepinto.probe;
+
+import com.sun.jdi.VirtualMachine;
+import java.io.File;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** The process of the program, and the connection to the virtual machine in it. */
+final class Debuggee {
+    private static final String SETSID = "/usr/bin/setsid";
+    private static final int ACCEPT_MILLIS = 20;
+    private static final int HANDSHAKE_MILLIS = 10_000;
+    private static final int LAST_CHARACTERS = 2000;
+    final Process process;
+    final Output output;
+    private final ServerSocket listener;
+    private final Target target;
+
+    /** Start it, suspended at its first instruction, about to connect. Raises IOException. */
+    Debuggee(Target target, String stdin, int outputChars) throws IOException {
+        this.target = target;
+        listener = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"));
+        File input = File.createTempFile("stepinto", ".stdin");
+        try {
+            Files.write(input.toPath(), stdin.getBytes(StandardCharsets.UTF_8));
+            process = builder(input).start();
+        } finally {
+            Files.delete(input.toPath());
+        }
+        output = new Output(process.getInputStream(), outputChars);
+        output.follow(true);
+        Threads.start("output", output);
+    }
+
+    private ProcessBuilder builder(File input) {
+        List<String> command = new ArrayList<>();
+        if (new File(SETSID).canExecute()) {
+            command.add(SETSID); // its own session: the program can't open our terminal
+        }
+        command.addAll(target.debugCommand(listener.getLocalPort()));
+        ProcessBuilder builder = new ProcessBuilder(command);
+        builder.directory(new File(target.folder));
+        builder.environment().putAll(target.environment);
+        return builder.redirectErrorStream(true).redirectInput(input);
+    }
+
+    /** The virtual machine, once it has connected. Raises Refusal where none does in time. */
+    VirtualMachine connect(Machines machines, Request request) throws IOException, Refusal {
+        try (ServerSocket closing = listener) {
+            Socket socket = accept(request);
+            socket.setSoTimeout(HANDSHAKE_MILLIS);
+            JdwpConnection connection = new JdwpConnection(socket);
+            socket.setSoTimeout(0);
+            return machines.create(connection, process);
+        }
+    }
+
+    private Socket accept(Request request) throws IOException, Refusal {
+        listener.setSoTimeout(ACCEPT_MILLIS);
+        while (System.nanoTime() < request.deadline) {
+            try {
+                return listener.accept();
+            } catch (SocketTimeoutException none) {
+                if (!process.isAlive()) {
+                    String code = "exit code " + process.exitValue();
+                    throw failed("ended before it could be debugged (" + code + ")");
+                }
+            }
+        }
+        throw failed("started no Java virtual machine to debug within " + request.timeout + " s");
+    }
+
+    private Refusal failed(String what) {
+        Map<String, Object> last = new LinkedHashMap<>();
+        output.putInto(last);
+        String text = last.containsKey("output") ? last.get("output").toString().trim() : "";
+        int cut = Math.max(text.length() - LAST_CHARACTERS, 0);
+        String command = String.join(" ", target.command.subList(0, 1));
+        return new Refusal("launch_failed", command + " " + what + ":\n" + text.substring(cut));
+    }
+
+    /** How it ended, waiting for that a little; null where it still runs. */
+    Integer exitCode() {
+        try {
+            return process.waitFor(2, TimeUnit.SECONDS) ? process.exitValue() : null;
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            return null;
+        }
+    }
+
+    void kill() {
+        Processes.killTree(process);
+    }
+}

@@ -1,0 +1,43 @@
+package stepinto.probe;
+
+import com.sun.jdi.ThreadReference;
+import com.sun.jdi.VirtualMachine;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The parts that debug one program. */
+final class Debugging {
+    final VirtualMachine machine;
+    final Program program;
+    final Requests requests;
+    final BreakpointTable table;
+    final Entry entry;
+    final Failures failures;
+    final Stepper stepper;
+    final ThreadInvoker invoker;
+    final ValueText values;
+    final Evaluator evaluator;
+    final Diagnosis diagnosis;
+    /** To be told with the next answer. */
+    final List<String> notes = new ArrayList<>();
+    /** The one that runs the test or {@code main}. */
+    ThreadReference mainThread;
+    /** Whether the virtual machine said that it ends in order. */
+    boolean died;
+
+    Debugging(VirtualMachine machine, Target target, Limits limits, boolean stopAtEntry) {
+        this.machine = machine;
+        Sources sources = new Sources(target);
+        ClassFiles classFiles = new ClassFiles(target, sources);
+        program = new Program(target, sources);
+        requests = new Requests(machine);
+        table = new BreakpointTable(sources, classFiles, requests);
+        entry = new Entry(target, classFiles, requests, stopAtEntry);
+        failures = new Failures(machine, requests, target);
+        stepper = new Stepper(program, requests);
+        invoker = new ThreadInvoker(machine, requests);
+        values = new ValueText(limits, invoker);
+        evaluator = new Evaluator(machine, values, invoker, sources);
+        diagnosis = new Diagnosis(machine, program);
+    }
+}

@@ -1,0 +1,47 @@
+package stepinto.probe;
+
+import java.io.File;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** How the program came to its end, as the fields of an answer. */
+final class Ending {
+    private Ending() {}
+
+    /** It ended by itself, or crashed; {@code inOrder} where its virtual machine said so. */
+    static Map<String, Object> of(Debuggee debuggee, boolean inOrder) {
+        Integer code = debuggee.exitCode();
+        debuggee.kill();
+        Map<String, Object> stop = new LinkedHashMap<>();
+        stop.put("reason", "exited");
+        stop.put("exit_code", code);
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("stop", stop);
+        String signal = code == null || inOrder ? null : Processes.signalName(code);
+        if (signal != null) {
+            answer.put("signal", signal);
+            answer.put("kill_reason", "crashed");
+        }
+        // What a crashed virtual machine wrote of itself.
+        new File("/tmp/stepinto-crash-" + Processes.pid(debuggee.process) + ".log").delete();
+        return answer;
+    }
+
+    /** It did not answer in time, and was killed. */
+    static Map<String, Object> killed(Debuggee debuggee) {
+        String state = debuggee == null ? "?" : Processes.state(Processes.pid(debuggee.process));
+        boolean stopped = state.equals("T") || state.equals("t");
+        Map<String, Object> stop = new LinkedHashMap<>();
+        stop.put("reason", "killed");
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("state", "done");
+        answer.put("stop", stop);
+        answer.put("kill_reason", Diagnosis.NATIVE);
+        answer.put(
+                "lost",
+                "the program's virtual machine did not answer the interrupt ("
+                        + (stopped ? "its process is stopped" : "process state " + state)
+                        + ") and was killed; restart it");
+        return answer;
+    }
+}

@@ -1,0 +1,80 @@
+package stepinto.probe;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.Map;
+
+/**
+ * What the program writes, in order and bounded.
+ *
+ * <p>It is read only where the pipe is known to hold something, under a lock: so an answer can
+ * take all that the program wrote before its stop, which a thread blocked in a read could still
+ * be holding back.
+ */
+final class Output implements Runnable {
+    private static final int LONGEST_WAIT = 16;
+    private static final int READS_AT_ONCE = 256;
+    private final InputStream stream;
+    private final OutputRing ring;
+    private final byte[] buffer = new byte[1 << 16];
+    private boolean following;
+
+    Output(InputStream stream, int limit) {
+        this.stream = stream;
+        ring = new OutputRing(limit);
+    }
+
+    @Override
+    public void run() {
+        int wait = 1;
+        try {
+            while (true) {
+                awaitProgram();
+                wait = drain() ? 1 : Math.min(wait * 2, LONGEST_WAIT);
+                Thread.sleep(wait);
+            }
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Whether the program runs, so that it may block on a full pipe. */
+    synchronized void follow(boolean runs) {
+        following = runs;
+        notifyAll();
+    }
+
+    private synchronized void awaitProgram() throws InterruptedException {
+        while (!following) {
+            wait();
+        }
+    }
+
+    /** Take what is there; whether there was any. Bounded, so that a flood can't hold us here. */
+    private synchronized boolean drain() {
+        boolean any = false;
+        try {
+            for (int turn = 0; turn < READS_AT_ONCE && stream.available() > 0; turn++) {
+                int size = stream.read(buffer, 0, Math.min(stream.available(), buffer.length));
+                ring.add(buffer, Math.max(size, 0));
+                any = true;
+            }
+        } catch (IOException error) {
+            return any; // the pipe was closed with the program: there is no more
+        }
+        return any;
+    }
+
+    /** Put what was written since the last answer into an answer. */
+    synchronized void putInto(Map<String, Object> answer) {
+        drain();
+        boolean truncated = ring.truncated();
+        String text = ring.take();
+        if (!text.isEmpty()) {
+            answer.put("output", text);
+        }
+        if (truncated) {
+            answer.put("output_truncated", true);
+        }
+    }
+}

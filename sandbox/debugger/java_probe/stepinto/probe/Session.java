@@ -1,0 +1,255 @@
+package stepinto.probe;
+
+import com.sun.jdi.IncompatibleThreadStateException;
+import com.sun.jdi.VMDisconnectedException;
+import com.sun.jdi.VirtualMachine;
+import com.sun.jdi.event.EventSet;
+import com.sun.jdi.event.VMStartEvent;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** One debug session: takes requests, and answers each with what came of it. */
+final class Session {
+    private static final String NO_SUCH_TEST = "no_such_test";
+    private static final int NO_SUCH_TEST_CODE = 2;
+    private final Wire wire;
+    private final Machines machines;
+    private volatile Debuggee debuggee;
+    private volatile Debugging debugging;
+    private Runner runner;
+    private Actions actions;
+    private Describer describer;
+    private Stack stack;
+    /** Raised where an exception stopped a step that it will end with the test. */
+    private Stop toCome;
+
+    private String state = "start";
+    private boolean stopped;
+
+    Session(Wire wire, Machines machines) {
+        this.wire = wire;
+        this.machines = machines;
+    }
+
+    /** Serve requests, for good. */
+    void serve() throws InterruptedException {
+        while (true) {
+            Request request = wire.next();
+            Map<String, Object> answer = answer(request);
+            complete(answer);
+            wire.answer(request, answer);
+        }
+    }
+
+    private Map<String, Object> answer(Request request) throws InterruptedException {
+        try {
+            return carryOut(request);
+        } catch (Refusal refusal) {
+            return error(refusal.kind, refusal.getMessage());
+        } catch (VMDisconnectedException gone) {
+            return ended();
+        } catch (IOException | IncompatibleThreadStateException | RuntimeException error) {
+            StringWriter trace = new StringWriter();
+            error.printStackTrace(new PrintWriter(trace));
+            return error("internal", trace.toString());
+        }
+    }
+
+    private static Map<String, Object> error(String kind, String message) {
+        Map<String, Object> error = new LinkedHashMap<>();
+        error.put("kind", kind);
+        error.put("message", message);
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("error", error);
+        return answer;
+    }
+
+    private Map<String, Object> carryOut(Request request)
+            throws Refusal, IOException, InterruptedException, IncompatibleThreadStateException {
+        switch (request.action) {
+            case "launch":
+                return launch(request);
+            case "continue":
+            case Stepper.OVER:
+            case Stepper.INTO:
+            case Stepper.OUT:
+                return goOn(request);
+            default:
+                if (actions == null) {
+                    throw new Refusal("not_allowed", "no program is being debugged");
+                }
+                return actions.handle(request);
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    private Map<String, Object> launch(Request request)
+            throws Refusal, IOException, InterruptedException, IncompatibleThreadStateException {
+        Map<String, Object> arguments = request.arguments;
+        Limits limits = new Limits((Map<String, Object>) arguments.get("limits"));
+        Target target = new Target((Map<String, Object>) arguments.get("target"));
+        String stdin = arguments.get("stdin") == null ? "" : (String) arguments.get("stdin");
+        debuggee = start(target, stdin, limits);
+        VirtualMachine machine = debuggee.connect(machines, request);
+        boolean atEntry = Boolean.TRUE.equals(arguments.get("stop_at_entry"));
+        debugging = new Debugging(machine, target, limits, atEntry);
+        runner = new Runner(machine, debugging);
+        describer =
+                new Describer(debugging.program, debugging.table, debugging.values, limits);
+        actions = new Actions(debugging, describer, limits);
+        awaitStart(machine, request);
+        prepare((List<Object>) arguments.get("breakpoints"));
+        return run(request);
+    }
+
+    private static Debuggee start(Target target, String stdin, Limits limits) throws Refusal {
+        try {
+            return new Debuggee(target, stdin, limits.outputChars);
+        } catch (IOException error) {
+            String message = target.command.get(0) + " can't be started: " + error.getMessage();
+            throw new Refusal("launch_failed", message);
+        }
+    }
+
+    private void awaitStart(VirtualMachine machine, Request request)
+            throws InterruptedException, Refusal {
+        EventSet first = machine.eventQueue().remove(request.millisLeft());
+        if (first == null || !(first.iterator().next() instanceof VMStartEvent)) {
+            throw new Refusal("launch_failed", "the virtual machine did not say that it started");
+        }
+        debugging.mainThread = ((VMStartEvent) first.iterator().next()).thread();
+        runner.hold(first);
+    }
+
+    @SuppressWarnings("unchecked")
+    private void prepare(List<Object> breakpoints) {
+        debugging.requests.await(debugging.program.target.entryClass);
+        for (Object wanted : breakpoints == null ? new ArrayList<>() : breakpoints) {
+            try {
+                debugging.table.add((Map<String, Object>) wanted, debugging.notes);
+            } catch (Refusal refusal) {
+                debugging.notes.add("breakpoint not set: " + refusal.getMessage());
+            }
+        }
+    }
+
+    private Map<String, Object> goOn(Request request)
+            throws Refusal, InterruptedException, IncompatibleThreadStateException {
+        if (!state.startsWith("runtime")) {
+            throw new Refusal("not_allowed", "the test has ended");
+        }
+        boolean step = !request.action.equals("continue");
+        if (toCome != null && !step) {
+            return describe(toCome);
+        }
+        if (step && !stack.isEmpty()) {
+            debugging.stepper.start(request.action, stack);
+        }
+        return run(request);
+    }
+
+    private Map<String, Object> run(Request request)
+            throws InterruptedException, IncompatibleThreadStateException {
+        debugging.invoker.until(request.deadline);
+        debugging.values.begin();
+        debuggee.output.follow(true);
+        toCome = null;
+        Stop stop = runner.run(request);
+        if (stop == null) {
+            return ended();
+        }
+        debuggee.output.follow(false);
+        debugging.values.begin();
+        boolean steps = !request.action.equals("continue") && !request.action.equals("launch");
+        if (stop.ending && steps) {
+            toCome = stop.again();
+            stop.ending = false;
+        }
+        return describe(stop);
+    }
+
+    private Map<String, Object> describe(Stop stop) {
+        stopped = true;
+        describer.mainIs(debugging.mainThread);
+        stack = new Stack(stop.thread, debugging.program);
+        actions.stoppedAt(stack);
+        boolean raised = stop.exception != null;
+        state = stop.ending ? "post_mortem" : raised ? "runtime_error" : "runtime";
+        Map<String, Object> answer =
+                stop.ending ? describer.stack(stack, 0) : new LinkedHashMap<String, Object>();
+        answer.put("stop", describer.stop(stop, stack));
+        answer.put("breakpoints", debugging.table.describe(stop.hit));
+        if (stop.doing != null) {
+            answer.put("kill_reason", stop.doing);
+        }
+        return answer;
+    }
+
+    private Map<String, Object> ended() {
+        if (debuggee == null) {
+            return error("internal", "the virtual machine is gone before it was there");
+        }
+        state = "done";
+        Map<String, Object> answer = Ending.of(debuggee, debugging != null && debugging.died);
+        Integer code = debuggee.exitCode();
+        boolean test = debugging != null && debugging.program.target.test;
+        if (test && !stopped && code != null && code == NO_SUCH_TEST_CODE) {
+            state = "start";
+            debuggee.output.putInto(answer);
+            Object said = answer.remove("output");
+            return error(NO_SUCH_TEST, said == null ? "there is no such test" : said.toString());
+        }
+        return answer;
+    }
+
+    /** What every answer has. */
+    @SuppressWarnings("unchecked")
+    private void complete(Map<String, Object> answer) {
+        answer.put("state", state);
+        if (debugging != null) {
+            List<Object> notes = new ArrayList<Object>(debugging.notes);
+            debugging.notes.clear();
+            if (answer.get("notes") != null) {
+                notes.addAll((List<Object>) answer.get("notes"));
+            }
+            answer.put("notes", notes);
+            answer.put("all_breakpoints", debugging.table.describe());
+        }
+        if (debuggee != null) {
+            debuggee.output.putInto(answer);
+        }
+    }
+
+    /** The program is out of time and grace: end it, and say so. From another thread. */
+    void kill(Request request) {
+        Debuggee lost = debuggee;
+        Map<String, Object> answer = Ending.killed(lost);
+        if (lost != null) {
+            lost.kill();
+            lost.output.putInto(answer);
+        }
+        wire.answer(request, answer);
+    }
+
+    /** End a method that the debugger runs and that runs too long. From another thread. */
+    void endLateInvocation() {
+        Debugging now = debugging;
+        if (now != null) {
+            now.invoker.endLate();
+        }
+    }
+
+    /** The host has hung up: leave nothing behind. From another thread. */
+    void end() {
+        Debuggee left = debuggee;
+        if (left != null) {
+            left.kill();
+        }
+        Runtime.getRuntime().halt(0);
+    }
+}

@@ -1,0 +1,36 @@
+package stepinto.probe;
+
+import com.sun.jdi.ObjectReference;
+import com.sun.jdi.ThreadReference;
+import com.sun.jdi.Value;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Why and where the program stopped. */
+final class Stop {
+    final String reason;
+    final ThreadReference thread;
+    /** Null where none was raised. */
+    ObjectReference exception;
+    /** Whether the exception has ended the test or the program. */
+    boolean ending;
+    /** The function just left, and what it returned; null where that is unknown. */
+    String left;
+    Value returned;
+    /** What an interrupted program was at, as a kill reason; null otherwise. */
+    String doing;
+    final List<Breakpoint> hit = new ArrayList<>();
+
+    /** The same, for when the program would go on. */
+    Stop again() {
+        Stop copy = new Stop(reason, thread);
+        copy.exception = exception;
+        copy.ending = ending;
+        return copy;
+    }
+
+    Stop(String reason, ThreadReference thread) {
+        this.reason = reason;
+        this.thread = thread;
+    }
+}
