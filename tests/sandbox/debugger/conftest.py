@@ -14,6 +14,9 @@ from sandbox.base import Sandbox
 from sandbox.debugger import BreakpointRequest, DebugEvent, DebugLimits, Launch
 from sandbox.debugger.python_session import PythonDebugger
 from tests.interpreters import VERSIONS, Interpreter, find_interpreter
+from tests.sandbox.debugger.java_bench import java_bench, open_java_bench
+
+__all__ = ["java_bench", "open_java_bench"]
 
 LIMITS = DebugLimits(start_timeout=30, action_timeout=15, interrupt_grace=2)
 

@@ -36,8 +36,6 @@ final class ClassFile {
         final String descriptor;
         /** In the order of the code. */
         final List<Integer> lines = new ArrayList<>();
-        /** Whether an annotation says that it is a test. */
-        boolean test;
 
         Code(String name, String descriptor) {
             this.name = name;
@@ -113,21 +111,11 @@ final class ClassFile {
                 if (keep && attribute.equals("Code")) {
                     readCode(code);
                     methods.add(code);
-                } else if (keep && attribute.equals("RuntimeVisibleAnnotations")) {
-                    code.test = readAnnotations(size);
                 } else {
                     in.skipBytes(size);
                 }
             }
         }
-    }
-
-    /** Whether one of JUnit's or TestNG's for tests is the first of them. */
-    private boolean readAnnotations(int size) throws IOException {
-        boolean any = in.readUnsignedShort() > 0;
-        String type = any ? text(in.readUnsignedShort()) : "";
-        in.skipBytes(any ? size - 2 * Short.BYTES : size - Short.BYTES);
-        return type.endsWith("Test;");
     }
 
     private void readCode(Code code) throws IOException {

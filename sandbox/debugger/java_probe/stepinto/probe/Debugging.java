@@ -32,7 +32,7 @@ final class Debugging {
         program = new Program(target, sources);
         requests = new Requests(machine);
         table = new BreakpointTable(sources, classFiles, requests);
-        entry = new Entry(target, classFiles, requests, stopAtEntry);
+        entry = new Entry(target, requests, stopAtEntry);
         failures = new Failures(machine, requests, target);
         stepper = new Stepper(program, requests);
         invoker = new ThreadInvoker(machine, requests);

@@ -73,11 +73,10 @@ final class Escape {
         return false;
     }
 
-    /** Whether it leaves a method of that class and name. */
-    boolean leaves(String type, String method) {
+    /** Whether it leaves a method of the program's own with one of the names. */
+    boolean leaves(List<String> methods) {
         for (Location place : places().subList(0, catcher())) {
-            if (place.method().name().equals(method)
-                    && place.declaringType().name().equals(type)) {
+            if (methods.contains(place.method().name()) && program.owns(place)) {
                 return true;
             }
         }

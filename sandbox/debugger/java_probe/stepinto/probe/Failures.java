@@ -109,7 +109,7 @@ final class Failures {
         if (escape.caughtByProgram() || !escape.leavesProgram()) {
             return false;
         }
-        boolean test = escape.leaves(target.entryClass, target.entryMethod);
+        boolean test = escape.leaves(target.entryMethods);
         boolean ends = mainThread ? !escape.programGoesOn() : escape.caught == null;
         return (test || ends) && !escape.programGoesOn() && !expected(event.exception());
     }

@@ -17,8 +17,8 @@ final class Target {
     final List<String> classRoots;
     final String entryClass;
 
-    /** Empty where a whole class was named. */
-    final String entryMethod;
+    /** The test methods that will run, or {@code main}. */
+    final List<String> entryMethods;
 
     /** Whether the test runner runs it. */
     final boolean test;
@@ -36,7 +36,11 @@ final class Target {
         classRoots = texts(fields.get("class_roots"));
         Map<?, ?> entry = map(fields.get("entry"));
         entryClass = text(entry.get("class"));
-        entryMethod = text(entry.get("method"));
+        entryMethods = texts(entry.get("methods"));
+        String method = text(entry.get("method"));
+        if (!method.isEmpty() && !entryMethods.contains(method)) {
+            entryMethods.add(method);
+        }
         test = Boolean.TRUE.equals(fields.get("test"));
         attach = "attach".equals(fields.get("kind"));
     }
