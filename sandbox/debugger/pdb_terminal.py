@@ -284,7 +284,7 @@ class PdbTerminal(TerminalDebugger):
 
 
 def _returned(stop: Stop) -> Json:
-    return {"name": stop.function, "type": "", "text": stop.returned}
+    return {"name": stop.function, "type": "?", "text": stop.returned}
 
 
 def _entry_requests(target: Json) -> list[Json]:
