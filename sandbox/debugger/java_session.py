@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Channel, Json
 from sandbox.debugger.java_delivery import MAIN_CLASS, deliver_probe
@@ -9,6 +11,7 @@ from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.debugger.session import DebugSession, LaunchRefused
 from sandbox.java.build import built_test, java_command
 from sandbox.java.errors import BuildFailed, JavaError, NoSuchTest
+from sandbox.java.fork import fork_command, needs_fork
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.lookup import Found
 from sandbox.java.project import JavaProject
@@ -82,13 +85,16 @@ def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
 
 def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> Json:
     """What the probe is to run: a test under the test runner, or a main class."""
-    main = [found.class_name, *found.arguments]
-    program = [RUNNER_CLASS, found.selector] if found.test else main
-    jar = deliver_probe(sandbox, jdk)
+    fork = needs_fork(project, found)
+    folder = posixpath.join(sandbox.workspace, project.module.root) if fork else project.folder
     return {
-        "kind": "java",
-        "command": java_command(sandbox, jdk, project, jar, program),
-        "cwd": project.folder,
+        "kind": "attach" if fork else "java",
+        "command": (
+            fork_command(sandbox, jdk, project.module, found)
+            if fork
+            else _plain_command(sandbox, jdk, found, project)
+        ),
+        "cwd": posixpath.normpath(folder),
         "env": dict(project.environment),
         "source_roots": list(project.source_roots),
         "class_roots": list(project.class_roots),
@@ -100,6 +106,12 @@ def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject
         },
         "test": found.test,
     }
+
+
+def _plain_command(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> list[str]:
+    main = [found.class_name, *found.arguments]
+    program = [RUNNER_CLASS, found.selector] if found.test else main
+    return java_command(sandbox, jdk, project, deliver_probe(sandbox, jdk), program)
 
 
 def _kind(error: JavaError) -> ErrorKind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from sandbox.base import Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.java.errors import BuildFailed
 from sandbox.java.javac import build_message, timed_out
+from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
 from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool
 from sandbox.java.shell import FOLDER, read_text, write_bytes
@@ -25,8 +26,7 @@ MISSING = 127
 
 # The project's own Gradle where its wrapper has it already, else the one on PATH. A user's cache
 # that can't be written is read from where it is, which Gradle can from 6.2 on.
-_BUILD = r"""
-log=$1; description=$2; shift 2
+_TOOL = r"""
 home=$(awk -F: -v id="$(id -u)" '$3 == id {print $6}' /etc/passwd 2>/dev/null)
 wrapper=gradle/wrapper/gradle-wrapper.properties
 wanted=$(sed -n 's|^distributionUrl=.*/\(.*\)\.zip *$|\1|p' $wrapper 2>/dev/null)
@@ -36,13 +36,17 @@ for folder in "$GRADLE_USER_HOME" "$home/.gradle" "$HOME/.gradle" /root/.gradle;
     for own in "$folder/wrapper/dists/${wanted:-none}"/*/*/bin/gradle; do
         [ -x "$own" ] && tool=$own
     done
-    if [ -w "$folder/caches" ]; then export GRADLE_USER_HOME="$folder"
+    if [ -w "$folder/caches" ]; then GRADLE_USER_HOME=$folder
     else export GRADLE_RO_DEP_CACHE="$folder/caches"; fi
     break
 done
 [ -n "$tool" ] || exit 127
-rm -f "$description"
-"$tool" "$@" >"$log" 2>&1
+export GRADLE_USER_HOME="${GRADLE_USER_HOME:-$HOME/.gradle}"
+exec "$tool" "$@"
+"""
+_BUILD = r"""
+log=$1; rm -f "$2"; shift 2
+"$@" >"$log" 2>&1
 """
 _FAILURE = r"""
 grep -E -A4 "\.java:[0-9]+: error:" "$1" | head -n 300
@@ -73,9 +77,8 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
         "org.gradle.configureondemand": "false",
     }
     settings = [f"-D{name}={value}" for name, value in properties.items()]
-    options = [*gradle_options(job.sandbox), "-I", SCRIPT, *settings, TASK]
-    argv = ["env", f"JAVA_HOME={job.jdk.home}", f"GRADLE_OPTS={JVM_OPTIONS}", "sh", "-c", _BUILD]
-    told = job.run('exec "$@"', *argv, "sh", LOG, DESCRIPTION, *options, folder=module.root)
+    command = gradle_command(job.sandbox, job.jdk, ["-I", SCRIPT, *settings, TASK])
+    told = job.run(_BUILD, LOG, DESCRIPTION, *command, folder=module.root)
     if told.timed_out:
         raise BuildFailed(timed_out("gradle"))
     if told.exit_code == MISSING:
@@ -86,11 +89,14 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
     return _project(job, module)
 
 
-def gradle_options(sandbox: Sandbox) -> list[str]:
-    """What every `gradle` gets: no daemon that outlives it, and the configured options."""
+def gradle_command(sandbox: Sandbox, jdk: Jdk, arguments: Sequence[str]) -> list[str]:
+    """The command of a `gradle`, to be run in the build's root; it exits with MISSING where there
+    is none. Without a daemon that would outlive it, and with the configured options."""
     configured = sandbox.config.java.gradle_options
     given = ["--offline"] if configured is None else list(configured)
-    return ["--no-daemon", "--console=plain", *given]
+    options = ["--no-daemon", "--console=plain", *given, *arguments]
+    environment = [f"JAVA_HOME={jdk.home}", f"GRADLE_OPTS={JVM_OPTIONS}"]
+    return ["env", *environment, "sh", "-c", _TOOL, "sh", *options]
 
 
 def _project(job: BuildJob, module: Module) -> JavaProject:

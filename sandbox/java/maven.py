@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sandbox.base import Sandbox
 from sandbox.java.errors import BuildFailed
 from sandbox.java.javac import build_message, split_options, timed_out
+from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
-from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool
+from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool, unknown_project
 from sandbox.java.shell import FOLDER, capture
 
 DEBIAN_SETTINGS = "/etc/maven/settings-debian.xml"
 LOG = f"{FOLDER}/maven.log"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 SKIPPED_CHECKS = (
-    "-DskipTests",
     "-Denforcer.skip",
     "-Dcheckstyle.skip",
     "-Drat.skip",
@@ -50,15 +50,19 @@ done
 [ -f /etc/maven/settings-debian.xml ] && [ -d /usr/share/maven-repo ] && echo debian
 exit 0
 """
-_BUILD = r"""
-log=$1; shift
+_TOOL = r"""
 tool=$(command -v mvn)
 home=$(awk -F: -v id="$(id -u)" '$3 == id {print $6}' /etc/passwd 2>/dev/null)
 for own in "$home"/.m2/wrapper/dists/*/*/*/bin/mvn /root/.m2/wrapper/dists/*/*/*/bin/mvn; do
     [ -z "$tool" ] && [ -x "$own" ] && tool=$own
 done
 [ -n "$tool" ] || exit 127
-"$tool" "$@" >"$log" 2>&1
+[ -n "$home" ] || export MAVEN_OPTS="$MAVEN_OPTS -Duser.home=$HOME"
+exec "$tool" "$@"
+"""
+_BUILD = r"""
+log=$1; shift
+"$@" >"$log" 2>&1
 code=$?
 grep -E "^\[DEBUG\] +\([a-z]\) [A-Za-z]+ = |^\[DEBUG\] Configuring mojo .* basic" "$log" |
     grep -E "Configuring|\) (project|basedir|testPath|classpathElements|compileSourceRoots|argLine\
@@ -115,10 +119,8 @@ class MavenLog:
 def build_maven(job: BuildJob, module: Module) -> JavaProject:
     """Build a module with the modules it needs. Raises BuildFailed, JavaUnavailable,
     SandboxError."""
-    options = [*maven_options(job.sandbox), "-X", *SKIPPED_CHECKS, *_selection(module), "test"]
-    environment = [f"JAVA_HOME={job.jdk.home}", f"MAVEN_OPTS={JVM_OPTIONS}"]
-    argv = ["env", *environment, "sh", "-c", _BUILD, "sh", LOG, *options]
-    told = job.run('exec "$@"', *argv, folder=module.root)
+    command = maven_command(job.sandbox, job.jdk, module, ["-X", *SKIPPED_CHECKS, "-DskipTests"])
+    told = job.run(_BUILD, LOG, *command, folder=module.root)
     if told.timed_out:
         raise BuildFailed(timed_out("mvn"))
     if told.exit_code == MISSING:
@@ -127,6 +129,14 @@ def build_maven(job: BuildJob, module: Module) -> JavaProject:
         output = job.run(_FAILURE, LOG).output
         raise BuildFailed(build_message(job.sandbox, "mvn", output))
     return project_of(read_log(told.output), job.absolute(module.folder), module)
+
+
+def maven_command(sandbox: Sandbox, jdk: Jdk, module: Module, options: Sequence[str]) -> list[str]:
+    """The command that takes a module, and those it needs, to the phase `test`; to be run in the
+    build's root. It exits with MISSING where there is no Maven."""
+    arguments = [*maven_options(sandbox), *options, *_selection(module), "test"]
+    environment = [f"JAVA_HOME={jdk.home}", f"MAVEN_OPTS={JVM_OPTIONS}"]
+    return ["env", *environment, "sh", "-c", _TOOL, "sh", *arguments]
 
 
 def maven_options(sandbox: Sandbox) -> list[str]:
@@ -158,13 +168,10 @@ def read_log(text: str) -> MavenLog:
 
 
 def project_of(log: MavenLog, folder: str, module: Module) -> JavaProject:
-    """The module's tests, from the log. Raises BuildFailed where it has none."""
+    """The module's tests, as far as the log tells of them."""
     compiled = log.of(folder, "maven-compiler-plugin:testCompile")
-    if compiled is None:
-        raise BuildFailed(
-            f"Maven compiles no tests in {module.folder} (is it a parent project, or are its "
-            "tests skipped?): name a test of a module with sources"
-        )
+    if compiled is None or not compiled.paths("testPath", "classpathElements"):
+        return unknown_project(folder, module)
     roots, sources = [], []
     for mojo in log.mojos:
         if mojo.goal.startswith("maven-compiler-plugin:"):

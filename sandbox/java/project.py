@@ -55,7 +55,8 @@ class JavaProject:
     folder: str
     """The working folder of tests."""
     class_path: tuple[str, ...]
-    """The whole class path of tests, the project's own classes first."""
+    """The whole class path of tests, the project's own classes first; empty where only the build
+    tool knows it."""
     class_roots: tuple[str, ...]
     """Folders of the project's own classes, those of other modules of the build included."""
     source_roots: tuple[str, ...]
@@ -63,6 +64,19 @@ class JavaProject:
     environment: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[CompileStep, ...] = ()
     """How the build tool compiles it, in order; empty where that is not known for sure."""
+
+
+def unknown_project(folder: str, module: Module) -> JavaProject:
+    """A module of the usual layout, in an absolute `folder`, whose build tool does not tell its
+    class path."""
+    sources = [f"{folder}/src/main/java", f"{folder}/src/{module.source_set}/java"]
+    return JavaProject(
+        module=module,
+        folder=folder,
+        class_path=(),
+        class_roots=tuple(f"{folder}/{path}" for path in _LAYOUTS[module.kind]),
+        source_roots=tuple(sources),
+    )
 
 
 def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) -> Module:
@@ -86,6 +100,11 @@ def missing_tool(module: Module) -> JavaUnavailable:
         "choose an image that has it"
     )
 
+
+_LAYOUTS = {
+    BuildKind.MAVEN: ("target/classes", "target/test-classes"),
+    BuildKind.GRADLE: ("build/classes/java/main", "build/classes/java/test"),
+}
 
 TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
 
