@@ -24,6 +24,8 @@ from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace
 from sandbox.debugger import StopReason
 
 SYSTEM = "debug2fix"
+TERMINAL_SYSTEM = f"{SYSTEM}+terminal"
+"""With raw debugger terminals in place of the probe."""
 PROGRAM_ENDED = (StopReason.EXITED, StopReason.KILLED)
 
 
@@ -44,6 +46,7 @@ def rows_of(
 ) -> tuple[Rollout, list[Conversation]]:
     """The rollout's row and those of its conversations."""
     instance, failure, logs = spec.instance, trace.failure, trace.logs
+    agents = settings.agents
     main = [log for log in logs if log.role is Role.MAIN]
     sub = [log for log in logs if log.role is Role.DEBUG_SUBAGENT]
     players = [settings.players[name] for name in (spec.main, spec.sub) if name is not None]
@@ -53,7 +56,7 @@ def rows_of(
         schema_version=SCHEMA_VERSION,
         rollout_id=spec.id,
         run=identity.run,
-        system=SYSTEM,
+        system=SYSTEM if agents.debugger_backend == "probe" else TERMINAL_SYSTEM,
         variant=spec.variant.value,
         benchmark=instance.benchmark,
         instance_id=instance.id,

@@ -47,7 +47,10 @@ class RolloutContext:
 
     def debugger(self) -> Debugger:
         """A debugger for the instance's language, not started yet. The caller closes it."""
-        return open_debugger(self.instance.language, self.sandbox, self.config.debugger)
+        config = self.config
+        return open_debugger(
+            self.instance.language, self.sandbox, config.debugger, config.debugger_backend
+        )
 
     @property
     def wording(self) -> Mapping[str, str]:
