@@ -147,6 +147,9 @@ def one_wait(pid: int, task: Task) -> Diagnosis:
         opened = descriptor(pid, task.first)
         text = f"waited in {task.call} on descriptor {task.first}{opened and ', '}{opened}"
         return Diagnosis(NATIVE_CODE, text)
+    if task.call == "epoll_wait":
+        text = "waited for events, as an asyncio loop does of which every task waits"
+        return Diagnosis(NATIVE_CODE, text)
     return Diagnosis(NATIVE_CODE, f"waited in {task.call or 'a call'}")
 
 

@@ -8,7 +8,7 @@ from typing import List, Optional
 
 from .diagnosis import CRASHED, EXITED, OUT_OF_MEMORY
 from .processes import dumped_frames, memory_kills, signal_name
-from .wire import Json
+from .wire import DUMP, INTERRUPT, Json
 
 MEMORY_ENDS = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
 OUT_OF_MEMORY_TEXTS = ("MemoryError", "Cannot allocate memory", "out of memory", "bad_alloc")
@@ -25,6 +25,8 @@ def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Js
             answer["kill_reason"] = EXITED
         return answer
     number = os.WTERMSIG(status)
+    if number in (INTERRUPT, DUMP):  # it had taken their handlers off: it was at its end
+        return {"stop": {"reason": "exited"}, "kill_reason": EXITED}
     frames = dumped_frames(dump)
     return {
         "stop": {"reason": "exited", "exit_code": 128 + number, **place(frames)},

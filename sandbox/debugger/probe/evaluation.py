@@ -16,6 +16,8 @@ from .wire import TICK, Interrupted, Json
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
 
+MAIN_THREAD = threading.get_ident()
+
 
 class Evaluator:
     """What the debuggee does at the moment, and with that what an interrupt means to it."""
@@ -27,7 +29,9 @@ class Evaluator:
         """The thread in which requests are served; 0 while the program runs."""
         self.deadline = 0.0
         self.value_started = 0.0
-        self.expulsion: Optional[Expulsion] = None
+        self.raised = 0
+        """How often this evaluation was interrupted."""
+        self.expulsion = Expulsion()
         self.sent = False
         """Whether `Interrupted` is on its way to the serving thread."""
         self.handover = threading.Lock()
@@ -61,10 +65,9 @@ class Evaluator:
         if not self.serving_here():
             self._interrupt_elsewhere()
         elif interruptible(frame):
-            if self.expulsion is not None:
-                self.expulsion.begin(frame)
-            else:
-                self.expulsion = Expulsion()
+            self.raised += 1
+            if self.raised > 1:
+                self.expulsion.begin()
             raise Interrupted
 
     def _interrupt_elsewhere(self) -> None:
@@ -76,11 +79,10 @@ class Evaluator:
 
     def ended(self, phase: str) -> None:
         """An evaluation has ended; from here on no interrupt is raised in it."""
-        if threading.current_thread() is threading.main_thread():
+        if threading.get_ident() == MAIN_THREAD:
             self.phase = phase
-            expulsion, self.expulsion = self.expulsion, None
-            if expulsion is not None:
-                expulsion.end()
+            self.raised = 0
+            self.expulsion.end()
             return
         with self.handover:
             self.phase = phase

@@ -6,6 +6,7 @@ handles all signals never gets at them.
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import signal
 import sys
@@ -33,6 +34,9 @@ def install() -> None:
             if getattr(signal, name) is original:
                 setattr(signal, name, guarded)
             setattr(native, name, guarded)
+    # The interpreter's end gives signals back their default, which for these is death; this runs
+    # after all that the program itself has to do at its end.
+    atexit.register(set_handler, INTERRUPT, int(signal.SIG_IGN))
     # A test runner switches the dumps to its own stream, and off when it is done.
     for name in ("enable", "disable", "unregister"):
         setattr(faulthandler, name, lambda *_, **__: None)

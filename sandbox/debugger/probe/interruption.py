@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import sys
+import time
 import types
-from typing import Any, Optional
+from typing import Optional
 
 from .interpreter import import_standard
 from .wire import Interrupted
 
+MACHINERY = frozenset(
+    (
+        "__enter__", "__exit__", "ended", "on_interrupt", "interrupt", "interrupt_conditions",
+        "_interrupt_elsewhere", "reached", "_send", "begin", "end", "_add", "__bool__",
+    )
+)  # fmt: skip
+"""The debugger's functions that begin, end and interrupt an evaluation: those must end whole."""
+
 
 def interruptible(frame: Optional[types.FrameType]) -> bool:
-    """Whether `Interrupted` may be raised in a frame: the debugger's own work is to end whole."""
-    name = frame.f_code.co_filename if frame is not None else ""
-    return not name.startswith("<stepinto ") or name == "<stepinto values>"
+    """Whether `Interrupted` may be raised in a frame: in the program's code below an evaluation,
+    or where a value is rendered, and not in what the debugger does around those."""
+    top = frame
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith("<stepinto "):
+            rendering = code.co_filename == "<stepinto values>"
+            return rendering or (frame is not top and code.co_name not in MACHINERY)
+        frame = frame.f_back
+    return False
 
 
 def raise_in(thread: int, kind: Optional[type]) -> None:
@@ -27,40 +43,40 @@ def raise_in(thread: int, kind: Optional[type]) -> None:
 class Expulsion:
     """Drives a program out of an evaluation whose `Interrupted` it has swallowed.
 
-    A trace function raises it again at the next line, which is where an `except` begins. Raising
-    ends the tracing, so a profile function takes it up again where a frame is left.
+    It makes itself a pending call of the interpreter's, which is served as often as it looks for
+    signals, and raises there again: so also between an `except` and the next `try`. What the
+    interpreter calls is `PyObject_IsTrue`, and so the method below. (A trace function could not
+    do it: there is no tracing below the trace function of a stop.)
     """
 
     def __init__(self) -> None:
-        self.began = False
-        self.profile: Any = None
-        self.trace: Any = None
+        self.active = False
+        self.beginning = False
 
-    def begin(self, frame: Optional[types.FrameType]) -> None:
-        if not self.began:
-            self.profile, self.trace = sys.getprofile(), sys.gettrace()
-        self.began = True
-        self._watch(frame)
-        sys.setprofile(self._on_return)
+    def begin(self) -> None:
+        """In the main thread's handler; mostly it raises `Interrupted` there already."""
+        self.active = self.beginning = True
+        self._add()
 
     def end(self) -> None:
-        if self.began:
-            sys.setprofile(self.profile)
-            sys.settrace(self.trace)
+        """The evaluation is over: nothing is raised from here on."""
+        self.active = False
 
-    def _watch(self, frame: Optional[types.FrameType]) -> None:
-        while frame is not None and interruptible(frame):
-            frame.f_trace = self._on_line
-            frame = frame.f_back
-        sys.settrace(self._on_line)
+    def _add(self) -> None:
+        ctypes = import_standard("ctypes")
+        interpreter = ctypes.pythonapi
+        interpreter.Py_AddPendingCall(interpreter.PyObject_IsTrue, ctypes.py_object(self))
 
-    def _on_line(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        if not interruptible(frame):
-            return None
-        if event == "line":
-            raise Interrupted
-        return self._on_line
+    def __bool__(self) -> bool:
+        if self.active:
+            self._add()
+            if self.beginning or (interruptible(sys._getframe(1)) and self._in_turn()):
+                self.beginning = False
+                raise Interrupted
+        return False
 
-    def _on_return(self, frame: types.FrameType, event: str, arg: Any) -> None:
-        if event == "return" and interruptible(frame):
-            self._watch(frame.f_back)
+    def _in_turn(self) -> bool:
+        """Not each time: CPython 3.12 serves no pending call right after one that raised, and
+        would come to the same places of a loop again and again. 3.13.0 forgets those that did
+        not raise."""
+        return sys.version_info >= (3, 13) or time.monotonic_ns() % 8 == 0

@@ -50,6 +50,9 @@ class Pending:
         if now < self.next_signal:
             return
         if now >= self.deadline and self.diagnosis is None:
+            if now < self.first_at + LOOK / 2:  # the machine is busy: the first look came late
+                self.next_signal = self.first_at + LOOK
+                return
             self.diagnosis = diagnose(self.child, self.first, now - self.first_at)
         if process_state(f"/proc/{self.child}") in "tT":
             os.kill(self.child, signal.SIGCONT)
