@@ -9,6 +9,7 @@ import pytest
 
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.base import Sandbox
+from sandbox.container import ContainerSandbox
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -435,3 +436,18 @@ def test_a_raw_command_that_runs_too_long_is_interrupted(bench_311: Bench) -> No
     assert bench_311.debugger.command("p 1 + 1").output == "2\n(Pdb) "
     event = bench_311.debugger.command("p 1\x03")
     assert event.error_kind is ErrorKind.BAD_REQUEST
+
+
+@pytest.mark.docker
+def test_in_a_container(image: str) -> None:
+    with ContainerSandbox(SandboxConfig(backend="docker"), image) as box:
+        box.write_files({"program.py": b"n = int(input())\nwhile n:\n    n += 1\n"})
+        debugger = PdbTerminal(box, DebugLimits(start_timeout=60, action_timeout=20))
+        event = debugger.start(Launch("program.py", stdin="5\n"))
+        assert event.stop_reason is StopReason.ENTRY
+        assert debugger.control(Action.STEP_OVER).line == 2
+        event = debugger.control(Action.CONTINUE, timeout=0.5)
+        assert event.stop_reason is StopReason.INTERRUPTED
+        assert int(debugger.evaluate("n").values[0].text) > 5
+        debugger.close()
+        assert "python" not in box.run(Command(("ps", "-e", "-o", "comm"))).output
