@@ -57,11 +57,7 @@ final class Calls {
                 method.argumentTypes();
                 return;
             } catch (ClassNotLoadedException missing) {
-                if (types.find(missing.className(), method.declaringType()) == null) {
-                    throw new EvaluationFailed(
-                            "NoClassDefFoundError: " + missing.className() + ", a parameter's type"
-                                    + " of " + method.name() + ", can't be loaded");
-                }
+                types.link(missing.className(), method.declaringType());
             }
         }
     }

@@ -9,13 +9,16 @@ import java.util.Map;
 /**
  * Evaluates Java expressions and code in a paused frame.
  *
- * <p>Expressions are interpreted: parsed here, and carried out through the debug interface. What an
- * expression raises is an error of the evaluation and leaves the program where it is.
+ * <p>Plain Java is interpreted: parsed here, and carried out through the debug interface, which is
+ * fast and sees private members. What the interpreter does not know is compiled and brought into
+ * the program. What the code raises is an error of the evaluation and leaves the program where it
+ * is.
  */
 final class Evaluator {
     private static final int REMEMBERED = 100;
 
     private final Services services;
+    private final Snippets snippets;
     private final Map<String, Expression> parsed =
             new LinkedHashMap<String, Expression>(16, 0.75f, true) {
                 private static final long serialVersionUID = 1;
@@ -29,6 +32,7 @@ final class Evaluator {
 
     Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Sources sources) {
         this.services = new Services(new Types(machine, invoker, sources), invoker, values);
+        this.snippets = new Snippets(services);
     }
 
     /** The program runs on: variables that code declared are gone. */
@@ -46,21 +50,24 @@ final class Evaluator {
      *     wrong with it, or that it did not end in time
      */
     Value evaluate(String expression, FrameAt at, long millis) throws EvaluationFailed {
-        Scope scope = scope(at, millis);
-        Operand operand = parse(expression).evaluate(scope);
-        if (operand.isType()) {
-            return operand.type.classObject();
-        }
-        return operand.value;
+        Operand operand = operand(expression, scope(at, millis));
+        return operand.isType() ? operand.type.classObject() : operand.value;
     }
 
     /** Whether a condition holds. */
     boolean condition(String expression, FrameAt at, long millis) throws EvaluationFailed {
-        Scope scope = scope(at, millis);
-        Operand operand = parse(expression).evaluate(scope);
+        Operand operand = operand(expression, scope(at, millis));
         boolean truth = services.conversions.truth(operand, "the condition");
         services.calls.release();
         return truth;
+    }
+
+    private Operand operand(String expression, Scope scope) throws EvaluationFailed {
+        try {
+            return parse(expression).evaluate(scope);
+        } catch (NeedsCompiler construct) {
+            return snippets.evaluate(expression, construct, scope);
+        }
     }
 
     /**
@@ -74,22 +81,14 @@ final class Evaluator {
         try {
             StatementParser.whole(code).runAll(scope);
         } catch (NeedsCompiler construct) {
-            throw new EvaluationFailed(
-                    construct.getMessage() + " can't be run here; call a method of the program"
-                            + " instead");
+            snippets.runCode(code, construct, scope);
         }
     }
 
-    private Expression parse(String expression) throws EvaluationFailed {
+    private Expression parse(String expression) throws EvaluationFailed, NeedsCompiler {
         Expression found = parsed.get(expression);
         if (found == null) {
-            try {
-                found = Parser.whole(expression);
-            } catch (NeedsCompiler construct) {
-                throw new EvaluationFailed(
-                        construct.getMessage() + " can't be evaluated here; call a method of the"
-                                + " program instead");
-            }
+            found = Parser.whole(expression);
             parsed.put(expression, found);
         }
         return found;

@@ -2,6 +2,7 @@ package stepinto.probe;
 
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.Value;
+import java.util.Collections;
 
 /** Operators in expressions. */
 final class Operations {
@@ -44,7 +45,7 @@ final class Operations {
         private static Operand operand(Scope scope, Expression side, boolean identity)
                 throws EvaluationFailed {
             Operand operand = Invocations
-                    .evaluate(scope, java.util.Collections.singletonList(side)).get(0);
+                    .evaluate(scope, Collections.singletonList(side)).get(0);
             boolean text = side instanceof Primaries.Literal
                     && ((Primaries.Literal) side).constant instanceof String;
             return identity && text ? scope.services.operators.interned(operand) : operand;

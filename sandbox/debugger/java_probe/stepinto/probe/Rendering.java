@@ -143,6 +143,9 @@ final class Rendering {
             values.programText().put(object, text, open.isEmpty());
         } else {
             fields(object, kind == Kind.RECORD);
+            if (kind == Kind.TEXT) {
+                text.put(" <its toString() was too slow before and not run>");
+            }
         }
     }
 

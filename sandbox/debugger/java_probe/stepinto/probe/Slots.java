@@ -27,7 +27,7 @@ final class Slots {
             throw new EvaluationFailed(
                     "incompatible types: a " + TypeNames.simple(type) + " is needed");
         } catch (ClassNotLoadedException missing) {
-            scope.services.types.find(missing.className(), scope.here);
+            scope.services.types.link(missing.className(), scope.here);
             return retry(operand, value, type, store);
         }
         return Operand.of(value, type);

@@ -3,6 +3,7 @@ package stepinto.probe;
 import com.sun.jdi.ClassType;
 import com.sun.jdi.InterfaceType;
 import com.sun.jdi.ReferenceType;
+import com.sun.jdi.Type;
 import com.sun.jdi.Value;
 import java.util.List;
 
@@ -32,8 +33,14 @@ final class TypeNames {
         if (value == null) {
             return declared == null ? "null" : simple(declared);
         }
-        String name = value.type().name();
+        String name = nameOf(value.type());
         return isLambda(name) ? lambdaInterface((ReferenceType) value.type()) : simple(name);
+    }
+
+    /** The class of an enum's constant that has a body is no other than the enum to a reader. */
+    private static String nameOf(Type type) {
+        ClassType above = type instanceof ClassType ? ((ClassType) type).superclass() : null;
+        return above != null && above.isEnum() ? above.name() : type.name();
     }
 
     static boolean isLambda(String binaryName) {

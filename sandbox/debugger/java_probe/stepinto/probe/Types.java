@@ -93,6 +93,14 @@ final class Types {
         }
     }
 
+    /** Makes a class known to the loader of another, as the machine's own checks want it. */
+    void link(String name, ReferenceType here) throws EvaluationFailed {
+        if (load(name, here) == null) {
+            throw new EvaluationFailed(
+                    "NoClassDefFoundError: " + name + " can't be loaded from " + here.name());
+        }
+    }
+
     /** A static field of a class that is not initialised yet would read as zero. */
     void initialise(ReferenceType type) {
         if (!type.isInitialized() && !type.name().endsWith("]")) {

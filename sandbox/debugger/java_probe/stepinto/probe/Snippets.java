@@ -1,0 +1,146 @@
+package stepinto.probe;
+
+import com.sun.jdi.ArrayReference;
+import com.sun.jdi.ArrayType;
+import com.sun.jdi.Method;
+import com.sun.jdi.ReferenceType;
+import com.sun.jdi.Value;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Runs code that the interpreter does not know, compiled: lambdas, streams, try, switch ... */
+final class Snippets {
+    private static final int REMEMBERED = 50;
+
+    private final Services services;
+    private final SnippetCompiler compiler;
+    private final SnippetLoader loader;
+    private final Map<String, ReferenceType> defined =
+            new LinkedHashMap<String, ReferenceType>(16, 0.75f, true) {
+                private static final long serialVersionUID = 1;
+
+                @Override
+                protected boolean removeEldestEntry(Map.Entry<String, ReferenceType> eldest) {
+                    return size() > REMEMBERED;
+                }
+            };
+
+    Snippets(Services services) {
+        this.services = services;
+        this.compiler = new SnippetCompiler(services.types.machine());
+        this.loader = new SnippetLoader(services.types, services.calls);
+    }
+
+    /** The value of an expression; JDI's void value for a call of a void method. */
+    Operand evaluate(String expression, NeedsCompiler construct, Scope scope)
+            throws EvaluationFailed {
+        check(construct, scope);
+        String trimmed = expression.trim().replaceAll(";+$", "");
+        SnippetSource source = new SnippetSource(scope, trimmed);
+        try {
+            return run(source, source.ofExpression(), scope);
+        } catch (NotCompiled failure) {
+            return runVoid(source, scope, failure);
+        }
+    }
+
+    private Operand runVoid(SnippetSource source, Scope scope, NotCompiled failure)
+            throws EvaluationFailed {
+        try {
+            run(source, source.ofStatements(), scope);
+            return Operand.of(services.types.machine().mirrorOfVoid());
+        } catch (NotCompiled again) {
+            throw failure.reason;
+        }
+    }
+
+    void runCode(String code, NeedsCompiler construct, Scope scope) throws EvaluationFailed {
+        check(construct, scope);
+        SnippetSource source = new SnippetSource(scope, code);
+        try {
+            run(source, source.ofStatements(), scope);
+        } catch (NotCompiled failure) {
+            throw failure.reason;
+        }
+    }
+
+    /** The compiler's refusal, told from what running the code raises. */
+    private static final class NotCompiled extends Exception {
+        private static final long serialVersionUID = 1;
+
+        final transient EvaluationFailed reason;
+
+        NotCompiled(EvaluationFailed reason) {
+            this.reason = reason;
+        }
+    }
+
+    private void check(NeedsCompiler construct, Scope scope) throws EvaluationFailed {
+        boolean platform = TypeNames.isPlatform(scope.here.name());
+        if (platform || !loader.available()) {
+            throw new EvaluationFailed(
+                    construct.getMessage() + " can't be evaluated "
+                            + (platform ? "in code of the JDK" : "before Java 15")
+                            + "; call a method of the program, or write a loop");
+        }
+    }
+
+    private Operand run(SnippetSource source, String text, Scope scope)
+            throws EvaluationFailed, NotCompiled {
+        String key = scope.here.name() + "\n" + text;
+        ReferenceType type = defined.get(key);
+        if (type == null) {
+            type = loader.define(compiled(text), scope.here);
+            defined.put(key, type);
+        }
+        Method method = type.methodsByName("run").get(0);
+        List<Value> arguments = new ArrayList<>();
+        for (SnippetVariable variable : source.variables) {
+            arguments.add(variable.value);
+        }
+        ArrayReference out = out(source.assigned.size());
+        arguments.add(out);
+        try {
+            return Operand.of(services.calls.invoke(null, type, method, arguments));
+        } finally {
+            assign(source.assigned, out, scope);
+        }
+    }
+
+    private byte[] compiled(String text) throws EvaluationFailed, NotCompiled {
+        List<byte[]> made;
+        try {
+            made = compiler.compile(text, true);
+        } catch (EvaluationFailed failure) {
+            throw new NotCompiled(failure);
+        }
+        if (made.size() != 1) {
+            throw new EvaluationFailed(
+                    "classes can't be declared here, anonymous ones neither; use a lambda");
+        }
+        return HiddenLambdas.bound(made.get(0));
+    }
+
+    private ArrayReference out(int size) {
+        ArrayType type = (ArrayType) services.types.find("java.lang.Object[]", null);
+        return (ArrayReference) services.calls.keep(type.newInstance(size));
+    }
+
+    private void assign(List<SnippetVariable> assigned, ArrayReference out, Scope scope)
+            throws EvaluationFailed {
+        for (int at = 0; at < assigned.size(); at++) {
+            SnippetVariable variable = assigned.get(at);
+            Value value = services.calls.keep(out.getValue(at));
+            Value plain = Types.isPrimitive(variable.type)
+                    ? services.conversions.unbox(value) : value;
+            boolean unset = plain == null && Types.isPrimitive(variable.type);
+            boolean changed = plain == null ? variable.value != null
+                    : !plain.equals(variable.value);
+            if (!unset && changed) {
+                variable.target.set(Operand.of(plain));
+            }
+        }
+    }
+}
