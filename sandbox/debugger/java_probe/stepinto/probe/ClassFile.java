@@ -36,10 +36,28 @@ final class ClassFile {
         final String descriptor;
         /** In the order of the code. */
         final List<Integer> lines = new ArrayList<>();
+        /** In the order in which the virtual machine tries them. */
+        final List<Handler> handlers = new ArrayList<>();
 
         Code(String name, String descriptor) {
             this.name = name;
             this.descriptor = descriptor;
+        }
+    }
+
+    /** One entry of a method's exception table. */
+    static final class Handler {
+        final int start;
+        final int end;
+        final int entry;
+        /** The class that it catches; null for a finally block or a lock, which pass on. */
+        final String type;
+
+        Handler(int start, int end, int entry, String type) {
+            this.start = start;
+            this.end = end;
+            this.entry = entry;
+            this.type = type;
         }
     }
 
@@ -49,7 +67,7 @@ final class ClassFile {
         constants = new Object[in.readUnsignedShort()];
         readConstants();
         in.readUnsignedShort();
-        name = text((Integer) constants[in.readUnsignedShort()]).replace('/', '.');
+        name = className(in.readUnsignedShort());
         in.readUnsignedShort();
         in.skipBytes(2 * in.readUnsignedShort());
         readMembers(false);
@@ -78,6 +96,10 @@ final class ClassFile {
 
     private String text(int index) {
         return (String) constants[index];
+    }
+
+    private String className(int index) {
+        return text((Integer) constants[index]).replace('/', '.');
     }
 
     private void readConstants() throws IOException {
@@ -121,7 +143,13 @@ final class ClassFile {
     private void readCode(Code code) throws IOException {
         in.readInt();
         in.skipBytes(in.readInt());
-        in.skipBytes(HEADER * in.readUnsignedShort());
+        for (int left = in.readUnsignedShort(); left > 0; left--) {
+            int start = in.readUnsignedShort();
+            int end = in.readUnsignedShort();
+            int entry = in.readUnsignedShort();
+            int type = in.readUnsignedShort();
+            code.handlers.add(new Handler(start, end, entry, type == 0 ? null : className(type)));
+        }
         for (int left = in.readUnsignedShort(); left > 0; left--) {
             boolean lines = text(in.readUnsignedShort()).equals("LineNumberTable");
             int size = in.readInt();

@@ -13,6 +13,7 @@ final class Debugging {
     final BreakpointTable table;
     final Entry entry;
     final Failures failures;
+    final Handlers handlers;
     final Stepper stepper;
     final ThreadInvoker invoker;
     final ValueText values;
@@ -34,6 +35,7 @@ final class Debugging {
         table = new BreakpointTable(sources, classFiles, requests);
         entry = new Entry(target, requests, stopAtEntry);
         failures = new Failures(machine, requests, target);
+        handlers = new Handlers(classFiles);
         stepper = new Stepper(program, requests);
         invoker = new ThreadInvoker(machine, requests);
         values = new ValueText(limits, invoker);

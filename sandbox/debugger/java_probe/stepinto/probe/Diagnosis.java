@@ -1,10 +1,13 @@
 package stepinto.probe;
 
+import com.sun.jdi.Field;
 import com.sun.jdi.IncompatibleThreadStateException;
+import com.sun.jdi.IntegerValue;
 import com.sun.jdi.Location;
 import com.sun.jdi.Method;
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.ThreadReference;
+import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
 import java.util.ArrayList;
 import java.util.List;
@@ -63,10 +66,7 @@ final class Diagnosis {
         boolean waiting = !own.isEmpty();
         String first = null;
         for (ThreadReference thread : own) {
-            String doing = doing(thread);
-            if (!doing.isEmpty() && !doing.equals("running")) {
-                notes.add("thread " + thread.name() + " is " + doing);
-            }
+            notes.add("thread " + thread.name() + " is " + doing(thread) + place(thread));
             String reason = reason(thread);
             waiting &= DEADLOCK.equals(reason);
             if (first == null || DEADLOCK.equals(first)) {
@@ -74,6 +74,13 @@ final class Diagnosis {
             }
         }
         return waiting ? DEADLOCK : first == null ? NATIVE : first;
+    }
+
+    private String place(ThreadReference thread) {
+        Stack stack = new Stack(thread, program);
+        Location place = stack.places.get(0);
+        String file = program.sources.relative(program.path(place));
+        return " in " + Program.function(place) + " (" + file + ":" + place.lineNumber() + ")";
     }
 
     private static String reason(ThreadReference thread) {
@@ -98,7 +105,23 @@ final class Diagnosis {
             return DEADLOCK;
         }
         boolean file = top.declaringType().name().equals("java.io.FileInputStream");
-        return file && top.name().startsWith("read") ? STDIN : NATIVE;
+        return file && top.name().startsWith("read") && descriptor(thread) == 0 ? STDIN : NATIVE;
+    }
+
+    /** Of the file that the innermost frame reads; -1 where it can't be told. */
+    private static int descriptor(ThreadReference thread) {
+        try {
+            Value file = field(thread.frame(0).thisObject(), "fd");
+            Value number = file == null ? null : field((ObjectReference) file, "fd");
+            return number == null ? -1 : ((IntegerValue) number).value();
+        } catch (IncompatibleThreadStateException running) {
+            return -1;
+        }
+    }
+
+    private static Value field(ObjectReference object, String name) {
+        Field field = object == null ? null : object.referenceType().fieldByName(name);
+        return field == null ? null : object.getValue(field);
     }
 
     private static boolean isPark(Method method) {
@@ -123,13 +146,13 @@ final class Diagnosis {
     String doing(ThreadReference thread) {
         switch (thread.status()) {
             case ThreadReference.THREAD_STATUS_RUNNING:
-                return reason(thread).equals(STDIN) ? "waiting for standard input" : "running";
+                return running(thread).equals(STDIN) ? "waiting for standard input" : "running";
             case ThreadReference.THREAD_STATUS_SLEEPING:
                 return "sleeping";
             case ThreadReference.THREAD_STATUS_MONITOR:
-                return "blocked on a lock" + lock(thread);
+                return "blocked on " + monitor(thread, "a lock");
             case ThreadReference.THREAD_STATUS_WAIT:
-                return "waiting" + lock(thread);
+                return "waiting for " + monitor(thread, "another thread");
             case ThreadReference.THREAD_STATUS_NOT_STARTED:
                 return "not started";
             case ThreadReference.THREAD_STATUS_ZOMBIE:
@@ -139,18 +162,21 @@ final class Diagnosis {
         }
     }
 
-    private String lock(ThreadReference thread) {
+    /** What a thread waits for, and who holds it; as given where that is not told. */
+    private static String monitor(ThreadReference thread, String unknown) {
         try {
             ObjectReference wanted = thread.currentContendedMonitor();
             if (wanted == null) {
-                return "";
+                return unknown;
             }
             ThreadReference holder = wanted.owningThread();
-            String kind = TypeNames.simple(wanted.referenceType().name());
-            String held = holder == null ? "" : ", held by thread " + holder.name();
-            return " (of a " + kind + held + ")";
+            if (wanted instanceof ThreadReference) {
+                return "thread " + ((ThreadReference) wanted).name() + " to end";
+            }
+            String kind = "the lock of an object of " + TypeNames.of(wanted, null);
+            return holder == null ? kind : kind + ", held by thread " + holder.name();
         } catch (IncompatibleThreadStateException running) {
-            return "";
+            return unknown;
         }
     }
 }

@@ -1,6 +1,9 @@
 package stepinto.probe;
 
 import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
@@ -22,9 +25,22 @@ final class Ending {
             answer.put("signal", signal);
             answer.put("kill_reason", "crashed");
         }
-        // What a crashed virtual machine wrote of itself.
-        new File("/tmp/stepinto-crash-" + Processes.pid(debuggee.process) + ".log").delete();
+        if (outOfMemory(debuggee)) {
+            answer.put("kill_reason", "out_of_memory");
+        }
         return answer;
+    }
+
+    /** What a crashed virtual machine wrote of itself; then its report is deleted. */
+    private static boolean outOfMemory(Debuggee debuggee) {
+        File report = new File("/tmp/stepinto-crash-" + Processes.pid(debuggee.process) + ".log");
+        try {
+            byte[] data = Files.readAllBytes(report.toPath());
+            Files.delete(report.toPath());
+            return new String(data, StandardCharsets.UTF_8).contains("insufficient memory");
+        } catch (IOException none) {
+            return false;
+        }
     }
 
     /** It did not answer in time, and was killed. */

@@ -1,29 +1,51 @@
 package stepinto.probe;
 
 import com.sun.jdi.Location;
+import com.sun.jdi.ObjectReference;
 import com.sun.jdi.ThreadReference;
 import com.sun.jdi.event.ExceptionEvent;
 import java.util.List;
+import java.util.Set;
 
 /** How far an exception gets: which frames it leaves, and where it is caught. */
 final class Escape {
     final ThreadReference thread;
-    /** Null where nothing catches it. */
-    final Location caught;
+    final ObjectReference exception;
     private final Location thrown;
+    /** As the virtual machine has it; null where nothing catches it. */
+    private final Location caught;
+    private final boolean passedOn;
     private final Program program;
+    private final Handlers handlers;
     private List<Location> places;
+    private int catcher = -1;
 
-    Escape(ExceptionEvent event, Program program) {
+    Escape(ExceptionEvent event, Program program, Handlers handlers) {
         this.program = program;
+        this.handlers = handlers;
         thread = event.thread();
+        exception = event.exception();
         caught = event.catchLocation();
         thrown = event.location();
+        passedOn = caught != null && program.owns(caught) && handlers.passesOn(caught);
     }
 
     /** Whether a method of the program's own catches it. */
     boolean caughtByProgram() {
-        return caught != null && program.owns(caught);
+        if (caught == null || !program.owns(caught)) {
+            return false;
+        }
+        return !passedOn || catcher() < places().size() && program.owns(places().get(catcher()));
+    }
+
+    /** Whether it is known to be caught in none of the methods, without a look at the frames. */
+    boolean caughtOutside(Set<?> methods) {
+        return !passedOn && caughtByProgram() && !methods.contains(caught.method());
+    }
+
+    /** Whether nothing at all catches it. */
+    boolean uncaught() {
+        return caught == null || passedOn && catcher() == places().size();
     }
 
     /** The class whose code raised it. */
@@ -40,13 +62,35 @@ final class Escape {
 
     /** The index of the frame that catches it; the number of frames where none does. */
     private int catcher() {
+        if (catcher < 0) {
+            catcher = find();
+        }
+        return catcher;
+    }
+
+    private int find() {
         List<Location> all = places();
-        for (int index = 0; caught != null && index < all.size(); index++) {
-            if (all.get(index).method().equals(caught.method())) {
+        int index = 0;
+        while (index < all.size()
+                && (caught == null || !all.get(index).method().equals(caught.method()))) {
+            index++;
+        }
+        return passedOn ? behind(index) : index;
+    }
+
+    /** Where it is caught after a finally block: foreign code is taken to catch everything. */
+    private int behind(int first) {
+        List<Location> all = places();
+        Set<String> classes = Handlers.classes(exception);
+        int index = first;
+        for (; index < all.size(); index++) {
+            Location place = all.get(index);
+            boolean start = place.declaringType().name().equals("java.lang.Thread");
+            if (program.owns(place) ? handlers.catches(place, classes) : !start) {
                 return index;
             }
         }
-        return all.size();
+        return index;
     }
 
     /** The depth of the frame that catches it, 1 the outermost; 0 where none does. */

@@ -133,18 +133,16 @@ final class Events {
 
     private Stop raised() {
         ExceptionEvent event = exceptions.get(0);
-        Escape escape = new Escape(event, debugging.program);
+        Escape escape = new Escape(event, debugging.program, debugging.handlers);
         List<Breakpoint> hit = hits(wanted(escape));
         boolean main = thread.equals(debugging.mainThread);
-        boolean ending = debugging.failures.isEnding(event, escape, main);
+        boolean ending = debugging.failures.isEnding(escape, main);
         if (Failures.skips(event.exception())) {
             skipped(event);
         }
         boolean step = debugging.stepper.interestedIn(escape);
         if (!ending && hit.isEmpty() && !step) {
-            if (debugging.failures.watching() && debugging.program.target.test) {
-                debugging.failures.onCaught(escape, debugging.notes);
-            }
+            debugging.failures.onCaught(escape, debugging.notes);
             return null;
         }
         Stop stop = new Stop("exception", thread);

@@ -1,14 +1,11 @@
 package stepinto.probe;
 
-import com.sun.jdi.ClassType;
 import com.sun.jdi.Field;
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.StringReference;
 import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
-import com.sun.jdi.event.ExceptionEvent;
-import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.ExceptionRequest;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -19,17 +16,14 @@ import java.util.Map;
 /**
  * Tells the exception that ends the test or the program while its frames still live.
  *
- * <p>A test's exceptions all are caught, by its runner at the latest. So each one is looked at,
- * which costs a fifth of a millisecond: classes that raise many to catch them are left out.
+ * <p>Most of them are caught: a test's by its runner, others by a finally block that passes them
+ * on. So each one is looked at, which costs a fifth of a millisecond: classes that raise many are
+ * left out.
  */
 final class Failures {
     private static final int MANY_OF_A_CLASS = 300;
     private static final int MANY = 3000;
     private static final String RUNNER = "stepinto.runner.TestRunner";
-    private static final String[] LOADING = {
-        "java.net.URLClassLoader*", "java.lang.ClassLoader*", "java.lang.Class", "jdk.internal.*",
-        "sun.*", "java.util.ServiceLoader*", "java.security.*"
-    };
     private static final List<String> SKIPS =
             Arrays.asList(
                     "org.opentest4j.TestAbortedException",
@@ -41,8 +35,9 @@ final class Failures {
     private final Requests requests;
     private final Target target;
     private final Map<String, Integer> counts = new HashMap<>();
-    private final List<String> leftOut = new ArrayList<>(Arrays.asList(LOADING));
-    private ExceptionRequest request;
+    private final List<String> leftOut = new ArrayList<>();
+    /** Of those that something catches. */
+    private ExceptionRequest caught;
     private int total;
 
     Failures(VirtualMachine machine, Requests requests, Target target) {
@@ -51,42 +46,35 @@ final class Failures {
         this.target = target;
     }
 
-    /** Leave out what is raised and caught while classes are looked for. */
-    static void leaveOutLoading(ExceptionRequest request) {
-        for (String pattern : LOADING) {
-            request.addClassExclusionFilter(pattern);
-        }
-    }
-
     /** Watch from now on. */
     void watch() {
-        if (request != null) {
-            requests.delete(request);
-        }
-        request = requests.manager().createExceptionRequest(null, target.test, true);
-        for (String pattern : leftOut) {
-            request.addClassExclusionFilter(pattern);
-        }
-        requests.enable(request);
+        requests.enable(requests.manager().createExceptionRequest(null, false, true));
+        watchCaught();
     }
 
-    boolean watching() {
-        return request != null;
-    }
-
-    boolean owns(EventRequest other) {
-        return request != null && request == other;
+    private void watchCaught() {
+        if (caught != null) {
+            requests.delete(caught);
+        }
+        caught = requests.manager().createExceptionRequest(null, true, false);
+        for (String name : leftOut) {
+            caught.addClassExclusionFilter(name);
+        }
+        requests.enable(caught);
     }
 
     /** The program caught an exception: leave its class out where that happens too often. */
     void onCaught(Escape escape, List<String> notes) {
+        if (caught == null) {
+            return;
+        }
         String thrower = escape.thrower();
         Integer before = counts.get(thrower);
         int count = before == null ? 1 : before + 1;
         counts.put(thrower, count);
         if (++total > MANY) {
-            requests.delete(request);
-            request = null;
+            requests.delete(caught);
+            caught = null;
             notes.add(
                     "the program raised and caught over "
                             + MANY
@@ -94,7 +82,7 @@ final class Failures {
                             + " the test will not stop it: set an exception breakpoint for that");
         } else if (count == MANY_OF_A_CLASS) {
             leftOut.add(thrower);
-            watch();
+            watchCaught();
             notes.add(
                     thrower
                             + " raised over "
@@ -105,13 +93,13 @@ final class Failures {
     }
 
     /** Whether an exception ends the test, or a thread of the program. */
-    boolean isEnding(ExceptionEvent event, Escape escape, boolean mainThread) {
+    boolean isEnding(Escape escape, boolean mainThread) {
         if (escape.caughtByProgram() || !escape.leavesProgram()) {
             return false;
         }
         boolean test = escape.leaves(target.entryMethods);
-        boolean ends = mainThread ? !escape.programGoesOn() : escape.caught == null;
-        return (test || ends) && !escape.programGoesOn() && !expected(event.exception());
+        boolean ends = mainThread ? !escape.programGoesOn() : escape.uncaught();
+        return (test || ends) && !escape.programGoesOn() && !expected(escape.exception);
     }
 
     /** What a skipped test says; null where the exception skips none. */
@@ -127,17 +115,10 @@ final class Failures {
             Field field = runner.fieldByName("expectedException");
             Value value = field == null ? null : runner.getValue(field);
             if (value instanceof StringReference) {
-                return isA(exception, ((StringReference) value).value());
+                return Handlers.classes(exception).contains(((StringReference) value).value());
             }
         }
         return false;
     }
 
-    private static boolean isA(ObjectReference exception, String name) {
-        ClassType type = (ClassType) exception.referenceType();
-        while (type != null && !type.name().equals(name)) {
-            type = type.superclass();
-        }
-        return type != null;
-    }
 }

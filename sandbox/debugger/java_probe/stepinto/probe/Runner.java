@@ -98,7 +98,9 @@ final class Runner {
         if (other != null) {
             return other;
         }
-        debugging.notes.addAll(details);
+        if (details.size() > 1 || !reason.equals(Diagnosis.ENDLESS_LOOP)) {
+            debugging.notes.addAll(details);
+        }
         Stop stop = new Stop("interrupted", shown);
         stop.doing = reason;
         return stop;
@@ -112,7 +114,7 @@ final class Runner {
             throws InterruptedException, IncompatibleThreadStateException {
         debugging.invoker.stoppedIn(thread, false);
         boolean runs = thread.status() == ThreadReference.THREAD_STATUS_RUNNING;
-        if (!runs || thread.frameCount() == 0 || thread.frame(0).location().codeIndex() < 0) {
+        if (!runs || thread.frameCount() == 0) {
             return null;
         }
         StepRequest step =

@@ -90,7 +90,6 @@ final class Stepper {
         exceptionsSeen = 0;
         exceptions = requests.manager().createExceptionRequest(null, true, true);
         exceptions.addThreadFilter(thread);
-        Failures.leaveOutLoading(exceptions);
         requests.enable(exceptions);
     }
 
@@ -222,9 +221,6 @@ final class Stepper {
             exceptions = null;
             return false;
         }
-        if (escape.caughtByProgram() && !methods.contains(escape.caught.method())) {
-            return false;
-        }
-        return escape.catchDepth() <= base;
+        return !escape.caughtOutside(methods) && escape.catchDepth() <= base;
     }
 }
