@@ -6,6 +6,7 @@ import dis
 import types
 from typing import Dict, List, Optional, Set, Tuple
 
+from .exceptions import KindCache, check_exception, is_loaded
 from .interpreter import entry_offset, line_at
 from .lookup import find_file, find_function
 from .source import Function, SourceFile
@@ -24,6 +25,9 @@ class Breakpoint:
         self.condition: Optional[str] = arguments.get("condition") or None
         self.temporary = bool(arguments.get("temporary"))
         self.function: Optional[str] = None
+        self.exception: Optional[str] = arguments.get("exception") or None
+        self.uncaught = bool(arguments.get("uncaught"))
+        self.pending = False
         self.path = ""
         self.line = 0
         self.owners: Set[Tuple[str, int]] = set()
@@ -66,6 +70,20 @@ class Breakpoint:
         self.path = path
         self.function = function.qualified
         self._bind(function, source)
+
+    def on_exception(self, workspace: Workspace, kept: bool) -> None:
+        """Bind to a class by its name. One `kept` from an earlier run was known there."""
+        assert self.exception is not None
+        self.exception = self.exception.strip()
+        if not kept:
+            check_exception(workspace, self.exception)
+        self.pending = not is_loaded(self.exception)
+
+    def same_place(self, other: Breakpoint) -> bool:
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("path", "line", "condition", "exception", "uncaught")
+        )
 
     def _bind(self, function: Function, source: SourceFile) -> None:
         """Stop where the function is entered."""
@@ -110,6 +128,10 @@ class BreakpointTable:
         self.workspace = workspace
         self.breakpoints: Dict[int, Breakpoint] = {}
         self.by_path: Dict[str, List[Breakpoint]] = {}
+        self.raised = KindCache([])
+        self.uncaught = KindCache([])
+        self.trace_raises = False
+        """Whether every function of the program is to be traced for what is raised in it."""
         self.entry_code: Optional[types.CodeType] = None
         self.plans: Dict[int, Plan] = {}
         self.quiet: Dict[int, types.CodeType] = {}
@@ -122,7 +144,9 @@ class BreakpointTable:
         number = arguments.get("number") or self.next_number
         point = Breakpoint(number, arguments)
         notes: List[str] = []
-        if arguments.get("function"):
+        if point.exception:
+            point.on_exception(self.workspace, kept="number" in arguments)
+        elif arguments.get("function"):
             path, function = self._function(arguments)
             point.on_function(path, function, self.workspace.source(path))
         elif arguments.get("file") and arguments.get("line"):
@@ -130,9 +154,9 @@ class BreakpointTable:
             line, notes = self._line(path, arguments)
             notes += point.on_line(path, line, self.workspace.source(path))
         else:
-            raise Refusal("a breakpoint needs a file and a line, or a function")
+            raise Refusal("a breakpoint needs a file and a line, a function, or an exception")
         for other in self.breakpoints.values():
-            if (other.path, other.line, other.condition) == (path, point.line, point.condition):
+            if point.same_place(other):
                 other.temporary = point.temporary
                 return other, [f"breakpoint {other.number} is there already"]
         self.breakpoints[number] = point
@@ -167,11 +191,22 @@ class BreakpointTable:
         self.changed()
         return point
 
+    def discard(self, point: Breakpoint) -> bool:
+        """Remove one that is hit for its only time; False where that has been done."""
+        if self.breakpoints.pop(point.number, None) is None:
+            return False
+        self.changed()
+        return True
+
     def changed(self) -> None:
         self._forget_plans()
         self.by_path = {}
-        for point in self.breakpoints.values():
-            self.by_path.setdefault(point.path, []).append(point)
+        points = list(self.breakpoints.values())
+        for point in points:
+            if not point.exception:
+                self.by_path.setdefault(point.path, []).append(point)
+        self.raised = KindCache([p for p in points if p.exception and not p.uncaught])
+        self.uncaught = KindCache([p for p in points if p.exception and p.uncaught])
 
     def arm_entry(self, code: Optional[types.CodeType]) -> None:
         self.entry_code = code
@@ -201,7 +236,9 @@ class BreakpointTable:
         points = self.by_path.get(self.workspace.canonical(code.co_filename), [])
         key = (code.co_name, code.co_firstlineno)
         own = [point for point in points if key in point.owners]
-        if not own and code is not self.entry_code:
+        raises = self.trace_raises and bool(self.raised.points)
+        raises = raises and self.workspace.mine(code.co_filename)
+        if not own and not raises and code is not self.entry_code:
             return None
         return Plan(code, own, code is self.entry_code)
 
@@ -209,13 +246,19 @@ class BreakpointTable:
         return {point.line for point in self.by_path.get(path, [])}
 
     def describe(self, point: Breakpoint) -> Json:
+        if point.pending:
+            assert point.exception is not None
+            point.pending = not is_loaded(point.exception)
         return {
             "number": point.number,
-            "file": self.workspace.relative(point.path),
+            "file": self.workspace.relative(point.path) if point.path else "",
             "line": point.line,
             "function": point.function,
             "condition": point.condition,
             "temporary": point.temporary,
             "hits": point.hits,
-            "source": self.workspace.line(point.path, point.line),
+            "exception": point.exception,
+            "uncaught": point.uncaught,
+            "pending": point.pending,
+            "source": self.workspace.line(point.path, point.line) if point.path else "",
         }

@@ -26,14 +26,22 @@ RUNNING_CONDITIONS: Dict[int, Running] = {}
 """By the thread that evaluates it."""
 
 
-def condition_holds(point: Breakpoint, frame: types.FrameType) -> Tuple[bool, Optional[str]]:
-    """Whether to stop. A condition that fails, or never ends, stops too, and says so."""
+def condition_holds(
+    point: Breakpoint, frame: types.FrameType, raised: Optional[BaseException] = None
+) -> Tuple[bool, Optional[str]]:
+    """Whether to stop. A condition that fails, or never ends, stops too, and says so.
+
+    That of an exception breakpoint sees the exception as `__exception__`.
+    """
     if point.code is None:
         return True, None
     thread = threading.get_ident()
     RUNNING_CONDITIONS[thread] = Running(frame, time.monotonic())
     try:
-        return bool(eval(point.code, {**frame.f_globals, **frame_locals(frame)})), None
+        names = {**frame.f_globals, **frame_locals(frame)}
+        if raised is not None:
+            names["__exception__"] = raised
+        return bool(eval(point.code, names)), None
     except Interrupted:
         message = "the condition of breakpoint {} did not end and was interrupted"
         return True, message.format(point.number)

@@ -3,44 +3,67 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .breakpoints import BreakpointTable
 from .frames import running_frames
 
 OnLine = Callable[[types.FrameType], None]
+OnRaise = Callable[[types.FrameType, BaseException, Optional[types.TracebackType]], None]
 
 
 class Monitor:
     """Breakpoints through `sys.monitoring`: code without one runs at its native speed."""
 
     def __init__(
-        self, table: BreakpointTable, at_breakpoint: OnLine, monitoring: Any, tool: int
+        self,
+        table: BreakpointTable,
+        at_breakpoint: OnLine,
+        at_raise: OnRaise,
+        monitoring: Any,
+        tool: int,
     ) -> None:
         self.table = table
         self.at_breakpoint = at_breakpoint
+        self.at_raise = at_raise
         self.monitoring = monitoring
         self.tool = tool
         self.watched: List[types.CodeType] = []
-        self.stopped_at: Optional[Tuple[types.FrameType, int]] = None
-        """Where a step has stopped already, and the event for that line is to come."""
+        self.stopped_at: Dict[int, Tuple[types.FrameType, int]] = {}
+        """By thread: where a step has stopped already, and the event for its line is to come."""
         events = monitoring.events
         monitoring.use_tool_id(tool, "stepinto")
         monitoring.register_callback(tool, events.PY_START, self._on_start)
         monitoring.register_callback(tool, events.PY_RESUME, self._on_start)
         monitoring.register_callback(tool, events.LINE, self._on_line)
-        monitoring.set_events(tool, events.PY_START | events.PY_RESUME)
+        monitoring.register_callback(tool, events.RAISE, self._on_raise)
+        self._choose_events()
 
     @staticmethod
-    def available(table: BreakpointTable, at_breakpoint: OnLine) -> Optional[Monitor]:
+    def available(
+        table: BreakpointTable, at_breakpoint: OnLine, at_raise: OnRaise
+    ) -> Optional[Monitor]:
         monitoring = getattr(sys, "monitoring", None)
         if monitoring is None:
             return None
         for tool in (monitoring.DEBUGGER_ID, 4, 3):
             if monitoring.get_tool(tool) is None:
-                return Monitor(table, at_breakpoint, monitoring, tool)
+                return Monitor(table, at_breakpoint, at_raise, monitoring, tool)
         return None
+
+    def _choose_events(self) -> None:
+        """What is raised is only asked for while there is a breakpoint on it."""
+        events = self.monitoring.events
+        wanted = events.PY_START | events.PY_RESUME
+        if self.table.raised.points:
+            wanted |= events.RAISE
+        self.monitoring.set_events(self.tool, wanted)
+
+    def _on_raise(self, code: types.CodeType, offset: int, error: BaseException) -> None:
+        if self.table.raised.matching(type(error)):
+            self.at_raise(sys._getframe(1), error, error.__traceback__)
 
     def _on_start(self, code: types.CodeType, offset: int) -> Any:
         if self.table.plan(code) is not None:
@@ -52,7 +75,7 @@ class Monitor:
         self.watched.append(code)
 
     def _on_line(self, code: types.CodeType, line: int) -> Any:
-        stopped, self.stopped_at = self.stopped_at, None
+        stopped = self.stopped_at.pop(threading.get_ident(), None) if self.stopped_at else None
         plan = self.table.plan(code)
         if plan is None or line not in plan.lines:
             return self.monitoring.DISABLE
@@ -68,6 +91,7 @@ class Monitor:
         for code in {id(frame.f_code): frame.f_code for frame in running_frames()}.values():
             if self.table.plan(code) is not None:
                 self._watch(code)
+        self._choose_events()
         self.monitoring.restart_events()
 
     def close(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 import types
@@ -53,7 +52,8 @@ class Session:
                 self.notes.append(f"breakpoint not set: {refusal}")
         set_handler(INTERRUPT, self.on_interrupt)
         os.register_at_fork(after_in_child=self.detach)
-        threading.settrace(None if self.tracer.monitor else self.tracer.filter)
+        self.tracer.share_trace_function()
+        self.tracer.refresh()
         self.evaluator.phase = RUNNING
         self.tracer.run_freely(None)
 
@@ -105,11 +105,15 @@ class Session:
         with self.lock, MoreStack():
             self.evaluator.pause()
             self.tracer.run_freely(None)
-            sys.settrace(None)
+            self.tracer.hook.install(None)
             frames = self.describer.visible(traceback_frames(error))
+            hits = self.tracer.hits.at_end(frames[0].frame if frames else None, error)
             self.state = "post_mortem"
             stop = self.describer.stop(frames, "exception", error, None)
-            self._serve_stop(frames, {"stop": stop, **self.describer.stack(frames)})
+            described = [self.table.describe(point) for point in hits.points]
+            answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
+            answer["notes"] = [*hits.notes, *answer.get("notes", [])]
+            self._serve_stop(frames, answer)
 
     def _serve_stop(self, frames: List[FrameAt], fields: Json) -> str:
         """Answer with the stop, then serve; gives the action that lets the program go on."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import types
 from typing import Any, List, Optional, Protocol, Sequence, Set, Tuple
 
 from .breakpoints import Breakpoint, BreakpointTable
-from .conditions import condition_holds
 from .frames import running_frames
+from .hits import HitCounter
+from .hook import TraceHook
 from .interpreter import comprehension_turns, way_out
 from .monitor import Monitor
 from .workspace import Workspace
@@ -53,10 +53,13 @@ class Tracer:
         self.raising: Optional[types.FrameType] = None
         self.entry_module: Optional[str] = None
         """Where the entry is looked for by steps: only in the module of this name."""
-        self.monitor = Monitor.available(table, self.at_breakpoint)
+        self.hits = HitCounter(workspace, table)
+        self.monitor = Monitor.available(table, self.at_breakpoint, self.at_raise)
+        table.trace_raises = self.monitor is None
         self.turns: Tuple[Optional[types.CodeType], Set[int]] = None, set()
         """Of the code last asked for."""
         self.local = self._on_event
+        self.hook = TraceHook(self.local)
         self.filter = self._make_filter()
         self.off = False
 
@@ -65,17 +68,25 @@ class Tracer:
         self.mode = RUN
         self.step_frame = self.raising = None
         while frame is not None:
-            if self._is_local(frame.f_trace) and (self.monitor or not self._planned(frame)):
-                frame.f_trace = None
+            if self.hook.watches(frame):
+                self._watch_by_plan(frame)
             frame = frame.f_back
         needed = self.table.breakpoints or self.table.entry_code
-        sys.settrace(self.filter if needed and not self.monitor else None)
+        self.hook.install(self.filter if needed and not self.monitor else None)
 
-    def _planned(self, frame: types.FrameType) -> bool:
-        return self.table.plan(frame.f_code) is not None
+    def _watch_by_plan(self, frame: types.FrameType) -> None:
+        """Trace a frame for what its breakpoints need, where they come by the trace function."""
+        plan = None if self.monitor else self.table.plan(frame.f_code)
+        if plan is not None:
+            self.hook.watch(frame, lines=bool(plan.lines))
+        else:
+            self.hook.leave(frame)
 
-    def _is_local(self, function: Any) -> bool:
-        return getattr(function, "__self__", None) is self
+    def share_trace_function(self) -> None:
+        """From here on the program may trace itself, and the debugger still stops it."""
+        self.hook.share()
+        if not self.monitor:
+            self.hook.install_in_new_threads(self.filter)
 
     def step(self, mode: str, frame: Optional[types.FrameType]) -> None:
         """Run to the end of a step that began in `frame`; None: wherever the program comes."""
@@ -83,8 +94,8 @@ class Tracer:
         self.step_frame = frame
         self.step_thread = threading.get_ident()
         if frame is not None:
-            frame.f_trace = self.local
-        sys.settrace(self._on_call)
+            self.hook.watch(frame, lines=True)
+        self.hook.install(self._on_call)
 
     def refresh(self) -> None:
         """Breakpoints changed: also frames that run already must see them."""
@@ -92,14 +103,12 @@ class Tracer:
             self.monitor.refresh()
             return
         for frame in running_frames():
-            if self._planned(frame):
-                frame.f_trace = self.local
-        threading.settrace(self.filter)
+            if self.table.plan(frame.f_code) is not None:
+                self._watch_by_plan(frame)
 
     def stop_tracing(self) -> None:
         self.off = True
-        sys.settrace(None)
-        threading.settrace(None)
+        self.hook.install(None)
         if self.monitor:
             self.monitor.close()
 
@@ -122,9 +131,13 @@ class Tracer:
                 return self.local
             if self.mode is INTO and self._enterable(frame):
                 return self.local
-        if not self.monitor and self.table.plan(frame.f_code) is not None:
-            return self.local
-        return None
+        plan = None if self.monitor else self.table.plan(frame.f_code)
+        if plan is None:
+            return None
+        if not plan.lines:
+            # Only for what is raised in it; a tracer of the program's still has its lines.
+            frame.f_trace_lines = self.hook.functions.programs is not None
+        return self.local
 
     def _enterable(self, frame: types.FrameType) -> bool:
         if threading.get_ident() != self.step_thread:
@@ -147,11 +160,15 @@ class Tracer:
             plan = None if self.monitor else self.table.plan(frame.f_code)
             if self.mode is not RUN or (plan is not None and frame.f_lineno in plan.lines):
                 self._on_line(frame)
-        elif self.mode is not RUN and not self.off:
-            if event == "return":
-                self._on_return(frame, arg)
-            elif event == "exception":
+        elif self.off:
+            return None
+        elif event == "exception":
+            if not self.monitor:
+                self.at_raise(frame, arg[1], arg[2])
+            if self.mode is not RUN:
                 self._on_exception(frame, arg)
+        elif self.mode is not RUN and event == "return":
+            self._on_return(frame, arg)
         return None
 
     def _on_line(self, frame: types.FrameType) -> None:
@@ -166,10 +183,11 @@ class Tracer:
             if self.monitor:
                 plan = self.table.plan(frame.f_code)
                 watched = plan is not None and frame.f_lineno in plan.lines
-                self.monitor.stopped_at = (frame, frame.f_lasti) if watched else None
-            hit, notes = self._hits(frame)
-            reason = "breakpoint" if hit else self._step_reason()
-            self.session.stop(frame, reason, hit=hit, notes=notes)
+                if watched:
+                    self.monitor.stopped_at[threading.get_ident()] = frame, frame.f_lasti
+            hits = self.hits.at_line(frame)
+            reason = "breakpoint" if hits.points else self._step_reason()
+            self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)
         elif not self.monitor:
             self.at_breakpoint(frame)
 
@@ -188,9 +206,23 @@ class Tracer:
         if self.off or self.session.serving_here():
             return
         entry = self._entered(frame)
-        hit, notes = self._hits(frame)
-        if hit or entry:
-            self.session.stop(frame, "entry" if entry else "breakpoint", hit=hit, notes=notes)
+        hits = self.hits.at_line(frame)
+        if hits.points or entry:
+            reason = "entry" if entry else "breakpoint"
+            self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)
+
+    def at_raise(
+        self, frame: types.FrameType, error: BaseException, trace: Optional[types.TracebackType]
+    ) -> None:
+        """An exception has come to a frame: stop if a breakpoint names its class."""
+        if self.off or self.session.serving_here():
+            return
+        hits = self.hits.at_raise(frame, error, trace)
+        if hits.points:
+            self.raising = frame
+            self.session.stop(
+                frame, "exception", hit=hits.points, notes=hits.notes, exception=error
+            )
 
     def _entered(self, frame: types.FrameType) -> bool:
         if self.table.entry_code is not frame.f_code:
@@ -200,20 +232,6 @@ class Tracer:
             return False
         self.table.arm_entry(None)
         return True
-
-    def _hits(self, frame: types.FrameType) -> Tuple[List[Breakpoint], List[str]]:
-        plan = self.table.plan(frame.f_code)
-        hit: List[Breakpoint] = []
-        notes: List[str] = []
-        for point in plan.due(frame, frame.f_lineno) if plan else ():
-            holds, note = condition_holds(point, frame)
-            notes += [note] if note else []
-            if holds:
-                point.hits += 1
-                hit.append(point)
-                if point.temporary:
-                    self.table.remove(point.number)
-        return hit, notes
 
     def _on_return(self, frame: types.FrameType, value: Any) -> None:
         if frame is not self.step_frame:
@@ -243,6 +261,8 @@ class Tracer:
         kind, error, _ = info
         if self.mode is OUT or self.step_frame is None or issubclass(kind, QUIET):
             return
+        if frame is self.raising:
+            return  # stopped at already, by a breakpoint
         if frame is self.step_frame or (self.mode is INTO and self._enterable(frame)):
             self.raising = frame
             self.session.stop(frame, "exception", exception=error)

@@ -1,0 +1,65 @@
+"""Which breakpoints stop the program where it is, and how often each did."""
+
+from __future__ import annotations
+
+import types
+from typing import Iterable, List, NamedTuple, Optional
+
+from .breakpoints import Breakpoint, BreakpointTable
+from .conditions import condition_holds
+from .exceptions import first_reached
+from .workspace import Workspace
+
+
+class Hits(NamedTuple):
+    """The breakpoints that were hit, and what is to be said about their conditions."""
+
+    points: List[Breakpoint]
+    notes: List[str]
+
+
+class HitCounter:
+    """Finds the breakpoints of a table that are hit: due, and their conditions hold."""
+
+    def __init__(self, workspace: Workspace, table: BreakpointTable) -> None:
+        self.workspace = workspace
+        self.table = table
+
+    def at_line(self, frame: types.FrameType) -> Hits:
+        """At a line that is about to run."""
+        plan = self.table.plan(frame.f_code)
+        return self._count(plan.due(frame, frame.f_lineno) if plan else (), frame)
+
+    def at_raise(
+        self,
+        frame: types.FrameType,
+        error: BaseException,
+        trace: Optional[types.TracebackType],
+    ) -> Hits:
+        """In a frame that an exception has come to: at the first of the program's own."""
+        points = self.table.raised.matching(type(error))
+        if not points or not first_reached(frame, error, trace, self.workspace.mine):
+            return Hits([], [])
+        return self._count(points, frame, error)
+
+    def at_end(self, frame: Optional[types.FrameType], error: BaseException) -> Hits:
+        """Where an exception has ended the program, or its test."""
+        points = self.table.uncaught.matching(type(error)) if frame is not None else ()
+        return self._count(points, frame, error)
+
+    def _count(
+        self,
+        due: Iterable[Breakpoint],
+        frame: Optional[types.FrameType],
+        error: Optional[BaseException] = None,
+    ) -> Hits:
+        hits = Hits([], [])
+        for point in due:
+            assert frame is not None
+            holds, note = condition_holds(point, frame, error)
+            hits.notes.extend([note] if note else [])
+            # Another thread may have been the first to hit a temporary one.
+            if holds and (not point.temporary or self.table.discard(point)):
+                point.hits += 1
+                hits.points.append(point)
+        return hits

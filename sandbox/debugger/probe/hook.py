@@ -1,0 +1,113 @@
+"""CPython's trace function, shared with a program that sets one of its own."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from typing import Any
+
+set_trace, get_trace = sys.settrace, sys.gettrace
+set_trace_for_threads = threading.settrace
+
+
+class Functions(threading.local):
+    """The trace functions of one thread."""
+
+    ours: Any = None
+    programs: Any = None
+
+
+class TraceHook:
+    """The one trace function that CPython has for each thread: the debugger's and the program's.
+
+    A program that measures its coverage, or that is a debugger itself, would end the debugger's
+    tracing, and the debugger the program's. So in the place of `sys.settrace` the program finds
+    one that joins the two. A tracer in C (that of coverage) goes past it: it ends the debugger's
+    steps, and before CPython 3.12 its breakpoints, up to the next stop.
+    """
+
+    def __init__(self, local: Any) -> None:
+        self.local = local
+        """The debugger's trace function inside a frame."""
+        self.functions = Functions()
+        self.new_threads: Any = None
+        self.programs_threads: Any = None
+
+    def share(self) -> None:
+        """Take the place of `sys.settrace`."""
+        sys.settrace, sys.gettrace = self.set_programs, self.get_programs
+
+    def set_programs(self, function: Any) -> None:
+        """What the program finds as `sys.settrace`; the module `threading` finds it too."""
+        if function is not None and function is self.new_threads:
+            self.functions.ours, function = function, self.programs_threads
+        self.functions.programs = function
+        self._apply()
+
+    def get_programs(self) -> Any:
+        return self.functions.programs
+
+    def install(self, function: Any) -> None:
+        """Set the debugger's function in this thread; None: let it run untraced."""
+        self.functions.ours = function
+        self._apply()
+
+    def install_in_new_threads(self, function: Any) -> None:
+        """Set the debugger's function in threads to come; the program's own comes beside it."""
+        self.new_threads = function
+        set_trace_for_threads(function)
+        setattr(threading, "settrace", self._set_programs_for_threads)  # noqa: B010
+
+    def _set_programs_for_threads(self, function: Any) -> None:
+        self.programs_threads = function
+
+    def watch(self, frame: types.FrameType, lines: bool) -> None:
+        """Trace a frame that runs already: its lines too, or only its exceptions."""
+        function = frame.f_trace
+        if isinstance(function, Joined):
+            function.ours, lines = self.local, True
+        elif function is None or function is self.local:
+            frame.f_trace = self.local
+        else:
+            frame.f_trace, lines = Joined(self.local, function), True
+        frame.f_trace_lines = lines
+
+    def leave(self, frame: types.FrameType) -> None:
+        """Trace a frame no longer."""
+        function = frame.f_trace
+        if isinstance(function, Joined):
+            frame.f_trace = function.programs
+        elif function is self.local:
+            frame.f_trace = None
+
+    def watches(self, frame: types.FrameType) -> bool:
+        function = frame.f_trace
+        return function is self.local or isinstance(function, Joined)
+
+    def _apply(self) -> None:
+        set_trace(joined(self.functions.ours, self.functions.programs))
+
+
+class Joined:
+    """Two trace functions as one."""
+
+    def __init__(self, ours: Any, programs: Any) -> None:
+        self.ours = ours
+        self.programs = programs
+
+    def __call__(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        ours = self.ours(frame, event, arg) if self.ours is not None else None
+        programs = self.programs(frame, event, arg)
+        if event == "call":
+            return joined(ours, programs)
+        if programs is not None:
+            self.programs = programs
+        return None
+
+
+def joined(ours: Any, programs: Any) -> Any:
+    """One trace function that calls both; None where there is none."""
+    if ours is None or programs is None:
+        return programs if ours is None else ours
+    return Joined(ours, programs)
