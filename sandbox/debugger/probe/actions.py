@@ -9,11 +9,11 @@ from typing import Callable, Dict, List
 from .breakpoints import BreakpointTable
 from .describing import Describer
 from .evaluation import IDLE, Evaluator, run_code
+from .fields import fields_of
 from .frames import FrameAt, frame_locals
 from .interpreter import import_standard
 from .link import Link
 from .tracer import Tracer
-from .values import fields_of, size_of
 from .wire import Interrupted, Json, Refusal
 
 
@@ -79,25 +79,30 @@ class Actions:
             if name.isidentifier() and not (name.startswith("__") and name.endswith("__"))
         ]
         if frame.f_locals is frame.f_globals:
-            items = [item for item in items if not isinstance(item[1], types.ModuleType)]
-        return self.describer.bounded(items)
+            # By `type`: `isinstance` would run a `__class__` of the program's.
+            items = [item for item in items if not issubclass(type(item[1]), types.ModuleType)]
+        start = arguments.get("start", 0)
+        return self.describer.page(items[start:], start, len(items))
 
     def _stack(self, arguments: Json) -> Json:
-        return self.describer.stack(self.frames)
+        return self.describer.stack(self.frames, arguments.get("start", 0))
 
     def _evaluate(self, arguments: Json) -> Json:
         expression = arguments["expression"].strip()
         value, error = self.evaluator.evaluate(expression, self._frame(arguments))
-        return error or {"values": self.describer.values([(expression, value)])}
+        if error:
+            return error
+        shown, next_start = self.describer.value(expression, value, arguments.get("start", 0))
+        return {"values": [shown], **({} if next_start is None else {"next_start": next_start})}
 
     def _fields(self, arguments: Json) -> Json:
         expression = arguments["expression"].strip()
         value, error = self.evaluator.evaluate(expression, self._frame(arguments))
         if error:
             return error
-        limit = self.describer.limits["max_values"]
-        found, error = self.evaluator.guarded(lambda: fields_of(value, limit))
-        return error or self.describer.bounded(found, size_of(value))
+        start, count = arguments.get("start", 0), self.describer.limits["max_values"]
+        found, error = self.evaluator.guarded(lambda: fields_of(value, start, count))
+        return error or self.describer.page(found[0], start, found[1])
 
     def _run_code(self, arguments: Json) -> Json:
         frame, stdout = self._frame(arguments), self.link.stdout

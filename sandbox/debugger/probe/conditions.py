@@ -11,7 +11,10 @@ from .breakpoints import Breakpoint
 from .frames import frame_locals
 from .interruption import interruptible, raise_in
 from .values import exception_text, type_name
+from .window import Bounds
 from .wire import TICK, Interrupted
+
+MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
 
 
 class Running(NamedTuple):
@@ -47,7 +50,7 @@ def condition_holds(
         return True, message.format(point.number)
     except BaseException as error:
         message = "the condition of breakpoint {} raised {}: {}"
-        text = exception_text(error, 200)
+        text = exception_text(error, MESSAGE)
         return True, message.format(point.number, type_name(type(error)), text)
     finally:
         del RUNNING_CONDITIONS[thread]

@@ -10,8 +10,8 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from .breakpoints import BreakpointTable
 from .evaluation import Evaluator
 from .frames import FrameAt, live_frames, qualified_name
-from .values import ValueText, exception_text, type_name
-from .wire import CONTROL, TICK, Interrupted, Json
+from .values import Rendered, exception_text, render, type_name
+from .wire import CONTROL, TICK, Interrupted, Json, Refusal
 from .workspace import Workspace
 
 Items = Sequence[Tuple[str, object]]
@@ -66,49 +66,58 @@ class Describer:
             found[str(getattr(thread, "native_id", ident))] = thread.name + "".join(place)
         return found
 
-    def stack(self, frames: List[FrameAt]) -> Json:
-        limit = self.limits["max_frames"]
+    def stack(self, frames: List[FrameAt], start: Optional[int] = None) -> Json:
+        """As many frames as the limits allow; a page of them where `start` is given."""
+        first, limit = start or 0, self.limits["max_frames"]
+        require_page(first, len(frames), "frames")
         shown = [
             dict(
                 self._place(at),
                 index=index,
                 source=self.workspace.line(at.frame.f_code.co_filename, at.line),
             )
-            for index, at in enumerate(frames[:limit])
+            for index, at in enumerate(frames[first : first + limit], first)
         ]
-        more = len(frames) - limit
-        return {
-            "frames": shown,
-            "notes": [f"{more} outer frames are not shown"] if more > 0 else [],
-        }
+        more = len(frames) - first - len(shown)
+        answer: Json = {"frames": shown}
+        if more > 0:
+            answer["notes"] = [f"{more} outer frames are not shown"]
+            if start is not None:
+                answer["next_start"] = first + len(shown)
+        return answer
 
-    def bounded(self, items: Items, total: Optional[int] = None) -> Json:
-        """As many values as the limits allow, and a note where there are more."""
-        limit = self.limits["max_values"]
-        total = len(items) if total is None else total
-        notes = []
-        if total > min(limit, len(items)):
-            notes.append(f"{min(limit, len(items))} of {total} shown")
-        return {"values": self.values(items[:limit]), "notes": notes}
+    def page(self, items: Items, start: int, total: int) -> Json:
+        """The values of one page, which begins with the `start`-th of `total`."""
+        require_page(start, total, "values")
+        shown = self.values(items[: self.limits["max_values"]])
+        answer: Json = {"values": shown}
+        if start + len(shown) < total:
+            answer["next_start"] = start + len(shown)
+            range_text = f"{start} to {start + len(shown) - 1}, " if start else ""
+            answer["notes"] = [f"{range_text}{len(shown)} of {total} shown"]
+        return answer
 
     def values(self, items: Items) -> List[Json]:
-        return [self._value(name, value) for name, value in items]
+        return [self.value(name, value)[0] for name, value in items]
 
-    def _value(self, name: str, value: object) -> Json:
+    def value(self, name: str, value: object, start: int = 0) -> Tuple[Json, Optional[int]]:
+        """One value's text from its `start`-th character on, and where it goes on."""
         kind, evaluator = type_name(type(value)), self.evaluator
         if evaluator.deadline and time.monotonic() > evaluator.deadline:
-            return {"name": name, "type": kind, "text": "<not shown: out of time>"}
-        text, truncated = f"<repr did not end within {TICK:g} s>", False
+            return {"name": name, "type": kind, "text": "<not shown: out of time>"}, None
+        shown = Rendered(f"<repr did not end within {TICK:g} s>", False, None)
         evaluator.value_started = time.monotonic()
         with evaluator.evaluating():
             try:
-                text, truncated = ValueText(self.limits["value_chars"]).render(value)
+                shown = render(value, evaluator.bounds, start)
             except Interrupted:
                 raise
             except BaseException as error:
-                text = f"<repr raised {type(error).__qualname__}>"
+                text = f"<repr raised {type_name(type(error))}>"
+                shown = Rendered(text, False, None)
         evaluator.value_started = 0.0
-        return {"name": name, "type": kind, "text": text, "truncated": truncated}
+        fields = {"name": name, "type": kind, "text": shown.text, "truncated": shown.truncated}
+        return fields, shown.next_start
 
     def _exception(self, error: BaseException) -> Json:
         kind = type(error)
@@ -116,7 +125,7 @@ class Describer:
         name = kind.__qualname__ if builtin else kind.__module__ + "." + kind.__qualname__
         message = "<str did not end>"
         with self.evaluator.evaluating():
-            message = exception_text(error, self.limits["value_chars"])
+            message = exception_text(error, self.evaluator.bounds)
         return {"type": name, "message": message}
 
     def _place(self, at: FrameAt) -> Json:
@@ -143,3 +152,9 @@ class Describer:
             ).rstrip()
             for number in shown
         ]
+
+
+def require_page(start: int, total: int, what: str) -> None:
+    """Refuse a page that begins past the end."""
+    if start < 0 or (start and start >= total):
+        raise Refusal(f"there are {total} {what}, so no page begins at {start}; start below that")

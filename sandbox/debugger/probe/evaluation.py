@@ -12,6 +12,7 @@ from typing import Any, Callable, List, Optional, Tuple
 from .frames import assign_locals, frame_locals
 from .interruption import Expulsion, interruptible, raise_in
 from .values import exception_text, type_name
+from .window import Bounds
 from .wire import TICK, Interrupted, Json
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
@@ -22,8 +23,8 @@ MAIN_THREAD = threading.get_ident()
 class Evaluator:
     """What the debuggee does at the moment, and with that what an interrupt means to it."""
 
-    def __init__(self, value_chars: int) -> None:
-        self.value_chars = value_chars
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
         self.phase = IDLE
         self.thread = 0
         """The thread in which requests are served; 0 while the program runs."""
@@ -99,7 +100,7 @@ class Evaluator:
             except Interrupted:
                 raise
             except BaseException as error:
-                failed = type_name(type(error)), exception_text(error, self.value_chars)
+                failed = type_name(type(error)), exception_text(error, self.bounds)
         if evaluation.interrupted:
             raise Interrupted
         if failed is None:

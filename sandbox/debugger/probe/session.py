@@ -19,6 +19,7 @@ from .guards import set_handler
 from .interpreter import MoreStack
 from .link import Link
 from .tracer import INTO, OUT, OVER, Tracer
+from .window import Bounds
 from .wire import INTERRUPT, RUN_ACTIONS, Json, Refusal
 from .workspace import Workspace
 
@@ -35,7 +36,7 @@ class Session:
         self.workspace = Workspace(os.getcwd())
         self.table = BreakpointTable(self.workspace)
         self.tracer = Tracer(self.workspace, self.table, self)
-        self.evaluator = Evaluator(limits["value_chars"])
+        self.evaluator = Evaluator(Bounds.of(limits))
         self.describer = Describer(self.workspace, self.table, self.evaluator, limits)
         self.actions = Actions(link, self.table, self.tracer, self.evaluator, self.describer)
         self.lock = threading.RLock()

@@ -1,127 +1,202 @@
-"""Values as bounded text, and what they are made of."""
+"""Values as bounded text."""
 
 from __future__ import annotations
 
-import types
-from collections import deque
-from itertools import islice
-from typing import Any, Dict, List, Optional, Tuple
+import collections
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from .wire import CONTROL, Interrupted
+from .contents import Field, dataclass_fields, instance_attributes, named_fields, size_of
+from .window import Bounds, Full, Window, bounded_text, counted, quoted
+from .wire import Interrupted
 
-
-class Full(Exception):
-    """The text has reached its limit."""
-
-
-OPENING: Dict[type, str] = {
-    list: "[",
-    tuple: "(",
-    set: "{",
-    frozenset: "frozenset({",
-    deque: "deque([",
-}
-CLOSING: Dict[type, str] = {list: "]", tuple: ")", set: "}", frozenset: "})", deque: "])"}
-MAX_DEPTH = 6
 HUGE_BITS = 12000
 
 
-class ValueText:
-    """Renders one value like `repr`, but bounded: it stops as soon as the text is full."""
+class Shape(NamedTuple):
+    """How a built-in container is written, and what goes over its items; a subclass's own way
+    is the program's code, and not run."""
 
-    def __init__(self, limit: int) -> None:
-        self.left = limit
-        self.parts: List[str] = []
-        self.seen: List[int] = []
-
-    def render(self, value: object) -> Tuple[str, bool]:
-        """The text, and whether it was cut."""
-        try:
-            self._value(value, 0)
-            truncated = False
-        except Full:
-            truncated = True
-        text = "".join(self.parts).translate(CONTROL)
-        return (text + "..." if truncated else text), truncated
-
-    def _put(self, text: str) -> None:
-        self.parts.append(text[: self.left])
-        self.left -= len(text)
-        if self.left < 0:
-            raise Full
-
-    def _value(self, value: Any, depth: int) -> None:
-        kind = type(value)
-        if kind is str or kind is bytes or kind is bytearray:
-            self._text(value)
-        elif kind is int and value.bit_length() > HUGE_BITS:
-            self._put(f"<int of {value.bit_length()} bits>")
-        elif kind is dict or kind in OPENING:
-            self._container(value, kind, depth)
-        elif getattr(kind, "__repr__", None) is object.__repr__:
-            self._plain_object(value, kind, depth)
-        else:
-            self._put(repr(value))
-
-    def _text(self, value: Any) -> None:
-        if len(value) > self.left:
-            self._put(repr(value[: self.left])[: self.left])
-            raise Full
-        self._put(repr(value))
-
-    def _container(self, value: Any, kind: type, depth: int) -> None:
-        if kind is not dict and not value and kind in (set, frozenset):
-            return self._put(kind.__name__ + "()")
-        if id(value) in self.seen or depth >= MAX_DEPTH:
-            return self._put("{...}" if kind is dict else "[...]")
-        self.seen.append(id(value))
-        self._put(OPENING.get(kind, "{"))
-        items = value.items() if kind is dict else value
-        for index, item in enumerate(items):
-            if index:
-                self._put(", ")
-            if kind is dict:
-                self._value(item[0], depth + 1)
-                self._put(": ")
-            self._value(item[1] if kind is dict else item, depth + 1)
-        self._put("," if kind is tuple and len(value) == 1 else "")
-        self._put(CLOSING.get(kind, "}"))
-        self.seen.pop()
-
-    def _plain_object(self, value: object, kind: type, depth: int) -> None:
-        """An object without a `__repr__` of its own: its attributes say more than its address."""
-        self._put("<" + kind.__qualname__)
-        attributes = instance_attributes(value)
-        if id(value) in self.seen or depth >= MAX_DEPTH:
-            self._put(" ..." if attributes else "")
-        else:
-            self.seen.append(id(value))
-            for name, item in attributes:
-                self._put(f" {name}=")
-                self._value(item, depth + 1)
-            self.seen.pop()
-        self._put(">")
+    opening: str
+    closing: str
+    items: Callable[[Any], Any]
+    again: str = "[...]"
+    """Stands for it where it holds itself, or lies too deep."""
 
 
-def instance_attributes(value: object) -> List[Tuple[str, object]]:
-    """The attributes that an object itself holds: its `__dict__` and its slots."""
-    found = {}
+SHAPES: Dict[int, Shape] = {
+    id(list.__repr__): Shape("[", "]", list.__iter__),
+    id(tuple.__repr__): Shape("(", ")", tuple.__iter__, "(...)"),
+    id(dict.__repr__): Shape("{", "}", dict.items, "{...}"),
+    id(set.__repr__): Shape("%s({", "})", set.__iter__, "{...}"),
+    id(frozenset.__repr__): Shape("%s({", "})", frozenset.__iter__, "{...}"),
+    id(collections.deque.__repr__): Shape("%s([", "])", collections.deque.__iter__),
+    id(collections.OrderedDict.__repr__): Shape("%s({", "})", dict.items, "{...}"),
+    id(collections.defaultdict.__repr__): Shape("%s({", "})", dict.items, "{...}"),
+    id(collections.Counter.__repr__): Shape("%s({", "})", dict.items, "{...}"),
+}
+"""By the identity of the `__repr__` that a class has, its own or a built-in one."""
+
+
+def shape_of(value: Any) -> Optional[Shape]:
+    """How a value is written, if as one of the built-in containers."""
+    kind = type(value)
+    shape = SHAPES.get(id(getattr(kind, "__repr__", None)))
+    if shape is None or "%s" not in shape.opening:
+        return shape
+    name = type_name(kind)
+    if issubclass(kind, collections.defaultdict):
+        return shape._replace(opening=f"{name}({value.default_factory!r:.80}, {{")
+    if issubclass(kind, (set, frozenset)) and not size_of(value):
+        return shape._replace(opening=name + "(", closing=")")
+    if kind is set:
+        return shape._replace(opening="{", closing="}")
+    if issubclass(kind, collections.deque) and value.maxlen is not None:
+        return shape._replace(opening=name + "([", closing=f"], maxlen={value.maxlen})")
+    return shape._replace(opening=shape.opening % name)
+
+
+class Rendered(NamedTuple):
+    """One page of a value's text."""
+
+    text: str
+    truncated: bool
+    next_start: Optional[int]
+    """Where the next page begins; None where the text is whole."""
+
+
+def render(value: object, bounds: Bounds, start: int = 0) -> Rendered:
+    """The text of a value from its `start`-th character on, within bounds.
+
+    Raises what the value's own `__repr__` raises.
+    """
+    rendering = Rendering(bounds, start)
+    window = rendering.window
     try:
-        found.update(object.__getattribute__(value, "__dict__"))
-    except (AttributeError, TypeError):
-        found.clear()  # a class with slots only
-    for base in type(value).__mro__:
-        slots = base.__dict__.get("__slots__", ())
-        for given in (slots,) if isinstance(slots, str) else tuple(slots):
-            private = given.startswith("__") and not given.endswith("__")
-            name = "_" + base.__name__.lstrip("_") + given if private else given
-            slot = base.__dict__.get(name)
-            if type(slot) is types.MemberDescriptorType:
-                try:
-                    found[name] = slot.__get__(value)
-                except AttributeError:
-                    continue
-    return [(str(name), item) for name, item in found.items()]
+        rendering.value(value, 0)
+    except Full:
+        window.rest = rendering.items_left() or window.rest
+        return Rendered(window.text(), True, start + window.shown)
+    return Rendered(window.text(), rendering.cut, None)
+
+
+class Rendering:
+    """Writes one value into a window, as `repr` would, but only as far as the window goes."""
+
+    def __init__(self, bounds: Bounds, start: int) -> None:
+        self.bounds = bounds
+        self.window = Window(bounds, start)
+        self.put = self.window.put
+        self.seen: List[int] = []
+        self.cut = False
+        """Whether anything inside was left out."""
+        self.size = self.done = 0
+        """Of the outermost container: how many items it has, and how many are behind."""
+        self.before = 0
+        """Of those, how many lie before the window."""
+        self.partly = False
+        """Whether the window holds a part of the next one."""
+        self.what = ""
+
+    def items_left(self) -> str:
+        """What is left of the outermost container, in words; empty where there is none."""
+        left = self.size - self.done - self.partly
+        if not self.what:
+            return ""
+        more = ", " + counted(left, self.what) if left > 0 else ""
+        return ("..." if self.partly else "") + more
+
+    def value(self, value: Any, depth: int) -> None:
+        kind, shape = type(value), shape_of(value)
+        if kind is str or kind is bytes or kind is bytearray:
+            self._text(value, kind)
+        elif kind is int and value.bit_length() > HUGE_BITS:
+            self.put(f"<int of {value.bit_length()} bits>")
+        elif shape is not None:
+            self._container(value, shape, depth)
+        elif getattr(kind, "__repr__", None) is object.__repr__:
+            self._object(value, instance_attributes(value), depth, ("<{}", " ", ">"))
+        else:
+            fields = named_fields(value) or dataclass_fields(value)
+            if fields is None:
+                self.put(repr(value))
+            else:
+                self._object(value, fields, depth, ("{}(", "", ")"))
+
+    def _text(self, value: Any, kind: type) -> None:
+        if len(value) < 5000:
+            return self.put(repr(value))
+        opening = "" if kind is str else "b" if kind is bytes else "bytearray(b"
+        for part, more in quoted(bytes(value) if kind is bytearray else value, opening):
+            self.put(part, more)
+        self.put(")" if kind is bytearray else "")
+
+    def _container(self, value: Any, shape: Shape, depth: int) -> None:
+        size, mapping = size_of(value) or 0, shape.items is dict.items
+        if not self._enter(value, depth, shape.again, size):
+            return
+        self.put(shape.opening)
+        for index, item in enumerate(shape.items(value)):
+            if self._full(index, size, depth, "item"):
+                break
+            self.put(", " if index else "")
+            self.partly = self.partly or depth == 0
+            if mapping:
+                self.value(item[0], depth + 1)
+                self.put(": ")
+            self.value(item[1] if mapping else item, depth + 1)
+        self._leave(depth)
+        self.put("," if shape.items is tuple.__iter__ and size == 1 else "")
+        self.put(shape.closing)
+
+    def _object(
+        self, value: object, fields: List[Field], depth: int, form: Tuple[str, str, str]
+    ) -> None:
+        """An object by its fields: they say more than its address."""
+        opening, lead, end = form
+        self.put(opening.format(type_name(type(value))))
+        if not self._enter(value, depth, lead + "..." if fields else "", len(fields)):
+            return self.put(end)
+        for index, (name, item) in enumerate(fields):
+            if self._full(index, len(fields), depth, "field"):
+                break
+            self.put(lead if lead or not index else ", ")
+            self.partly = self.partly or depth == 0
+            self.put(f"{name}=")
+            self.value(item, depth + 1)
+        self._leave(depth)
+        self.put(end)
+
+    def _enter(self, value: object, depth: int, instead: str, size: int) -> bool:
+        """Whether to go into a container: not where it holds itself, nor too deep."""
+        again = id(value) in self.seen
+        if again or depth > self.bounds.depth - 1:
+            self.cut = self.cut or not again
+            self.put(instead)
+            return False
+        self.seen.append(id(value))
+        if depth == 0:
+            self.size = size
+        return True
+
+    def _full(self, index: int, size: int, depth: int, what: str) -> bool:
+        """Whether the items of a container end here; for the outermost the window does."""
+        if depth == 0:
+            self.done, self.what, self.partly = index, what, False
+            if self.window.skip:
+                self.before = index
+            if index - self.before >= self.bounds.items:
+                raise Full
+            return False
+        if index < self.bounds.items:
+            return False
+        self.cut = True
+        self.put(f", {counted(size - index, what)}")
+        return True
+
+    def _leave(self, depth: int) -> None:
+        self.seen.pop()
+        if depth == 0:
+            self.what = ""
 
 
 def type_name(kind: type) -> str:
@@ -129,7 +204,7 @@ def type_name(kind: type) -> str:
     return str(type.__getattribute__(kind, "__qualname__"))
 
 
-def exception_text(error: BaseException, limit: int) -> str:
+def exception_text(error: BaseException, bounds: Bounds) -> str:
     """The message of an exception, whatever its `__str__` does."""
     try:
         text = str(error)
@@ -137,49 +212,4 @@ def exception_text(error: BaseException, limit: int) -> str:
         raise
     except BaseException as problem:
         text = f"<str raised {type_name(type(problem))}>"
-    text = text.translate(CONTROL)
-    return text if len(text) <= limit else text[:limit] + "..."
-
-
-def size_of(value: Any) -> Optional[int]:
-    """How many items a built-in container holds."""
-    kind = type(value)
-    for base in (dict, list, tuple, set, frozenset, deque):
-        if issubclass(kind, base):
-            return int(base.__len__(value))
-    return None
-
-
-def fields_of(value: Any, limit: int) -> List[Tuple[str, object]]:
-    """Items by key or index, else attributes; properties are named, not run.
-
-    By `type(value)` throughout: `isinstance` would run a `__class__` of the program's.
-    """
-    kind = type(value)
-    found: List[Tuple[str, object]] = []
-    if issubclass(kind, dict):
-        for key, item in islice(dict.items(value), limit):
-            found.append((f"[{ValueText(80).render(key)[0]}]", item))
-    elif issubclass(kind, (list, tuple, deque)):
-        names = getattr(kind, "_fields", None)
-        for index, item in enumerate(islice(value, limit)):
-            found.append((names[index] if names else f"[{index}]", item))
-    elif issubclass(kind, (set, frozenset)):
-        found += [(f"{{{index}}}", item) for index, item in enumerate(islice(value, limit))]
-    else:
-        found += [item for item in instance_attributes(value) if not item[0].startswith("__")]
-    return found + properties_of(kind)
-
-
-class NotEvaluated:
-    """Stands for a property, which a look must not run."""
-
-    def __repr__(self) -> str:
-        return "<property, not evaluated>"
-
-
-def properties_of(kind: type) -> List[Tuple[str, object]]:
-    names = []
-    for base in kind.__mro__:
-        names += [name for name, item in base.__dict__.items() if type(item) is property]
-    return [(name, NotEvaluated()) for name in dict.fromkeys(names) if not name.startswith("__")]
+    return bounded_text(text, bounds)

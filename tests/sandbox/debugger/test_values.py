@@ -160,7 +160,7 @@ def test_values_are_bounded_and_say_so(bench: Workbench) -> None:
     values = {value.name: value for value in bench.debugger.locals().values}
     for name in ("wide", "text"):
         assert values[name].truncated
-        assert len(values[name].text) <= 603
+        assert len(values[name].text) <= 640
     assert values["deep"].text == "[[[[[[[...]]]]]]]"
     assert values["looped"].text == "[1, [...]]"
     assert values["number"].text == "<int of 280736 bits>"
