@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from sandbox.java.maven import build_maven
 from sandbox.java.names import parse_name
 from sandbox.java.plain import build_plain
 from sandbox.java.project import TOOLS, BuildKind, JavaProject, Module, find_module
-from sandbox.java.recompile import recompile
-from sandbox.java.scan import Scan, scan_workspace
+from sandbox.java.recompile import OTHER_LANGUAGES, recompile
+from sandbox.java.scan import Scan, is_build_file, scan_workspace
 
 BUILD_TIMEOUT = 300.0
 
@@ -67,9 +68,12 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
     workspace = _workspace(job.sandbox)
     module = find_module(job.sandbox, job.scan, found.file, workspace.tools)
     known = workspace.built.get(module)
-    if known is not None and _same(known, module, job.scan, found):
+    changes = _changes(known, module, job.scan) if known is not None else set()
+    # Without a build tool what is compiled follows the target.
+    fixed = module.kind is not BuildKind.PLAIN
+    if known is not None and not changes and (fixed or known.target == found.file):
         return known.project
-    if known is not None and recompile(job, known.project, known.scan):
+    if known is not None and recompile(job, known.project, changes):
         project = known.project
     else:
         # A build that fails leaves nothing that could be taken for built.
@@ -82,10 +86,18 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
     return project
 
 
-def _same(known: _Built, module: Module, scan: Scan, found: Found) -> bool:
-    """Whether nothing has changed. Without a build tool what is compiled follows the target."""
-    same_target = module.kind is not BuildKind.PLAIN or known.target == found.file
-    return same_target and not scan.changed(known.scan)
+def _changes(known: _Built, module: Module, scan: Scan) -> set[str]:
+    """What has changed of what a build looks at."""
+    changed = scan.changed(known.scan)
+    if module.kind is BuildKind.PLAIN:
+        return {path for path in changed if path.endswith((".java", ".jar"))}
+    return {path for path in changed if known.scan.has(path) or _may_be_input(path)}
+
+
+def _may_be_input(path: str) -> bool:
+    """Whether a new file may matter to a build; what a test run leaves behind does not."""
+    sources = path.endswith((".java", *OTHER_LANGUAGES)) or "src" in path.split("/")
+    return sources or is_build_file(path)
 
 
 def _with_tool(job: BuildJob, module: Module, found: Found) -> JavaProject:
@@ -110,7 +122,10 @@ def java_command(
     class path, with StepInto's own `jar` at the end of it, where it is in nobody's way."""
     class_path = ":".join([*project.class_path, jar])
     options = project.jvm_options or ("-ea",)
+    given = [option for option in options if re.match(r"-XX:\+Use\w+GC$", option)]
+    # Fewer threads and less memory than the JVM's own choice, which goes by the host's cores.
+    collector = [] if given else ["-XX:+UseSerialGC"]
     # A heap beyond the sandbox's limit would end in a crash and not in an OutOfMemoryError.
     heap = f"-Xmx{sandbox.config.memory_mb // 2}m"
     bounds = [] if any(option.startswith("-Xmx") for option in options) else [heap]
-    return [jdk.java, *bounds, *options, "-cp", class_path, *program]
+    return [jdk.java, *collector, *bounds, *options, "-cp", class_path, *program]

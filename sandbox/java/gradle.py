@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from sandbox.java.errors import BuildFailed
 from sandbox.java.javac import build_message, timed_out
 from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
-from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool
+from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool, unknown_project
 from sandbox.java.shell import FOLDER, read_text, write_bytes
 
 LOG = f"{FOLDER}/gradle.log"
@@ -50,6 +51,7 @@ log=$1; rm -f "$2"; shift 2
 """
 _FAILURE = r"""
 grep -E -A4 "\.java:[0-9]+: error:" "$1" | head -n 300
+grep "^Initialization script" "$1"
 grep -A15 "What went wrong" "$1" | head -n 40
 [ -s "$1" ] && ! grep -q "What went wrong" "$1" && tail -n 15 "$1"
 exit 0
@@ -85,6 +87,9 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
         raise missing_tool(module)
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
+        if posixpath.basename(SCRIPT) in output:
+            # No compiler's fault: this build is of no kind that the script knows.
+            return unknown_project(job.absolute(module.folder), module)
         raise BuildFailed(build_message(job.sandbox, "gradle", output))
     return _project(job, module)
 

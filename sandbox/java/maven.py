@@ -8,16 +8,15 @@ compiler's command line and the settings of the JVM that would run the tests: wh
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from sandbox.base import Sandbox
 from sandbox.java.errors import BuildFailed
-from sandbox.java.javac import build_message, split_options, timed_out
+from sandbox.java.javac import build_message, timed_out
 from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
-from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool, unknown_project
+from sandbox.java.maven_log import project_of, read_log
+from sandbox.java.project import JavaProject, Module, missing_tool
 from sandbox.java.shell import FOLDER, capture
 
 DEBIAN_SETTINGS = "/etc/maven/settings-debian.xml"
@@ -67,53 +66,15 @@ code=$?
 grep -E "^\[DEBUG\] +\([a-z]\) [A-Za-z]+ = |^\[DEBUG\] Configuring mojo .* basic" "$log" |
     grep -E "Configuring|\) (project|basedir|testPath|classpathElements|compileSourceRoots|argLine\
 |systemPropertyVariables|environmentVariables|workingDirectory|enableAssertions|testClassesDirectory\
-|classesDirectory|outputDirectory|additionalClasspathElements|generatedSourcesDirectory) ="
+|classesDirectory|outputDirectory|additionalClasspathElements|includes|excludes|testIncludes\
+|testExcludes|compilerId|fork) ="
 grep -A1 -E "^\[DEBUG\] Command line options:" "$log"
+find . -path "*/target/generated-*sources/*" -name "*.java" | head -n 1 | sed "s/^/generated /"
 exit $code
 """
 _FAILURE = (
     r'grep -E "^\[(ERROR|FATAL)|^ +(symbol|location|required|found)" "$1" | head -n 300; exit 0'
 )
-
-_MOJO = re.compile(r"\[DEBUG\] Configuring mojo '?[\w.-]+:([\w-]+):[^:]+:([\w-]+)'? with basic")
-_SETTING = re.compile(r"\[DEBUG\] +\([a-z]\) (\w+) = (.*)")
-
-
-@dataclass
-class MojoSettings:
-    """One plugin's goal in one module, as Maven was about to run it."""
-
-    goal: str
-    settings: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> str:
-        """The module's, absolute."""
-        match = re.search(r"@ (/.*)/[^/]+$", self.settings.get("project", ""))
-        return match[1] if match else self.settings.get("basedir", "")
-
-    def paths(self, *names: str) -> list[str]:
-        """The first of these settings that is there, as a list of paths."""
-        text = next((self.settings[name] for name in names if name in self.settings), "[]")
-        return [path for path in text.strip("[]").split(", ") if path]
-
-    def pairs(self, name: str) -> dict[str, str]:
-        """A setting that is a map."""
-        text = self.settings.get(name, "").removeprefix("{").removesuffix("}")
-        parts = re.split(r", (?=[\w.-]+=)", text)
-        return dict(part.split("=", 1) for part in parts if "=" in part)
-
-
-@dataclass(frozen=True)
-class MavenLog:
-    """What a build's debug log says."""
-
-    mojos: tuple[MojoSettings, ...]
-    commands: tuple[tuple[str, ...], ...]
-    """The compiler's command lines, without the sources."""
-
-    def of(self, folder: str, goal: str) -> MojoSettings | None:
-        return next((m for m in self.mojos if m.goal == goal and m.folder == folder), None)
 
 
 def build_maven(job: BuildJob, module: Module) -> JavaProject:
@@ -152,81 +113,8 @@ def maven_options(sandbox: Sandbox) -> list[str]:
     return ["-B", "-o", *(["-s", DEBIAN_SETTINGS] if found == "debian" else [])]
 
 
-def read_log(text: str) -> MavenLog:
-    """Read the lines that the build's script picked out of the log."""
-    mojos: list[MojoSettings] = []
-    commands: list[tuple[str, ...]] = []
-    lines = iter(text.splitlines())
-    for line in lines:
-        if mojo := _MOJO.match(line):
-            mojos.append(MojoSettings(f"{mojo[1]}:{mojo[2]}"))
-        elif mojos and (setting := _SETTING.match(line)):
-            mojos[-1].settings.setdefault(setting[1], setting[2])
-        elif line.startswith("[DEBUG] Command line options:"):
-            commands.append(tuple(split_options(next(lines, "").removeprefix("[DEBUG] "))))
-    return MavenLog(tuple(mojos), tuple(commands))
-
-
-def project_of(log: MavenLog, folder: str, module: Module) -> JavaProject:
-    """The module's tests, as far as the log tells of them."""
-    compiled = log.of(folder, "maven-compiler-plugin:testCompile")
-    if compiled is None or not compiled.paths("testPath", "classpathElements"):
-        return unknown_project(folder, module)
-    roots, sources = [], []
-    for mojo in log.mojos:
-        if mojo.goal.startswith("maven-compiler-plugin:"):
-            roots += mojo.paths("outputDirectory")
-            sources += mojo.paths("compileSourceRoots")
-    tested = log.of(folder, "maven-surefire-plugin:test")
-    settings = tested if tested is not None else MojoSettings("")
-    class_path = [
-        *compiled.paths("testPath", "classpathElements"),
-        *settings.paths("additionalClasspathElements"),
-    ]
-    return JavaProject(
-        module=module,
-        folder=settings.settings.get("workingDirectory", folder),
-        class_path=tuple(class_path),
-        class_roots=tuple(dict.fromkeys(path for path in roots if path in class_path)),
-        source_roots=tuple(dict.fromkeys(sources)),
-        jvm_options=tuple(_jvm_options(settings, folder)),
-        environment=settings.pairs("environmentVariables"),
-        steps=tuple(_steps(log)),
-    )
-
-
 def _selection(module: Module) -> list[str]:
     """The options that leave the build's other modules out."""
     if module.root == module.folder:
         return []
     return ["-pl", posixpath.relpath(module.folder, module.root), "-am"]
-
-
-def _jvm_options(settings: MojoSettings, folder: str) -> Iterator[str]:
-    """What Surefire would start the tests' JVM with."""
-    # A placeholder that another plugin would have filled, as JaCoCo does.
-    line = re.sub(r"[@$]\{[^}]*\}", "", settings.settings.get("argLine", ""))
-    yield from split_options(line)
-    if settings.settings.get("enableAssertions", "true") == "true":
-        yield "-ea"
-    yield f"-Dbasedir={folder}"
-    properties: Mapping[str, str] = settings.pairs("systemPropertyVariables")
-    yield from (f"-D{name}={value}" for name, value in properties.items())
-
-
-def _steps(log: MavenLog) -> Iterator[CompileStep]:
-    """The calls of javac in the build's order; none where one of them is not known."""
-    compiled = [m for m in log.mojos if m.goal.startswith("maven-compiler-plugin:")]
-    by_output = {_option(command, "-d"): command for command in log.commands}
-    steps = []
-    for mojo in compiled:
-        output = next(iter(mojo.paths("outputDirectory")), "")
-        command = by_output.get(output)
-        if command is not None:
-            steps.append(CompileStep(output, tuple(mojo.paths("compileSourceRoots")), command))
-    if len(steps) == len(compiled):
-        yield from steps
-
-
-def _option(command: tuple[str, ...], name: str) -> str:
-    return command[command.index(name) + 1] if name in command[:-1] else ""

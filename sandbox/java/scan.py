@@ -20,6 +20,7 @@ BUILD_FILES = (
 )
 GRADLE_FILES = BUILD_FILES[1:5]
 SETTINGS_FILES = ("settings.gradle", "settings.gradle.kts")
+OUTPUT_FOLDERS = ("target", "build", "out", "bin")
 SCAN_TIMEOUT = 60.0
 
 # The folders that build tools write to are left out, but not packages of those names. A file's
