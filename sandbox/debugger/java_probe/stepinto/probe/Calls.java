@@ -46,8 +46,10 @@ final class Calls {
         if (error.raised != null) {
             return new EvaluationFailed(values.describe(error.raised));
         }
-        String name = TypeNames.simple(method.declaringType().name()) + "." + method.name();
-        return new EvaluationFailed(name + "(): " + error.getMessage(), error.timedOut);
+        String type = TypeNames.simple(method.declaringType().name());
+        boolean code = type.startsWith(SnippetSource.CLASS);
+        String name = code ? "the code" : type + "." + method.name() + "()";
+        return new EvaluationFailed(name + ": " + error.getMessage(), error.timedOut);
     }
 
     /** The machine checks arguments against their types, which have to be loaded for that. */

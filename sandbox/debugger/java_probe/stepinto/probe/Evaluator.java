@@ -1,5 +1,6 @@
 package stepinto.probe;
 
+import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
 import java.util.HashMap;
@@ -67,7 +68,16 @@ final class Evaluator {
             return parse(expression).evaluate(scope);
         } catch (NeedsCompiler construct) {
             return snippets.evaluate(expression, construct, scope);
+        } catch (VMDisconnectedException gone) {
+            throw gone;
+        } catch (RuntimeException problem) {
+            throw unforeseen(problem);
         }
+    }
+
+    /** What the debug interface refuses, such as an object that was collected meanwhile. */
+    private static EvaluationFailed unforeseen(RuntimeException problem) {
+        return new EvaluationFailed("it can't be evaluated here: " + problem);
     }
 
     /**
@@ -82,6 +92,10 @@ final class Evaluator {
             StatementParser.whole(code).runAll(scope);
         } catch (NeedsCompiler construct) {
             snippets.runCode(code, construct, scope);
+        } catch (VMDisconnectedException gone) {
+            throw gone;
+        } catch (RuntimeException problem) {
+            throw unforeseen(problem);
         }
     }
 

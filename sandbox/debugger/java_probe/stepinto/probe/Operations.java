@@ -1,5 +1,6 @@
 package stepinto.probe;
 
+import com.sun.jdi.PrimitiveValue;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.Value;
 import java.util.Collections;
@@ -91,7 +92,22 @@ final class Operations {
         Operand evaluate(Scope scope) throws EvaluationFailed {
             Operand operand = condition.evaluate(scope);
             boolean truth = scope.services.conversions.truth(operand, "the condition before ?");
-            return (truth ? yes : no).evaluate(scope);
+            return promoted(scope, (truth ? yes : no).evaluate(scope), truth ? no : yes);
+        }
+
+        /** Both sides are of one type: {@code true ? 1 : 2.5} is 1.0. */
+        private static Operand promoted(Scope scope, Operand chosen, Expression other) {
+            Object constant = other instanceof Primaries.Literal
+                    ? ((Primaries.Literal) other).constant : null;
+            boolean numbers = constant instanceof Number && chosen.value instanceof PrimitiveValue;
+            if (!numbers) {
+                return chosen;
+            }
+            String type = Conversions.unboxed(constant.getClass().getName());
+            boolean widens = !type.equals("int")
+                    && Conversions.widens(chosen.value.type().name(), type);
+            PrimitiveValue value = (PrimitiveValue) chosen.value;
+            return widens ? Operand.of(scope.services.conversions.narrow(value, type)) : chosen;
         }
     }
 

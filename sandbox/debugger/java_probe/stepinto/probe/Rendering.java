@@ -4,12 +4,12 @@ import com.sun.jdi.CharValue;
 import com.sun.jdi.ClassObjectReference;
 import com.sun.jdi.ClassType;
 import com.sun.jdi.Field;
-import com.sun.jdi.ObjectCollectedException;
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.PrimitiveValue;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.StringReference;
 import com.sun.jdi.ThreadReference;
+import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.Value;
 import com.sun.jdi.VoidValue;
 import java.util.ArrayDeque;
@@ -39,7 +39,21 @@ final class Rendering {
     void render(Value value) {
         try {
             put(value);
-        } catch (BoundedText.Full | ObjectCollectedException cut) {
+        } catch (BoundedText.Full cut) {
+            text.leftOut();
+        } catch (VMDisconnectedException gone) {
+            throw gone;
+        } catch (RuntimeException problem) {
+            unreadable(problem);
+        }
+    }
+
+    /** An object that was collected meanwhile, or one that this JDK lays out otherwise. */
+    private void unreadable(RuntimeException problem) {
+        text.leftOut();
+        try {
+            text.putForeign("<can't be read: " + problem + ">");
+        } catch (BoundedText.Full cut) {
             text.leftOut();
         }
     }
@@ -81,6 +95,11 @@ final class Rendering {
             text.put("<" + name(object) + " itself>");
             return;
         }
+        if (open.size() > limits.valueDepth) {
+            text.leftOut();
+            text.put("...");
+            return;
+        }
         Contents contents = values.containers().of(object);
         boolean own = contents != null && !TypeNames.isPlatform(object.referenceType().name());
         if (own && values.kind(object.referenceType()) == Kind.TEXT && overridden(object)) {
@@ -112,8 +131,10 @@ final class Rendering {
         Heap heap = values.heap();
         switch (kind) {
             case BOX:
-            case ATOMIC:
                 put(heap.value(object, "value"));
+                break;
+            case ATOMIC:
+                nested(object, () -> put(heap.value(object, "value")));
                 break;
             case BUILDER:
                 quoted(JavaText.ofBuilder(object, heap));

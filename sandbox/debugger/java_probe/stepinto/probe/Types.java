@@ -138,7 +138,9 @@ final class Types {
             }
         }
         for (String candidate : imports(here).candidates(name)) {
-            ReferenceType type = find(candidate, here);
+            boolean mayExist =
+                    looksLikeClass(name) || !machine.classesByName(candidate).isEmpty();
+            ReferenceType type = mayExist ? find(candidate, here) : null;
             if (type != null) {
                 return type;
             }
