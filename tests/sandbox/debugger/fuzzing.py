@@ -101,7 +101,8 @@ class Fuzzed:
         event = act()
         seconds = time.monotonic() - began
         self.actions += 1
-        self.trace.append(f"{before} {action} {asked} -> {event.state} {event.stop_reason}")
+        told = event.error if event.stop_reason is StopReason.KILLED else ""
+        self.trace.append(f"{before} {action} {asked} -> {event.state} {event.stop_reason} {told}")
         try:
             self._check(event, action, before, seconds, asked)
         except AssertionError as error:

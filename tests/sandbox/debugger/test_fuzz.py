@@ -154,6 +154,7 @@ class Machine(RuleBasedStateMachine):
             Action.EVALUATE: lambda: debugger.evaluate("1"),
             Action.FIELDS: lambda: debugger.fields("1"),
             Action.RUN_CODE: lambda: debugger.run_code("1"),
+            Action.LIST_BREAKPOINTS: debugger.list_breakpoints,
             Action.REMOVE_BREAKPOINT: lambda: debugger.remove_breakpoint(77),
             **{each: partial(debugger.control, each) for each in CONTROL_ACTIONS},
         }
@@ -234,11 +235,13 @@ class Machine(RuleBasedStateMachine):
         debugger = self.session.debugger
         self.session.checked(Action.SET_BREAKPOINT, lambda: debugger.set_breakpoint(request))
 
+    @precondition(lambda self: self.session.frames)
     @rule(number=st.integers(0, 5))
     def remove_breakpoint(self, number: int) -> None:
         debugger = self.session.debugger
         self.session.checked(Action.REMOVE_BREAKPOINT, lambda: debugger.remove_breakpoint(number))
 
+    @precondition(lambda self: self.session.frames)
     @rule()
     def list_breakpoints(self) -> None:
         self.session.checked(Action.LIST_BREAKPOINTS, self.session.debugger.list_breakpoints)
