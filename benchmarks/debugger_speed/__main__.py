@@ -1,0 +1,139 @@
+"""`python -m benchmarks.debugger_speed [SECTION ...]`: measure, and print one table."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+
+from benchmarks.debugger_speed import actions, capacity, javas, pythons
+from benchmarks.debugger_speed.measuring import Row, print_table, stopped_at
+from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox.debugger import BreakpointRequest, DebugEvent, Debugger, DebugLimits, Launch
+from sandbox.debugger.opening import open_debugger
+from tests.interpreters import VERSIONS, Interpreter, find_interpreter
+
+SECTIONS = ("launch", "actions", "slow-down", "capacity")
+LOCAL_TARGET, DOCKER_TARGET, JAVA_TARGET = 1.0, 3.0, 3.0
+"""Milliseconds of one action."""
+COUNTS = (1, 4, 16, 64)
+LIMITS = DebugLimits(start_timeout=300)
+
+
+def main() -> int:
+    options = _options()
+    print(f"{platform.platform()}, {len(options.interpreters)} CPythons", file=sys.stderr)
+    rows = []
+    for row in measure(options):
+        print(f"{row.section}: {row.what}: {row.measured:.2f} {row.unit}", file=sys.stderr)
+        rows.append(row)
+    print_table(rows)
+    return 0 if all(row.met is not False for row in rows) else 1
+
+
+def measure(options: argparse.Namespace) -> Iterator[Row]:
+    quick: bool = options.quick
+    if "launch" in options.sections:
+        yield from _launches(options, quick)
+    if "actions" in options.sections:
+        yield from _actions(options)
+    if "slow-down" in options.sections:
+        for interpreter in options.interpreters:
+            yield from pythons.slow_downs(interpreter, quick)
+    if "capacity" in options.sections:
+        yield from _capacity(options)
+
+
+def _launches(options: argparse.Namespace, quick: bool) -> Iterator[Row]:
+    for interpreter in options.interpreters:
+        if interpreter.has_pytest:
+            yield from pythons.launches(interpreter, quick)
+    if options.java:
+        with _with_files(SandboxConfig(), javas.PLAIN_PROJECT) as sandbox:
+            yield javas.program_launches(sandbox, quick)
+        with _with_files(SandboxConfig(), javas.MAVEN_PROJECT) as sandbox:
+            yield javas.test_launches(sandbox, quick)
+
+
+def _actions(options: argparse.Namespace) -> Iterator[Row]:
+    places = [("actions, local", SandboxConfig(), "python", actions.SCRIPT, LOCAL_TARGET)]
+    if options.docker:
+        docker = SandboxConfig(backend="docker", image=options.docker)
+        places.append(("actions, Docker", docker, "python", actions.SCRIPT, DOCKER_TARGET))
+    if options.java:
+        java = ("actions, Java", SandboxConfig(), "java", actions.MAIN_CLASS, JAVA_TARGET)
+        places.append(java)
+    for section, config, language, program, target in places:
+        with _with_files(config, {program.file: program.source}) as sandbox:
+            debugger, _ = _start(language, program, sandbox)
+            rounds = 30 if options.quick else 200
+            yield from actions.action_rows(debugger, program, section, target, rounds)
+            debugger.close()
+
+
+def _capacity(options: argparse.Namespace) -> Iterator[Row]:
+    programs = {"python": actions.SCRIPT, **({"java": actions.MAIN_CLASS} if options.java else {})}
+    for language, program in programs.items():
+        for count in COUNTS[:2] if options.quick else COUNTS:
+            yield from capacity.capacity_rows(
+                f"capacity, {language}",
+                count,
+                functools.partial(_with_files, SandboxConfig(), {program.file: program.source}),
+                functools.partial(_start, language, program),
+            )
+
+
+def _with_files(config: SandboxConfig, files: Mapping[str, bytes]) -> Sandbox:
+    sandbox = open_sandbox(config)
+    sandbox.write_files(files)
+    return sandbox
+
+
+def _start(
+    language: str, program: actions.Program, sandbox: Sandbox
+) -> tuple[Debugger, DebugEvent]:
+    """A session paused inside the program's loop."""
+    debugger = open_debugger(language, sandbox, LIMITS)
+    point = BreakpointRequest(file=program.file, line=program.loop_line)
+    event = debugger.start(Launch(program.test, (point,), stop_at_entry=False))
+    return debugger, stopped_at(event, program.file, program.loop_line)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.debugger_speed", description=__doc__
+    )
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument(
+        "--python", action="append", metavar="PATH", help="an interpreter; default: all found"
+    )
+    parser.add_argument("--java", action="store_true", help="Java too")
+    parser.add_argument("--docker", metavar="IMAGE", help="actions in a container of this image")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, no large capacity")
+    options = parser.parse_args()
+    unknown = set(options.sections) - set(SECTIONS)
+    if unknown:
+        parser.error(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")
+    options.sections = options.sections or SECTIONS
+    if options.python:
+        options.interpreters = [_interpreter(path) for path in options.python]
+    else:
+        found = [find_interpreter(version) for version in VERSIONS]
+        options.interpreters = [interpreter for interpreter in found if interpreter]
+    return options
+
+
+def _interpreter(path: str) -> Interpreter:
+    """An interpreter given by its path."""
+    code = "import sys, importlib.util as u; print('%d.%d' % sys.version_info[:2], "
+    code += "u.find_spec('pytest') is not None)"
+    answer = subprocess.run([path, "-c", code], capture_output=True, text=True, check=True)
+    version, has_pytest = answer.stdout.split()
+    return Interpreter(version, path, has_pytest == "True")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
