@@ -61,7 +61,7 @@ LISTEN = f"""{WAIT_FOR_PORT}
 for word; do shift; set -- "$@" "$(printf %s "$word" | sed "s/{{port}}/$port/g")"; done
 exec "$@") <$input &
 jvm=$!
-"$jdb" {FLAGS} -listen 127.0.0.1:$port
+"$jdb" {FLAGS} -connect com.sun.jdi.SocketListen:port=$port,localAddress=127.0.0.1
 {END_JVM}"""
 STDIN = "/tmp/stepinto-stdin"
 COMMANDS = {
@@ -195,7 +195,9 @@ class JdbConnection(TerminalConnection):
 
     def _due(self, event: Event | None) -> tuple[list[Point] | None, list[str]]:
         """The breakpoints that hold at a stop, and why a condition could not be told; None where
-        the stop is no breakpoint's."""
+        the stop is no breakpoint's; neither where an exception is thrown on by a test runner."""
+        if event is not None and event.exception is not None and not event.uncaught:
+            return None if self._program_place() else [], []
         if event is None or event.kind != "Breakpoint hit":
             return None, []
         path = self._sources.file_of(event.function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +105,7 @@ class HandMade:
     def __init__(self, classes: str = "out", program: str = "demo.Calc") -> None:
         self.classes = f"/workspace/{classes}"
         self.program = program
+        self.changes: Json = {}
 
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
         return {
@@ -113,6 +115,7 @@ class HandMade:
             "env": {},
             "source_roots": ["/workspace/src"],
             "entry": {"class": self.program, "method": "main"},
+            **self.changes,
         }
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> JdbConnection:
@@ -281,17 +284,61 @@ def test_what_can_not_be_launched_is_told(box: Sandbox) -> None:
     assert event.state is State.DONE
     assert "demo.Absent" in event.output
     broken = HandMade()
-    broken.classes = "/workspace/out -XX:NoSuchOption"
-    target = broken.target
-
-    def with_bad_option(sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
-        found = target(sandbox, launch, limits)
-        return {**found, "command": [found["command"][0], "-XX:+NoSuchOption", "demo.Calc"]}
-
-    broken.target = with_bad_option  # type: ignore[method-assign]
+    broken.changes = {"command": [shutil.which("java"), "-XX:+NoSuchOption", "demo.Calc"]}
     event = JdbTerminal(box, LIMITS, broken).start(Launch("demo.Calc"))
     assert event.error_kind is ErrorKind.LAUNCH_FAILED
     assert "NoSuchOption" in (event.error or "")
+
+
+@needs_jdb
+def test_a_failing_junit_test_stops_where_it_fails(box: Sandbox) -> None:
+    jars = [Path("/usr/share/java", name) for name in ("junit4.jar", "hamcrest.jar")]
+    if not all(jar.exists() for jar in jars):
+        pytest.skip("JUnit 4 is not in /usr/share/java")
+    source = """\
+        package demo;
+        public class CartTest {
+            @org.junit.Test public void testTotal() {
+                int total = 3 + 4;
+                org.junit.Assert.assertEquals(8, total);
+            }
+        }
+    """
+    box.write_files({"src/demo/CartTest.java": textwrap.dedent(source).encode()})
+    path = ":".join(map(str, jars))
+    compile_test = ("javac", "-g", "-cp", path, "-d", "out", "src/demo/CartTest.java")
+    assert box.run(Command(compile_test)).exit_code == 0
+    launcher = HandMade()
+    launcher.changes = {
+        "command": f"java -cp out:{path} org.junit.runner.JUnitCore demo.CartTest".split(),
+        "entry": {"class": "demo.CartTest", "method": "testTotal"},
+        "test": True,
+    }
+    debugger = JdbTerminal(box, LIMITS, launcher)
+    event = debugger.start(Launch("demo.CartTest#testTotal"))
+    assert (event.stop_reason, event.line) == (StopReason.ENTRY, 4)
+    event = debugger.control(Action.CONTINUE)
+    assert (event.state, event.line) == (State.RUNTIME_ERROR, 5)
+    assert event.exception is not None
+    assert event.exception.type == "java.lang.AssertionError"
+    event = debugger.control(Action.CONTINUE)
+    assert (event.state, event.exit_code) == (State.DONE, 1)
+    debugger.close()
+
+
+@needs_jdb
+def test_a_jvm_that_a_build_tool_starts_attaches_itself(box: Sandbox) -> None:
+    launcher = HandMade()
+    agent = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=127.0.0.1:{port}"
+    launcher.changes = {
+        "kind": "attach",
+        "command": [shutil.which("java"), agent, "-cp", launcher.classes, "demo.Calc"],
+    }
+    debugger = JdbTerminal(box, LIMITS, launcher)
+    event = debugger.start(Launch("demo.Calc"))
+    assert (event.stop_reason, event.function) == (StopReason.ENTRY, "demo.Calc.main")
+    debugger.close()
+    assert "java" not in box.run(Command(("ps", "-e", "-o", "comm"))).output
 
 
 @needs_jdb
