@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.descendants import descendants, ended
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import (
     Action,
@@ -23,7 +24,6 @@ from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.rendering import render
 from sandbox.debugger.session import ALLOWED
 from tests.interpreters import Interpreter
-from benchmarks.descendants import descendants, ended
 
 HOSTILE = Path(__file__).parent / "hostile"
 LIMITS = DebugLimits(start_timeout=60, action_timeout=0.5, interrupt_grace=4)
