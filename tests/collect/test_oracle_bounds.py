@@ -31,7 +31,7 @@ def collect(folder: Path, run: str, *overrides: str) -> tuple[list[Rollout], lis
 def stopped_in_buggy_function(conversation: Conversation) -> bool:
     instance = INSTANCES[conversation.instance_id]
     gold = gold_candidate(instance)
-    path = gold.ranges[0].path
+    path = gold.path
     source = read_source(path, instance.files[path])
     assert source is not None
     for row in conversation.events:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from collect.agents.answer import parse_answer
 from collect.benchmarks.base import Instance
-from collect.models.oracle.source import Place, place_to_stop, read_source
+from collect.models.oracle.source import place_of, read_source
 from collect.patches import ChangedRange, Edit, changed_lines, diff_trees, hunk_edits
 
 LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
@@ -33,6 +33,11 @@ class Candidate:
     function: str
     """Qualified name; empty at module level."""
 
+    @property
+    def path(self) -> str:
+        """The file of `place`."""
+        return self.place.rpartition(":")[0]
+
 
 def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[Candidate]:
     """The gold patch and up to `count - 1` wrong ones, in random order.
@@ -40,7 +45,7 @@ def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[
     The wrong ones lie in other functions where there are enough, else on other lines.
     """
     gold = gold_candidate(instance)
-    taken = {(gold.ranges[0].path, gold.function)}
+    taken = {(gold.path, gold.function)}
     spare: list[Candidate] = []
     chosen = [gold]
     changes = list(_wrong_changes(instance, gold))
@@ -62,10 +67,8 @@ def gold_candidate(instance: Instance) -> Candidate:
     """The gold patch as a candidate."""
     ranges = tuple(changed_lines(instance.gold_patch))
     edits = tuple(hunk_edits(instance.files, instance.gold_patch))
-    path = ranges[0].path
-    source = read_source(path, instance.files[path])
-    place = place_to_stop(source, ranges[0]) if source else Place(ranges[0].end, "")
-    return Candidate(ranges, edits, f"{path}:{place.line}", place.function)
+    place = place_of(instance.files, ranges)
+    return Candidate(ranges, edits, f"{place.path}:{place.line}", place.function)
 
 
 def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:

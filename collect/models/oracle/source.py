@@ -45,6 +45,7 @@ class SourceFile(Protocol):
 class Place:
     """Where to stop for a range of lines."""
 
+    path: str
     line: int
     function: str
     """Qualified name; empty at module level."""
@@ -72,6 +73,15 @@ def function_at(source: SourceFile, line: int) -> FunctionRange | None:
     return max(around, key=lambda found: found.line, default=None)
 
 
+def place_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> Place:
+    """Where to stop for a change: at the first of its ranges that lies in a function."""
+    places = []
+    for changed in ranges:
+        source = read_source(changed.path, files[changed.path]) or NOTHING
+        places.append(place_to_stop(source, changed))
+    return next((place for place in places if place.function), places[0])
+
+
 def place_to_stop(source: SourceFile, changed: ChangedRange) -> Place:
     """A statement that can be stopped at within a range of lines, or else next to it.
 
@@ -83,6 +93,6 @@ def place_to_stop(source: SourceFile, changed: ChangedRange) -> Place:
     lines = source.stops(found)
     inside = [line for line in lines if start <= line <= end]
     if inside:
-        return Place(inside[-1] if changed.insertion else inside[0], name)
+        return Place(changed.path, inside[-1] if changed.insertion else inside[0], name)
     before = [line for line in lines if line < start]
-    return Place(before[-1] if before else (lines[0] if lines else start), name)
+    return Place(changed.path, before[-1] if before else (lines[0] if lines else start), name)

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from collect.benchmarks.base import Instance
 from collect.messages import Message
 from collect.models.oracle.scripted import Turns, say
-from collect.models.oracle.source import NOTHING, Place, function_at, place_to_stop, read_source
+from collect.models.oracle.source import NOTHING, function_at, place_of, read_source
 from collect.patches import changed_lines
 
 PAUSED = re.compile(
@@ -34,13 +34,11 @@ class OracleSubagent:
     """One investigation."""
 
     def __init__(self, instance: Instance, rng: random.Random) -> None:
-        changed = changed_lines(instance.gold_patch)[0]
-        self._path = changed.path
-        data = instance.files[changed.path]
+        self._place = place_of(instance.files, changed_lines(instance.gold_patch))
+        self._path = self._place.path
+        data = instance.files[self._path]
         self._lines = data.decode("utf-8", "replace").splitlines()
-        source = read_source(changed.path, data)
-        self._source = source or NOTHING
-        self._place = place_to_stop(source, changed) if source else Place(changed.end, "")
+        self._source = read_source(self._path, data) or NOTHING
         self._rng = rng
         self._question = ""
         self._findings: list[str] = []
