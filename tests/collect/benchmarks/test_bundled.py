@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.verify import verify
+from collect.benchmarks.verify import verify, verify_instance
 from collect.errors import ConfigError
 from collect.patches import apply_patch
 from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.java.scan import is_build_file
+
+needs_java = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK on this machine")
 
 
 def test_an_instance(bundle: Path) -> None:
@@ -60,7 +66,7 @@ def test_a_folder_of_another_shape(tmp_path: Path) -> None:
 
 
 def test_ids_and_issues_of_the_bundled_bugs() -> None:
-    instances = BundledBenchmark().instances()
+    instances = BundledBenchmark(languages=("python", "java")).instances()
     assert len({instance.id for instance in instances}) == len(instances)
     for instance in instances:
         assert instance.id.startswith(f"{instance.repository}__")
@@ -86,3 +92,76 @@ def test_every_test_of_a_bundled_repository_is_listed() -> None:
             output = sandbox.run(Command([*argv, "-p", "no:cacheprovider", "tests"])).output
         collected = {line for line in output.splitlines() if "::" in line}
         assert collected == {*instance.fail_to_pass, *instance.pass_to_pass}, instance.id
+
+
+def java_bugs() -> dict[str, list[Instance]]:
+    """By repository."""
+    by_repository: dict[str, list[Instance]] = {}
+    for instance in BundledBenchmark(languages=("java",)).instances():
+        by_repository.setdefault(instance.repository, []).append(instance)
+    return by_repository
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("repository", sorted(java_bugs()))
+def test_every_java_bug_is_what_it_claims(repository: str) -> None:
+    """Built by javac alone: the build tools take many times as long. `bench verify` asks them."""
+    benchmark = BundledBenchmark(languages=("java",))
+    bugs = java_bugs()[repository]
+    correct = apply_patch(bugs[0].files, bugs[0].gold_patch)
+    every_test = [*bugs[0].fail_to_pass, *bugs[0].pass_to_pass]
+    with open_sandbox(SandboxConfig()) as sandbox:
+        for tree, failing in [(correct, ()), *((bug.files, bug.fail_to_pass) for bug in bugs)]:
+            sandbox.write_files({p: data for p, data in tree.items() if not is_build_file(p)})
+            statuses = benchmark.run_tests(bugs[0], sandbox, every_test).statuses
+            assert {test for test in every_test if statuses[test] == "failed"} == set(failing)
+            assert {test for test in every_test if statuses[test] != "passed"} == set(failing)
+    for bug in bugs:
+        assert apply_patch(bug.files, bug.gold_patch) == correct
+        assert {*bug.fail_to_pass, *bug.pass_to_pass} == set(every_test)
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tool", "bug"),
+    [
+        ("mvn", "gridcalc__lasting-error"),
+        ("gradle", "rowpipe__always-zero"),
+    ],
+)
+def test_a_java_bug_built_by_its_own_tool(tool: str, bug: str) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"no {tool} on this machine")
+    benchmark = BundledBenchmark(languages=("java",))
+    (instance,) = (each for each in benchmark.instances() if each.id == bug)
+    assert verify_instance(benchmark, instance, SandboxConfig()).problems == ()
+
+
+def test_every_test_of_a_java_repository_is_listed() -> None:
+    pattern = re.compile(r"@(?:Test|ParameterizedTest)\b[^{;]*?(?:\{[^}]*\}[^{;]*?)?void (\w+)\(")
+    for instance in BundledBenchmark(languages=("java",)).instances():
+        sources = {
+            p: data.decode() for p, data in instance.files.items() if "/src/test/" in f"/{p}"
+        }
+        written = {
+            (path.rpartition("/")[2], name)
+            for path, text in sources.items()
+            for name in pattern.findall(text)
+        }
+        listed = {
+            (f"{test.partition('#')[0].rpartition('.')[2].partition('$')[0]}.java", name)
+            for test in (*instance.fail_to_pass, *instance.pass_to_pass)
+            for name in [test.partition("#")[2]]
+        }
+        assert listed == written, instance.id
+
+
+def test_the_tests_of_a_java_module_are_not_the_agents_to_change() -> None:
+    paths = {
+        each.repository: each.test_paths
+        for each in BundledBenchmark(languages=("java",)).instances()
+    }
+    assert paths["parcelroute"] == ("src/test",)
+    assert paths["rowpipe"] == ("records/src/test", "steps/src/test")

@@ -4,16 +4,19 @@ import ast
 import gzip
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow
 import pytest
 from pyarrow import parquet
 
+from collect.benchmarks.base import TestStatus
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_python import TEST
 from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
+from collect.scoring import score
 from sandbox import SandboxConfig
 
 ROW = {
@@ -29,8 +32,24 @@ ROW = {
     "bug_type": "value misuse",
     "failure_symptoms": "incorrect output",
 }
+JAVA_ROW = {
+    **ROW,
+    "task_id": "Java/900",
+    "prompt": "import java.util.*;\nimport java.lang.*;\n\nclass Solution {\n"
+    "    public double mean(List<Integer> xs) {\n",
+    "canonical_solution": "        double sum = 0;\n        for (int x : xs) sum += x;\n"
+    "        return sum / xs.size();\n    }\n}",
+    "buggy_solution": "        double sum = 0;\n        for (int x : xs) sum += x;\n"
+    "        return sum / 2;\n    }\n}",
+    "test": "public class Main {\n    public static void main(String[] args) {\n"
+    "        Solution s = new Solution();\n"
+    "        if (s.mean(Arrays.asList(1, 2, 3)) != 2) {\n"
+    "            throw new AssertionError();\n        }\n    }\n}\n",
+}
 SHARED = Path(__file__).parents[3] / "../shared/data/humanevalfix-python.jsonl"
 DATA = Path(os.environ.get("STEPINTO_HUMANEVALFIX", SHARED)).resolve()
+SHARED_JAVA = SHARED.with_name("humanevalfix-java.jsonl")
+JAVA_DATA = Path(os.environ.get("STEPINTO_HUMANEVALFIX_JAVA", SHARED_JAVA)).resolve()
 
 
 def lines_file(path: Path, *rows: object) -> Path:
@@ -60,6 +79,51 @@ def test_it_fails_before_and_passes_after(tmp_path: Path) -> None:
     benchmark = HumanEvalFixBenchmark(lines_file(tmp_path / "rows.jsonl", ROW))
     done = verify_instance(benchmark, benchmark.instances()[0], SandboxConfig())
     assert done.problems == ()
+
+
+def test_a_java_instance(tmp_path: Path) -> None:
+    path = lines_file(tmp_path / "rows.jsonl", JAVA_ROW)
+    (instance,) = HumanEvalFixBenchmark(path, languages=("java",)).instances()
+    assert (instance.id, instance.language) == ("Java/900", "java")
+    assert instance.fail_to_pass == ("Main",)
+    assert instance.test_paths == ("Main.java",)
+    assert instance.files["Main.java"].startswith(
+        b"import java.util.*;\nimport java.lang.*;\n\npublic class Main {\n"
+    )
+    assert "-        return sum / 2;\n+        return sum / xs.size();\n" in instance.gold_patch
+    assert "`mean` in `Solution.java`" in instance.problem_statement
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK on this machine")
+def test_a_java_instance_fails_before_and_passes_after(tmp_path: Path) -> None:
+    path = lines_file(tmp_path / "rows.jsonl", JAVA_ROW)
+    benchmark = HumanEvalFixBenchmark(path, languages=("java",))
+    done = verify_instance(benchmark, benchmark.instances()[0], SandboxConfig())
+    assert done.problems == ()
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK on this machine")
+def test_a_java_program_that_never_ends_scores_as_timed_out(tmp_path: Path) -> None:
+    endless = {**JAVA_ROW, "buggy_solution": "        while (true);\n    }\n}"}
+    path = lines_file(tmp_path / "rows.jsonl", endless)
+    benchmark = HumanEvalFixBenchmark(path, test_timeout=3, languages=("java",))
+    verdict = score(benchmark, benchmark.instances()[0], "", SandboxConfig())
+    assert [row.after for row in verdict.tests] == [TestStatus.TIMED_OUT]
+    assert not verdict.resolved
+
+
+def test_both_languages_in_one_file(tmp_path: Path) -> None:
+    path = lines_file(tmp_path / "rows.jsonl", ROW, JAVA_ROW)
+    instances = HumanEvalFixBenchmark(path, languages=("python", "java")).instances()
+    assert [instance.language for instance in instances] == ["python", "java"]
+    with pytest.raises(ConfigError, match=r"line 1: .*Python/900 is not a Java task"):
+        HumanEvalFixBenchmark(path, languages=("java",)).instances()
+
+
+def test_a_java_row_without_its_main_class(tmp_path: Path) -> None:
+    path = lines_file(tmp_path / "rows.jsonl", {**JAVA_ROW, "test": "class Main {}"})
+    with pytest.raises(ConfigError, match=r"line 1: column test: must hold `public class Main`"):
+        HumanEvalFixBenchmark(path, languages=("java",)).instances()
 
 
 def test_all_file_formats_give_the_same(tmp_path: Path) -> None:
@@ -117,4 +181,16 @@ def test_the_upstream_file() -> None:
         ]
         assert instance.category is not None
         assert instance.category not in instance.problem_statement
+        assert instance.gold_patch
+
+
+@pytest.mark.skipif(
+    not JAVA_DATA.is_file(), reason="no HumanEvalFix Java file; set STEPINTO_HUMANEVALFIX_JAVA"
+)
+def test_the_upstream_java_file() -> None:
+    instances = HumanEvalFixBenchmark(JAVA_DATA, languages=("java",)).instances()
+    assert len(instances) == 123
+    for instance in instances:
+        assert instance.files["Solution.java"].count(b"class Solution {") == 1
+        assert b"public class Main {" in instance.files["Main.java"]
         assert instance.gold_patch

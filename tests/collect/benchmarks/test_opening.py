@@ -56,6 +56,18 @@ def test_the_splits_part_the_repositories() -> None:
     assert len(kept) == 2
 
 
+def test_a_bugs_side_does_not_depend_on_the_languages_asked_for() -> None:
+    def side(language: str, split: str) -> set[str]:
+        fields = {"name": "bundled", "language": language, "split": split}
+        config = BenchmarkConfig.model_validate(fields)
+        return {bug.repository for bug in select_instances(config, open_benchmark(config))}
+
+    for split in ("train", "held_out"):
+        assert side("all", split) == side("python", split) | side("java", split)
+    assert side("java", "held_out")
+    assert not side("java", "held_out") & side("java", "train")
+
+
 def test_unknown_ids_are_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"parser__too matches no instance.*parser__two"):
         selected(instances=["parser__too"])
