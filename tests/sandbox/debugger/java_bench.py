@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,9 +78,9 @@ def main_program(body: str) -> str:
     )
 
 
-@pytest.fixture
-def open_java_bench() -> Iterator[Callable[..., JavaBench]]:
-    """Open benches that end with the test."""
+@contextmanager
+def java_benches() -> Iterator[Callable[..., JavaBench]]:
+    """Open benches that end with the block."""
     if shutil.which("javac") is None:
         pytest.skip("there is no JDK on this machine")
     opened: list[JavaBench] = []
@@ -90,10 +91,18 @@ def open_java_bench() -> Iterator[Callable[..., JavaBench]]:
         opened.append(bench)
         return bench
 
-    yield open_one
-    for bench in opened:
-        bench.debugger.close()
-        bench.sandbox.close()
+    try:
+        yield open_one
+    finally:
+        for bench in opened:
+            bench.debugger.close()
+            bench.sandbox.close()
+
+
+@pytest.fixture
+def open_java_bench() -> Iterator[Callable[..., JavaBench]]:
+    with java_benches() as open_one:
+        yield open_one
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import com.sun.jdi.event.MethodExitEvent;
 import com.sun.jdi.event.StepEvent;
 import com.sun.jdi.event.VMDeathEvent;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 
 /** What happened at one place of one thread: together it makes one stop, or none. */
@@ -101,8 +102,9 @@ final class Events {
     }
 
     /** Those whose conditions hold, or fail. */
-    private List<Breakpoint> hits(Iterable<Breakpoint> points) {
+    private List<Breakpoint> hits(List<Breakpoint> points) {
         List<Breakpoint> hit = new ArrayList<>();
+        points.sort(Comparator.comparingInt(point -> point.number));
         for (Breakpoint point : points) {
             if (!point.removed && !hit.contains(point) && holds(point)) {
                 point.hits++;

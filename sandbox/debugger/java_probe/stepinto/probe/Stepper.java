@@ -1,5 +1,6 @@
 package stepinto.probe;
 
+import com.sun.jdi.AbsentInformationException;
 import com.sun.jdi.IncompatibleThreadStateException;
 import com.sun.jdi.Location;
 import com.sun.jdi.Method;
@@ -40,6 +41,8 @@ final class Stepper {
     private Phase phase = Phase.IDLE;
     private String action;
     private ThreadReference thread;
+    /** The function that the step began in. */
+    private String from;
     private int base;
     private int baseLine;
     private boolean library;
@@ -65,6 +68,7 @@ final class Stepper {
         Location place = stack.places.get(0);
         library = !program.owns(place);
         direct = true;
+        from = Program.function(place);
         base = thread.frameCount() - top.index;
         baseLine = place.lineNumber();
         returns.forget();
@@ -115,7 +119,6 @@ final class Stepper {
         drop();
         phase = next;
         request = requests.manager().createStepRequest(thread, StepRequest.STEP_LINE, depth);
-        request.addCountFilter(1);
         for (String pattern : leftOut) {
             request.addClassExclusionFilter(pattern);
         }
@@ -143,7 +146,9 @@ final class Stepper {
             leave(goal);
             return false;
         }
-        if (phase == Phase.LEAVING || depth < base) {
+        // At its end a thread runs code of the JDK in place of its outermost frame.
+        boolean gone = depth == base && !stepsIn(place);
+        if (phase == Phase.LEAVING || depth < base || gone) {
             return landed(depth, place, notes);
         }
         if (depth == base) {
@@ -173,13 +178,13 @@ final class Stepper {
     /** Back in a caller. */
     private boolean landed(int depth, Location place, List<String> notes)
             throws IncompatibleThreadStateException {
-        boolean returned = phase == Phase.LEAVING && depth == base && !action.equals(OUT);
         if (stepsIn(place)) {
-            if (returned) {
+            boolean returned = depth == base && !action.equals(OUT);
+            if (returned && place.lineNumber() == baseLine) {
                 line();
                 return false;
             }
-            if (direct) {
+            if (direct || beginsLine(place)) {
                 return true;
             }
             action = OVER;
@@ -202,8 +207,16 @@ final class Stepper {
             }
         }
         stop();
-        notes.add("the step ended the program's own code here, so the program ran on");
+        notes.add(from + " ended and has no caller in the program, so the program ran on");
         return false;
+    }
+
+    private static boolean beginsLine(Location place) {
+        try {
+            return place.method().locationsOfLine(place.lineNumber()).contains(place);
+        } catch (AbsentInformationException absent) {
+            return false;
+        }
     }
 
     private boolean stepsIn(Location place) {

@@ -1,0 +1,326 @@
+"""Where a Java program stops: breakpoints of every kind, and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.debugger import Action, BreakpointRequest, DebugEvent, ErrorKind, State, StopReason
+from tests.sandbox.debugger.java_bench import JavaBench, java_benches, main_program
+
+SHAPES = """
+    import java.util.*;
+    import java.util.function.*;
+
+    public class Program {
+        static int counter;
+
+        static {
+            counter = 7; // @static
+        }
+
+        static class Box {
+            final int side;
+
+            Box(int side) {
+                this.side = side; // @constructor
+            }
+
+            int area() {
+                return side * side; // @area
+            }
+
+            class Lid {
+                int shut() {
+                    return side; // @lid
+                }
+            }
+        }
+
+        static int add(int a, int b) {
+            return a + b; // @ints
+        }
+
+        static String add(String a, List<String> b) {
+            return a + b; // @texts
+        }
+
+        static int fib(int n) {
+            if (n < 2) { // @fib
+                return n; // @leaf
+            }
+            int left = fib(n - 1); // @left
+            return left + fib(n - 2); // @right
+        }
+
+        static void each(List<Integer> items) {
+            items.forEach(item -> {
+                int twice = item * 2; // @lambda
+                counter += twice;
+            });
+            counter++; // @behind
+        }
+
+        public static void main(String[] args) throws Exception {
+            String who = "main"; // @main
+            int sum = add(1, 2); // @sum
+            add("a", new ArrayList<>());
+
+            Box box = new Box(3); // @box
+            box.area();
+            box.new Lid().shut(); // @shut
+            Runnable task = new Runnable() {
+                public void run() {
+                    counter += 1; // @anonymous
+                }
+            };
+            task.run();
+            each(Arrays.asList(1, 2, 3)); // @each
+            Thread worker = new Thread(() -> counter++, "worker-1"); // @worker
+            worker.start();
+            worker.join();
+            fib(5); // @fib5
+            int number = 0;
+            try { // @try
+                number = Integer.parseInt("nine"); // @parse
+            } catch (NumberFormatException error) {
+                number = -1; // @caught
+            }
+            System.out.println(sum + who + number); // @last
+        }
+    }
+"""
+
+
+@pytest.fixture(scope="module")
+def shapes() -> Iterator[JavaBench]:
+    """One program for all tests: it compiles longer than it runs."""
+    with java_benches() as open_one:
+        bench = open_one()
+        bench.write({"Program.java": SHAPES})
+        yield bench
+
+
+def go_on(bench: JavaBench, times: int = 1) -> DebugEvent:
+    for _ in range(times):
+        event = bench.debugger.control(Action.CONTINUE)
+    return event
+
+
+def places(bench: JavaBench) -> list[str | None]:
+    """The functions of every stop to the program's end."""
+    found = []
+    while (event := go_on(bench)).state is State.RUNTIME:
+        found.append(event.function)
+    return found
+
+
+def test_lines_in_every_kind_of_body(shapes: JavaBench) -> None:
+    marks = ["constructor", "lid", "anonymous", "lambda", "static", "worker"]
+    event = shapes.start(*(shapes.at(mark) for mark in marks))
+    assert event.stop_reason is StopReason.BREAKPOINT
+    assert event.function == "Program.<clinit>"
+    assert places(shapes) == [
+        "Program.Box.<init>",
+        "Program.Box.Lid.shut",
+        "Program$1.run",
+        *["Program.each.<lambda>"] * 3,
+        "Program.main",
+        "Program.main.<lambda>",
+    ]
+
+
+def test_functions_by_name_class_and_signature(shapes: JavaBench) -> None:
+    wanted = ["area", "Program.add(String, List<String>)", "Box.<init>", "Program.java:fib"]
+    event = shapes.start(*(BreakpointRequest(function=name) for name in wanted))
+    assert (event.function, event.line) == ("Program.add", shapes.line("texts"))
+    known = {point.function: point.line for point in event.breakpoints}
+    assert known["Program.add(String, List)"] == shapes.line("texts")
+    assert sorted(known) == [
+        "Program.Box.<init>",
+        "Program.Box.area",
+        "Program.add(String, List)",
+        "Program.fib",
+    ]
+    assert [go_on(shapes).line for _ in range(3)] == [
+        shapes.line("constructor") - 1,
+        shapes.line("area"),
+        shapes.line("fib"),
+    ]
+
+
+def test_an_overloaded_name_stops_in_every_overload(shapes: JavaBench) -> None:
+    event = shapes.start(BreakpointRequest(function="Program.add"))
+    assert event.line == shapes.line("ints")
+    assert go_on(shapes).line == shapes.line("texts")
+
+
+def test_a_class_that_is_not_loaded_is_pending_then_bound(shapes: JavaBench) -> None:
+    shapes.start()
+    event = shapes.debugger.set_breakpoint(shapes.at("area"))
+    assert event.breakpoints[0].pending
+    event = go_on(shapes)
+    assert event.line == shapes.line("area")
+    assert "breakpoint 1 is bound now" in event.notes
+    assert not event.breakpoints[0].pending
+
+
+def test_a_line_without_code_moves_on(shapes: JavaBench) -> None:
+    shapes.start()
+    line = shapes.line("box") - 1
+    event = shapes.debugger.set_breakpoint(BreakpointRequest(file="Program.java", line=line))
+    assert event.breakpoints[0].line == line + 1
+    assert f"breakpoint 1 moved from line {line} to {line + 1}" in event.notes
+
+
+def test_what_does_not_exist_is_refused_with_the_nearest(shapes: JavaBench) -> None:
+    shapes.start()
+    wrong = {
+        BreakpointRequest(file="Progam.java", line=5): "nearest: Program.java",
+        BreakpointRequest(file="Program.java", line=5000): "the last that does is",
+        BreakpointRequest(function="Program.ad"): "nearest: Program.add",
+        BreakpointRequest(function="Program.add(double)"): "there is no function",
+        BreakpointRequest(function="areas"): "nearest: area",
+        BreakpointRequest(exception="NoSuchProblem"): "no exception class NoSuchProblem",
+        BreakpointRequest(condition="true"): "a breakpoint needs a file and a line",
+    }
+    for request, told in wrong.items():
+        event = shapes.debugger.set_breakpoint(request)
+        assert event.error_kind is ErrorKind.BAD_REQUEST
+        assert told in (event.error or ""), event.error
+    assert shapes.debugger.list_breakpoints().breakpoints == ()
+    event = shapes.debugger.remove_breakpoint(9)
+    assert event.error == "there is no breakpoint 9; set: none"
+
+
+def test_conditions_hits_and_temporaries(shapes: JavaBench) -> None:
+    conditional = shapes.at("lambda", condition="item > 1 && item.toString().length() == 1")
+    event = shapes.start(conditional, shapes.at("leaf", temporary=True))
+    assert shapes.text_of("item") == "2"
+    assert event.breakpoints[0].hits == 1
+    event = go_on(shapes)
+    assert (shapes.text_of("item"), event.breakpoints[0].hits) == ("3", 2)
+    event = go_on(shapes)
+    assert event.line == shapes.line("leaf")
+    assert [point.number for point in shapes.debugger.list_breakpoints().breakpoints] == [1]
+    assert go_on(shapes).state is State.DONE
+
+
+def test_a_condition_that_fails_stops_and_says_so(shapes: JavaBench) -> None:
+    event = shapes.start(shapes.at("area", condition="missing > 1"))
+    assert event.line == shapes.line("area")
+    assert any("condition of breakpoint 1" in note and "missing" in note for note in event.notes)
+
+
+def test_several_breakpoints_and_a_step_make_one_stop(shapes: JavaBench) -> None:
+    shapes.start()
+    shapes.debugger.set_breakpoint(shapes.at("sum"))
+    shapes.debugger.set_breakpoint(shapes.at("sum", condition="true"))
+    event = shapes.debugger.control(Action.STEP_OVER)
+    assert event.stop_reason is StopReason.BREAKPOINT
+    assert [point.number for point in event.breakpoints] == [1, 2]
+    event = shapes.debugger.set_breakpoint(shapes.at("sum"))
+    assert "breakpoint 1 is there already" in event.notes
+    assert shapes.debugger.control(Action.STEP_OVER).line == shapes.line("sum") + 1
+
+
+def test_exception_breakpoints(shapes: JavaBench) -> None:
+    event = shapes.start(BreakpointRequest(exception="IllegalArgumentException"))
+    assert (event.stop_reason, event.state) == (StopReason.EXCEPTION, State.RUNTIME_ERROR)
+    assert event.line == shapes.line("parse")
+    assert event.exception is not None
+    assert event.exception.type == "java.lang.NumberFormatException"
+    assert event.breakpoints[0].hits == 1
+    assert shapes.debugger.control(Action.STEP_OVER).line == shapes.line("caught")
+    assert go_on(shapes).state is State.DONE
+    uncaught = BreakpointRequest(exception="java.lang.NumberFormatException", uncaught=True)
+    assert shapes.start(uncaught).state is State.DONE
+
+
+def test_a_breakpoint_in_another_thread_names_it(shapes: JavaBench) -> None:
+    event = shapes.start(shapes.at("worker"), stop_at_entry=False)
+    assert event.thread is None
+    event = go_on(shapes)
+    assert (event.thread, event.function) == ("worker-1", "Program.main.<lambda>")
+    threads = shapes.debugger.threads().threads
+    assert [(thread.name, thread.current) for thread in threads] == [
+        ("worker-1", True),
+        ("main", False),
+    ]
+    assert threads[1].doing == "waiting for thread worker-1 to end"
+    assert threads[1].frames[0].function == "Program.main"
+
+
+def test_steps_stay_in_the_program(shapes: JavaBench) -> None:
+    event = shapes.start(shapes.at("each"))
+    into = [shapes.debugger.control(Action.STEP_INTO) for _ in range(3)]
+    assert [event.function for event in into] == [
+        "Program.each",
+        "Program.each.<lambda>",
+        "Program.each.<lambda>",
+    ]
+    assert into[1].line == shapes.line("lambda")
+    event = shapes.debugger.control(Action.STEP_OUT)
+    assert event.line == shapes.line("behind"), "out of a lambda, past the library's loop"
+
+
+def test_recursion_steps_in_its_own_frame_and_tells_what_returned(shapes: JavaBench) -> None:
+    shapes.start(shapes.at("left", temporary=True))
+    event = shapes.debugger.control(Action.STEP_OVER)
+    assert (event.line, event.depth) == (shapes.line("right"), 2)
+    event = shapes.debugger.control(Action.STEP_OVER)
+    assert (event.line, event.depth) == (shapes.line("fib5"), 1)
+    assert event.return_value is not None
+    assert (event.return_value.name, event.return_value.text) == ("fib", "5")
+
+
+def test_step_out_tells_what_returned(shapes: JavaBench) -> None:
+    shapes.start(shapes.at("area"))
+    event = shapes.debugger.control(Action.STEP_OUT)
+    assert (event.function, event.depth) == ("Program.main", 1)
+    assert event.return_value is not None
+    assert (event.return_value.name, event.return_value.text) == ("area", "9")
+
+
+def test_an_exception_on_the_way_of_a_step_stops_it(shapes: JavaBench) -> None:
+    shapes.start(shapes.at("parse"))
+    event = shapes.debugger.control(Action.STEP_OVER)
+    assert (event.stop_reason, event.state) == (StopReason.EXCEPTION, State.RUNTIME_ERROR)
+    assert event.line == shapes.line("parse")
+    assert shapes.debugger.control(Action.STEP_OVER).line == shapes.line("caught")
+
+
+def test_a_step_off_the_end_runs_on(shapes: JavaBench) -> None:
+    shapes.start(shapes.at("last"))
+    event = shapes.debugger.control(Action.STEP_OVER)
+    assert event.output == "3main-1\n"
+    event = shapes.debugger.control(Action.STEP_OVER)
+    assert event.state is State.DONE
+    assert (event.exit_code, event.output) == (0, "")
+    assert event.notes[0].startswith("Program.main ended and has no caller in the program")
+
+
+def test_breakpoints_survive_a_restart_and_an_edit(java_bench: JavaBench) -> None:
+    shapes = java_bench
+    shapes.write({"Program.java": SHAPES})
+    shapes.start(shapes.at("area", condition="side == 3"))
+    shapes.debugger.set_breakpoint(BreakpointRequest(function="Program.each"))
+    line = shapes.line("area")
+    edited = shapes.files["Program.java"].replace("static int counter;", "static int counter;\n\n")
+    shapes.write({"Program.java": edited})
+    event = shapes.debugger.restart()
+    assert event.line == line + 2
+    assert f"breakpoint at line {line} followed its text to {line + 2}" in event.notes
+    assert [point.condition for point in event.breakpoints] == ["side == 3", None]
+    assert go_on(shapes).function == "Program.each"
+
+
+def test_the_source_around_a_stop_is_marked(java_bench: JavaBench) -> None:
+    java_bench.write({"Program.java": main_program("int a = 1;\nint b = 2;\nint c = 3;")})
+    event = java_bench.start(BreakpointRequest(file="Program.java", line=6))
+    assert [line for line in event.source if line.startswith("->")] == [
+        "-> *     6          int b = 2;"
+    ]
