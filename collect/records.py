@@ -103,7 +103,7 @@ class Rollout:
     """Every fail_to_pass and pass_to_pass test passes with the patch."""
     tests: tuple[TestRow, ...]
     patch: str
-    """Unified diff of what the agent changed outside the tests and pytest's own settings."""
+    """Unified diff of what the agent changed outside the tests and what steers them."""
     stop_reason: StopReason
     failure_kind: FailureKind | None
     failure_type: str | None

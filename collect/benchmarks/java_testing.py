@@ -25,13 +25,15 @@ from sandbox.debugger.java_session import RUNNER_CLASS
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.java.build import built_test, java_command
 from sandbox.java.errors import JavaError, JavaUnavailable, NoSuchTest
+from sandbox.java.fork import needs_fork
 from sandbox.java.jdk import find_jdk
+from sandbox.java.lookup import Found
 from sandbox.java.project import JavaProject, Module
 from sandbox.java.scan import is_build_file
 
 FRAMEWORK_JAR = re.compile(r"(junit|hamcrest|opentest4j|apiguardian|testng)[\w.-]*\.jar$")
-SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml"})
-"""Names of the files, in any folder, that test frameworks take settings from."""
+SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
+"""Names of more files, in any folder, that test frameworks and Gradle take settings from."""
 SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.annotation)\.")
 """Files that name what test frameworks and the compiler load by themselves."""
 FINISHED = "finished"
@@ -55,7 +57,8 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     `timeout` is in seconds and for the tests of the whole run, without the build; when it strikes,
     the tests that ended before it keep their status. A test of which nothing was reported is
     MISSING: it does not exist, the program does not compile, or its JVM ended before it. Raises
-    SandboxUnavailable where the sandbox lacks a JDK or the build tool, SandboxError.
+    SandboxUnavailable where the sandbox lacks a JDK, the build tool or JUnit's launcher;
+    SandboxError.
     """
     began = time.monotonic()
     run = _Run(dict.fromkeys(tests, TestStatus.MISSING), timeout)
@@ -84,6 +87,7 @@ def _built(
             found, project = built_test(sandbox, name)
             if found.class_name != name:
                 raise NoSuchTest(f"there is no class {name}; {found.class_name} has a like name")
+            _require_runnable(project, found)
         except JavaUnavailable:
             raise
         except JavaError as error:
@@ -92,6 +96,16 @@ def _built(
             own = [test for test in tests if _class_of(test) == name]
             modules.setdefault(project.module, (project, []))[1].extend(own)
     return modules
+
+
+def _require_runnable(project: JavaProject, found: Found) -> None:
+    """A verdict must not hang on what the build tool would print of its own run of the tests."""
+    if needs_fork(project, found):
+        raise JavaUnavailable(
+            f"{found.class_name} can't be run outside of {project.module.kind}: the test class "
+            f"path of {project.module.folder} is not known, or it has JUnit 5 and no launcher; "
+            "put org.junit.platform:junit-platform-launcher into the sandbox's local repository"
+        )
 
 
 def _run_module(sandbox: Sandbox, project: JavaProject, tests: Sequence[str], run: _Run) -> None:
