@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from .processes import children, command_line, process_state, signal_blocked
+from .processes import children, command_line, process_state, signal_set
 from .wire import INTERRUPT
 
 LOOK = 0.06
@@ -176,7 +176,9 @@ def child_wait(pid: int) -> Optional[Diagnosis]:
 
 def unanswered(pid: int, found: Diagnosis, reached: bool) -> Diagnosis:
     """The same, of a program that did not answer the interrupt either."""
-    if signal_blocked(pid, INTERRUPT):
+    if INTERRUPT in signal_set(pid, "SigIgn"):
+        return found._replace(text=found.text + ", at its end, which no interrupt reaches")
+    if INTERRUPT in signal_set(pid, "SigBlk"):
         return found._replace(text=found.text + ", and had blocked the debugger's signal")
     if reached:
         return found._replace(text=found.text + ", and went on after each interrupt")

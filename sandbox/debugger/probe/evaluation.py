@@ -10,6 +10,7 @@ import types
 from typing import Any, Callable, List, Optional, Tuple
 
 from .frames import assign_locals, frame_locals
+from .interpreter import import_standard
 from .interruption import Expulsion, interruptible, raise_in
 from .values import exception_text, type_name
 from .window import Bounds
@@ -44,6 +45,8 @@ class Evaluator:
         self.phase = IDLE
         self.thread = threading.get_ident()
         self.deadline = 0.0
+        if self.thread != MAIN_THREAD:
+            import_standard("ctypes")  # slow, once an endless evaluation competes with it
 
     def resume(self) -> None:
         """The program goes on."""

@@ -10,7 +10,7 @@ import atexit
 import faulthandler
 import signal
 import sys
-from typing import Any, Callable, Iterable
+from typing import Any, Callable
 
 from .wire import DUMP, INTERRUPT
 
@@ -53,7 +53,9 @@ def without_kept(function: Callable[..., Any], at: int) -> Callable[..., Any]:
     def guarded(*arguments: Any) -> Any:
         if len(arguments) <= at:
             return function(*arguments)
-        numbers: Iterable[Any] = set(arguments[at]) - KEPT
+        numbers = set(arguments[at])
+        if numbers & KEPT:
+            numbers = (numbers & set(signal.valid_signals())) - KEPT
         return function(*arguments[:at], numbers, *arguments[at + 1 :])
 
     return guarded

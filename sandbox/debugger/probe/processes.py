@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import time
-from typing import Dict, List, Optional
+from typing import Dict, FrozenSet, List, Optional
 
 from .wire import CONTROL, Json
 from .workspace import Workspace
@@ -103,14 +103,14 @@ def command_line(pid: int) -> str:
     return " ".join(words).strip().translate(CONTROL)[:80]
 
 
-def signal_blocked(pid: int, number: int) -> bool:
-    """Whether the main thread of a process has blocked a signal."""
+def signal_set(pid: int, field: str) -> FrozenSet[int]:
+    """The signals in a set of a process's main thread: `SigBlk`, `SigIgn` or `SigCgt`."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-            masks = [line.split()[1] for line in file if line.startswith("SigBlk")]
+            masks = [int(line.split()[1], 16) for line in file if line.startswith(field)]
     except OSError:
-        return False
-    return bool(masks) and bool(int(masks[0], 16) >> (number - 1) & 1)
+        return frozenset()
+    return frozenset(number for number in range(1, 65) if masks and masks[0] >> (number - 1) & 1)
 
 
 def memory_kills() -> Optional[int]:

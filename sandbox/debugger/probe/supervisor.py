@@ -101,7 +101,7 @@ class Supervisor:
             self._report_end()
             return
         try:
-            write_all(self.requests, encode(message))
+            write_all(self.requests, b"\n" + encode(message))
         except OSError:
             self.pending.interrupt_now()
 
