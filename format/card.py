@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from format.dataset import arrow_schema, read_rows, split_file
-from format.report import FormatReport, Funnel, SplitStatistics, Spread
+from format.report import SOURCE, FormatReport, Funnel, SplitStatistics, Spread
 from format.rows import COLUMNS
 
 EXAMPLE_CHARACTERS = 1_500
@@ -98,7 +98,7 @@ def _source_table(splits: dict[str, SplitStatistics]) -> str:
         for split, each in splits.items()
         for source, count in each.sources.most_common()
     ]
-    return _table(["split", "benchmark", "variant", "teacher", "model", "rows"], rows)
+    return _table(["split", *SOURCE, "rows"], rows)
 
 
 def _column_table() -> str:

@@ -17,7 +17,14 @@ from format.config import FormatConfig
 from format.rows import exact_messages
 from sandbox.debugger import Action, DebugEvent, StopReason
 
-INSPECTIONS = (Action.LOCALS, Action.EVALUATE, Action.STACK, Action.FIELDS, Action.RUN_CODE)
+INSPECTIONS = (
+    Action.LOCALS,
+    Action.EVALUATE,
+    Action.STACK,
+    Action.THREADS,
+    Action.FIELDS,
+    Action.RUN_CODE,
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ def stopped(candidate: Candidate, config: FormatConfig) -> bool:
 
 
 def inspected(candidate: Candidate, config: FormatConfig) -> bool:
-    """Locals, values, fields or the stack were read at least `min_inspections` times."""
+    """Values, fields, the stack or the threads were read at least `min_inspections` times."""
     events = [row.event for row in candidate.conversation.events]
     reads = sum(event.action in INSPECTIONS and event.error_kind is None for event in events)
     return reads >= (config.min_inspections or 0)

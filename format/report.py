@@ -8,6 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
+SOURCE = ("benchmark", "language", "variant", "teacher", "model")
+"""The columns that say what a row was made from."""
+
 
 class FunnelStep(BaseModel):
     """One filter and what it left."""
@@ -82,7 +85,7 @@ class SplitStatistics(BaseModel):
     """Of a row's messages and tools."""
     tools_called: Counter[str] = Field(default_factory=Counter)
     sources: Counter[str] = Field(default_factory=Counter)
-    """Rows by benchmark, variant, teacher and model, tab-separated."""
+    """Rows by what `SOURCE` names, tab-separated."""
 
     @field_serializer("instances", "repositories")
     def _in_order(self, names: set[str]) -> list[str]:
@@ -98,7 +101,7 @@ class SplitStatistics(BaseModel):
         self.tool_calls.add(len(calls))
         self.characters.add(characters)
         self.tools_called.update(calls)
-        source = (row[key] for key in ("benchmark", "variant", "teacher", "model"))
+        source = (row[key] for key in SOURCE)
         self.sources["\t".join(source)] += 1
 
 
