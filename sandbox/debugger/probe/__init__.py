@@ -31,6 +31,7 @@ MODULES = (
     "contents",
     "values",
     "fields",
+    "code_running",
     "interruption",
     "evaluation",
     "conditions",

@@ -7,8 +7,9 @@ import types
 from typing import Callable, Dict, List
 
 from .breakpoints import BreakpointTable
+from .code_running import run_code
 from .describing import Describer
-from .evaluation import IDLE, Evaluator, run_code
+from .evaluation import IDLE, Evaluator
 from .fields import fields_of
 from .frames import FrameAt, frame_locals
 from .interpreter import import_standard
@@ -109,7 +110,8 @@ class Actions:
         # What the code prints is the answer's, also where the program captures its own output.
         printed, sys.stdout = sys.stdout, stdout
         try:
-            return self.evaluator.guarded(lambda: run_code(arguments["code"], frame))[1]
+            notes, error = self.evaluator.guarded(lambda: run_code(arguments["code"], frame))
+            return error or {"notes": notes}
         finally:
             if sys.stdout is stdout:
                 sys.stdout = printed

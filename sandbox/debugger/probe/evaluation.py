@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import threading
 import time
 import types
 from typing import Any, Callable, List, Optional, Tuple
 
-from .frames import assign_locals, frame_locals
+from .frames import frame_locals
 from .interpreter import import_standard
 from .interruption import Expulsion, interruptible, raise_in
 from .values import exception_text, type_name
@@ -146,33 +145,3 @@ class Evaluating:
         self.evaluator.ended(self.outer)
         self.interrupted = kind is Interrupted
         return self.interrupted
-
-
-def run_code(code: str, frame: types.FrameType) -> None:
-    """Run statements in a frame; what they assign takes effect in its variables.
-
-    Locals and globals are one namespace for the code, so that comprehensions and lambdas see
-    both; assignments go back afterwards, to the frame's variables or, where the code says
-    `global`, to its module.
-    """
-    tree = ast.parse(code, "<code>", "exec")
-    compiled = compile(tree, "<code>", "exec")
-    if frame.f_locals is frame.f_globals:
-        exec(compiled, frame.f_globals)
-        return
-    before = {**frame.f_globals, **frame_locals(frame)}
-    after = dict(before)
-    declared = {
-        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
-    }
-    try:
-        exec(compiled, after)
-    finally:
-        missing = object()
-        changed = {
-            name: value
-            for name, value in after.items()
-            if name != "__builtins__" and before.get(name, missing) is not value
-        }
-        frame.f_globals.update({n: v for n, v in changed.items() if n in declared})
-        assign_locals(frame, {n: v for n, v in changed.items() if n not in declared})

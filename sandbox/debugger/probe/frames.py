@@ -89,3 +89,29 @@ def assign_locals(frame: types.FrameType, values: Json) -> None:
     if sys.version_info < (3, 13):
         ctypes = import_standard("ctypes")
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+def keep_cells(frame: Optional[types.FrameType]) -> None:
+    """Keep what inner functions have changed of a frame's variables, before a trace function ends.
+
+    Before 3.12, CPython then writes the frame's variables back as they were last looked at.
+    """
+    if frame is not None and sys.version_info < (3, 12):
+        _ = frame.f_locals
+
+
+def delete_locals(frame: types.FrameType, names: List[str]) -> bool:
+    """Delete variables of a running frame; False where CPython can't.
+
+    From 3.12 on its bytecode does not look whether a variable that was once set is there still.
+    """
+    optimized = frame.f_code.co_flags & 0x1
+    if optimized and sys.version_info >= (3, 12):
+        return False
+    variables = frame.f_locals
+    for name in names:
+        del variables[name]
+    if optimized:
+        ctypes = import_standard("ctypes")
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(1))
+    return True

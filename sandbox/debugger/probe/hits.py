@@ -8,6 +8,7 @@ from typing import Iterable, List, NamedTuple, Optional
 from .breakpoints import Breakpoint, BreakpointTable
 from .conditions import condition_holds
 from .exceptions import first_reached
+from .frames import keep_cells
 from .workspace import Workspace
 
 
@@ -57,6 +58,7 @@ class HitCounter:
         for point in due:
             assert frame is not None
             holds, note = condition_holds(point, frame, error)
+            keep_cells(frame if point.code else None)
             hits.notes.extend([note] if note else [])
             # Another thread may have been the first to hit a temporary one.
             if holds and (not point.temporary or self.table.discard(point)):

@@ -14,7 +14,7 @@ from .breakpoints import Breakpoint, BreakpointTable
 from .conditions import interrupt_conditions
 from .describing import Describer
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator
-from .frames import FrameAt, live_frames, traceback_frames
+from .frames import FrameAt, keep_cells, live_frames, traceback_frames
 from .guards import set_handler
 from .interpreter import MoreStack
 from .link import Link
@@ -96,6 +96,7 @@ class Session:
             if reason == "interrupted":
                 answer["native_threads"] = self.describer.native_threads()
             action = self._serve_stop(frames, answer)
+            keep_cells(frame)
             if action == "continue" or not frames:
                 self.tracer.run_freely(frame)
             else:
