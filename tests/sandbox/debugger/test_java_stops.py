@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from collections.abc import Iterator
-
 import pytest
 
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, ErrorKind, State, StopReason

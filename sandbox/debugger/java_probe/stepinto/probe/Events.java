@@ -139,7 +139,7 @@ final class Events {
         List<Breakpoint> hit = hits(wanted(escape));
         boolean main = thread.equals(debugging.mainThread);
         boolean ending = debugging.failures.isEnding(escape, main);
-        if (Failures.skips(event.exception())) {
+        if (Expectations.skips(event.exception())) {
             skipped(event);
         }
         boolean step = debugging.stepper.interestedIn(escape);

@@ -1,14 +1,8 @@
 package stepinto.probe;
 
-import com.sun.jdi.Field;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.ReferenceType;
-import com.sun.jdi.StringReference;
-import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
 import com.sun.jdi.request.ExceptionRequest;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -23,15 +17,7 @@ import java.util.Map;
 final class Failures {
     private static final int MANY_OF_A_CLASS = 300;
     private static final int MANY = 3000;
-    private static final String RUNNER = "stepinto.runner.TestRunner";
-    private static final List<String> SKIPS =
-            Arrays.asList(
-                    "org.opentest4j.TestAbortedException",
-                    "org.opentest4j.TestSkippedException",
-                    "org.junit.AssumptionViolatedException",
-                    "org.junit.internal.AssumptionViolatedException",
-                    "org.testng.SkipException");
-    private final VirtualMachine machine;
+    private final Expectations expectations;
     private final Requests requests;
     private final Target target;
     private final Map<String, Integer> counts = new HashMap<>();
@@ -41,7 +27,7 @@ final class Failures {
     private int total;
 
     Failures(VirtualMachine machine, Requests requests, Target target) {
-        this.machine = machine;
+        expectations = new Expectations(machine);
         this.requests = requests;
         this.target = target;
     }
@@ -99,26 +85,9 @@ final class Failures {
         }
         boolean test = escape.leaves(target.entryMethods);
         boolean ends = mainThread ? !escape.programGoesOn() : escape.uncaught();
-        return (test || ends) && !escape.programGoesOn() && !expected(escape.exception);
+        return (test || ends)
+                && !escape.programGoesOn()
+                && !Expectations.skips(escape.exception)
+                && !expectations.meet(escape.exception, escape.thread);
     }
-
-    /** What a skipped test says; null where the exception skips none. */
-    static boolean skips(ObjectReference exception) {
-        return SKIPS.contains(exception.referenceType().name());
-    }
-
-    private boolean expected(ObjectReference exception) {
-        if (skips(exception)) {
-            return true;
-        }
-        for (ReferenceType runner : machine.classesByName(RUNNER)) {
-            Field field = runner.fieldByName("expectedException");
-            Value value = field == null ? null : runner.getValue(field);
-            if (value instanceof StringReference) {
-                return Handlers.classes(exception).contains(((StringReference) value).value());
-            }
-        }
-        return false;
-    }
-
 }
