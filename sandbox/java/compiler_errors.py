@@ -24,6 +24,7 @@ _MAVEN_NOISE = re.compile(
     r"\[ERROR\] *(?:$|(?:-> )?\[Help|To see the full|Re-run Maven|For more info|After correcting"
     r"|mvn <)"
 )
+_EXCEPTION = re.compile(r"(?:Caused by: )?[\w.]+(?:Exception|Error): ")
 
 
 @dataclass(frozen=True)
@@ -81,5 +82,9 @@ def _reasons(output: str) -> list[str]:
         told = lines[gradle + 1 : gradle + 1 + MAX_LINES]
         end = next((i for i, line in enumerate(told) if line.startswith("* Try")), len(told))
         return told[:end]
-    maven = [line for line in lines if line.startswith("[ERROR]") and not _MAVEN_NOISE.match(line)]
+    told = [line for line in lines if line.startswith(("[ERROR]", "[FATAL]"))]
+    maven = [line for line in told if not _MAVEN_NOISE.match(line)]
+    if len(maven) <= 1:
+        # "Error executing Maven", and the reason in the stack trace below it.
+        maven += [line for line in lines if _EXCEPTION.match(line)]
     return maven[:MAX_LINES] or lines[-MAX_LINES:]

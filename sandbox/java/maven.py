@@ -72,9 +72,11 @@ grep -A1 -E "^\[DEBUG\] Command line options:" "$log"
 find . -path "*/target/generated-*sources/*" -name "*.java" | head -n 1 | sed "s/^/generated /"
 exit $code
 """
-_FAILURE = (
-    r'grep -E "^\[(ERROR|FATAL)|^ +(symbol|location|required|found)" "$1" | head -n 300; exit 0'
-)
+_FAILURE = r"""
+details="^ +(symbol|location|required|found)"
+grep -E "^\[(ERROR|FATAL)|$details|^(Caused by: )?[A-Za-z.]+(Exception|Error): " "$1" | head -n 300
+exit 0
+"""
 
 
 def build_maven(job: BuildJob, module: Module) -> JavaProject:

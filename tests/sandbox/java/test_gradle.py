@@ -1,0 +1,49 @@
+"""Projects built by Gradle, offline."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox import Command
+from sandbox.java.build import built_test
+from sandbox.java.errors import BuildFailed
+from sandbox.java.project import BuildKind, Module
+from tests.sandbox.java.conftest import Lay, require_program, run_tests, statuses, write
+from tests.sandbox.java.programs import CALC, GRADLE, MAIN
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _gradle() -> None:
+    require_program("javac")
+    require_program("gradle")
+
+
+def test_a_module_with_what_it_needs(lay_out: Lay) -> None:
+    box = lay_out(GRADLE)
+    found, project = built_test(box, "gradle :app:test --tests demo.CalcTest.testTotal")
+    assert found.selector == "demo.CalcTest#testTotal"
+    assert project.module == Module(BuildKind.GRADLE, ".", "app")
+    assert project.folder == "/workspace/app"
+    assert "/workspace/core/build/classes/java/main" in project.class_roots
+    assert "/workspace/app/build/resources/test" in project.class_path
+    assert {"-Dgiven=by-gradle", "-Xmx200m", "-ea"} <= {*project.jvm_options}
+    assert project.environment == {"ZONE": "north"}
+    assert statuses(run_tests(box, found.selector)[1]) == {"demo.CalcTest#testTotal": "failed"}
+    assert "gradle" not in box.run(Command(["ps", "-e", "-o", "args"])).output.casefold()
+    # A change of another module's source needs no Gradle any more.
+    write(box, {f"core/{MAIN}": CALC.replace("sum + 1", "sum")})
+    assert built_test(box, "demo.CalcTest")[1] is project
+    assert statuses(run_tests(box, found.selector)[1]) == {"demo.CalcTest#testTotal": "passed"}
+
+
+def test_a_failing_build_shows_the_compilers_errors(lay_out: Lay) -> None:
+    box = lay_out({**GRADLE, f"core/{MAIN}": CALC.replace("sum + 1", "sums")})
+    with pytest.raises(BuildFailed) as raised:
+        built_test(box, "demo.CalcTest")
+    assert str(raised.value).splitlines()[1:] == [
+        "core/src/main/java/demo/Calc.java:9: cannot find symbol; "
+        "symbol: variable sums; location: class Calc",
+        "    return sums;",
+    ]
