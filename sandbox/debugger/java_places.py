@@ -19,7 +19,8 @@ OPENING = re.compile(
     r"|(?P<open>\{)|(?P<close>\})"
 )
 METHOD = re.compile(
-    r"(?<![.\w])(?<!\bnew )(?<!\brecord )(?P<name>[A-Za-z_$][\w$]*)\s*\([^(){};]*\)\s*(?:throws\s[\w.,\s]+)?\{"
+    r"(?<![.\w])(?<!\bnew )(?<!\brecord )(?P<name>[A-Za-z_$][\w$]*)"
+    r"\s*\([^(){};]*\)\s*(?:throws\s[\w.,\s]+)?\{"
 )
 NOT_METHODS = frozenset(["if", "for", "while", "switch", "catch", "synchronized", "try", "return"])
 NO_CODE = re.compile(r"[\s{};()]*(?:@\w+.*|else|try|\}\s*else)?[\s{};]*")

@@ -37,6 +37,18 @@ class JavaSources:
     def relative(self, path: str) -> str:
         return path.removeprefix(self._sandbox.workspace + "/")
 
+    def text(self, file: str, line: int) -> str:
+        """A line of a file relative to the workspace, without its indentation."""
+        return self._lines.line(f"{self._sandbox.workspace}/{file}", line)
+
+    def followed(self, file: str, line: int, text: str) -> int:
+        """Where a line has gone that had a text when a breakpoint was set on it."""
+        lines = [found.strip() for found in self._lines.lines(self._find_file(file))]
+        if not text or lines[line - 1 : line] == [text] or text not in lines:
+            return line
+        same = [number for number, found in enumerate(lines, 1) if found == text]
+        return min(same, key=lambda number: abs(number - line))
+
     def find_line(self, file: str, line: int) -> tuple[str, int, str]:
         """The file relative to the workspace, the line that holds code, and its class. Raises
         Refused with the nearest names."""

@@ -125,7 +125,10 @@ class JdbBreakpoints:
             function, file, line = self._sources.find_method(request["function"])
             spec, command = function, f"stop in {function}"
         else:
-            file, line, owner = self._sources.find_line(request["file"], request["line"])
+            asked = self._sources.followed(
+                request["file"], request["line"], request.get("source") or ""
+            )
+            file, line, owner = self._sources.find_line(request["file"], asked)
             if line != request["line"]:
                 notes.append(f"the breakpoint moved from line {request['line']} to {line}")
             spec = f"{owner}:{line}"
@@ -153,6 +156,7 @@ class JdbBreakpoints:
                 "exception": request.get("exception"),
                 "uncaught": bool(request.get("uncaught")),
                 "pending": pending,
+                "source": self._sources.text(file, line),
             },
         )
         return notes

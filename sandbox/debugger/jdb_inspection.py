@@ -144,13 +144,16 @@ class JdbInspector:
         if not 0 <= index < len(frames) and (index or frames):
             raise Refused(f"there is no frame {index}; give 0 to {len(frames) - 1}")
         up = frames[index][0].up if frames else 0
-        if up:
-            self._connection.inspect(f"up {up}")
+        if not up:
+            yield
+            return
+        self._connection.inspect(f"up {up}")
         try:
             yield
-        finally:
-            if up:
-                self._connection.ask(f"down {up}")
+        except Refused:
+            self._connection.ask(f"down {up}")
+            raise
+        self._connection.ask(f"down {up}")
 
 
 def _one_line(text: str) -> str:

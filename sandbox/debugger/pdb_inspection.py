@@ -198,13 +198,16 @@ class PdbInspector:
         if not 0 <= index < len(frames):
             raise Refused(f"there is no frame {index}; give 0 to {len(frames) - 1}")
         steps = frames[index][0]
-        if steps:
-            self._connection.inspect(f"up {steps}")
+        if not steps:
+            yield
+            return
+        self._connection.inspect(f"up {steps}")
         try:
             yield
-        finally:
-            if steps:
-                self._connection.ask(f"down {steps}")
+        except Refused:
+            self._connection.ask(f"down {steps}")
+            raise
+        self._connection.ask(f"down {steps}")
 
 
 def literal(code: str) -> str:

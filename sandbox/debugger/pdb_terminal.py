@@ -3,10 +3,11 @@
 pdb runs by its own `main`, but with its commands read from the terminal and not from the standard
 input, which the program would share with it and swallow. Known weaknesses, beside those that any
 terminal has (see `terminal_session`): pdb stops in the main thread only, has no exception
-breakpoints, stays in no subprocess; a sleeping or locked main thread does not heed Ctrl-C and is
-killed; Ctrl-C during a step raises KeyboardInterrupt in the program; unittest catches what its
-tests raise, so there is no post mortem of them; on CPython up to 3.12 an assignment is lost once
-another frame is looked at.
+breakpoints, and shares its terminal with what the program forks; a sleeping or locked main thread
+does not heed Ctrl-C and is killed; Ctrl-C during a step raises KeyboardInterrupt in the program;
+unittest catches what its tests raise, so there is no post mortem of them; up to CPython 3.9 an
+interrupted program is shown at the line where tracing was last on; up to 3.12 an assignment is
+lost once another frame is looked at.
 """
 
 from __future__ import annotations

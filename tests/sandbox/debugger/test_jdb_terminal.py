@@ -250,6 +250,18 @@ def test_an_uncaught_exception_is_looked_at_post_mortem(debugger: JdbTerminal) -
 
 
 @needs_jdb
+def test_a_breakpoint_follows_its_line_through_an_edit(box: Sandbox) -> None:
+    debugger = JdbTerminal(box, LIMITS, HandMade())
+    debugger.start(Launch("demo.Calc", (at("int total ="),)))
+    try:
+        box.write_files({FILE: SOURCE.replace("int total =", "\n\nint total =").encode()})
+        assert debugger.restart().breakpoints[0].line == line_of("int total =") + 2
+    finally:
+        box.write_files({FILE: SOURCE.encode()})
+        debugger.close()
+
+
+@needs_jdb
 def test_exception_breakpoints_and_the_end(debugger: JdbTerminal) -> None:
     point = BreakpointRequest(exception="java.lang.NumberFormatException")
     event = debugger.start(Launch("demo.Calc", (point,), stop_at_entry=False))

@@ -400,9 +400,9 @@ def test_bad_breakpoints_are_refused(bench_311: Bench) -> None:
     assert debugger.remove_breakpoint(1).breakpoints == ()
 
 
-def test_the_raw_terminal(bench: Bench) -> None:
-    bench.write(CART, "test_cart.py")
-    debugger = bench.debugger
+def test_the_raw_terminal(some_bench: Bench) -> None:
+    some_bench.write(CART, "test_cart.py")
+    debugger = some_bench.debugger
     event = debugger.open(Launch("test_cart.py::test_total"))
     assert event.output.endswith("(Pdb) ")
     event = debugger.command("b test_cart.py:6")
@@ -414,7 +414,7 @@ def test_the_raw_terminal(bench: Bench) -> None:
     assert debugger.command("!c = 99").output == "(Pdb) "
     assert debugger.command("p c").output == "99\n(Pdb) "
     event = debugger.command("for i in range(2):\n    print(i)")
-    if bench.version >= (3, 13):
+    if some_bench.version >= (3, 13):
         assert event.output.split()[-3:-1] == ["0", "1"]
     else:
         assert "SyntaxError" in event.output or "IndentationError" in event.output
@@ -436,6 +436,13 @@ def test_a_raw_command_that_runs_too_long_is_interrupted(bench_311: Bench) -> No
     assert bench_311.debugger.command("p 1 + 1").output == "2\n(Pdb) "
     event = bench_311.debugger.command("p 1\x03")
     assert event.error_kind is ErrorKind.BAD_REQUEST
+
+
+def test_a_breakpoint_follows_its_line_through_an_edit(bench_311: Bench) -> None:
+    bench_311.start("x = 1\ny = 2\nz = 3\n", at(2, condition="x == 1"))
+    bench_311.write("x = 1\n\n\ny = 2\nz = 3\n")
+    event = bench_311.debugger.restart()
+    assert (event.line, event.breakpoints[0].condition) == (4, "x == 1")
 
 
 @pytest.mark.docker
