@@ -64,6 +64,16 @@ def shared() -> Iterator[Sandbox]:
         yield opened
 
 
+@pytest.fixture(params=["local", pytest.param("docker", marks=pytest.mark.docker)])
+def either(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    config = SandboxConfig()
+    if request.param == "docker":
+        image = str(request.getfixturevalue("java_image"))
+        config = SandboxConfig(backend="docker", image=image)
+    with open_sandbox(config) as opened:
+        yield opened
+
+
 def run(sandbox: Sandbox, files: dict[str, str], *tests: str, timeout: float = 60) -> list[str]:
     sandbox.write_files({path: text.encode() for path, text in files.items()})
     return list(run_java_tests(sandbox, tests, timeout).statuses.values())
@@ -76,7 +86,7 @@ def junit(name: str, *methods: str) -> dict[str, str]:
     return {f"{name}.java": text}
 
 
-def test_every_status(sandbox: Sandbox) -> None:
+def test_every_status(either: Sandbox) -> None:
     expected = {
         "demo.AllTest#passes": TestStatus.PASSED,
         "demo.AllTest#fails": TestStatus.FAILED,
@@ -93,13 +103,13 @@ def test_every_status(sandbox: Sandbox) -> None:
         "AllTest#passes": TestStatus.MISSING,
     }
     sources = {"demo/AllTest.java": STATUSES, "demo/BrokenTest.java": BEFORE_ALL}
-    sandbox.write_files({path: text.encode() for path, text in sources.items()})
-    before = sandbox.read_tree()
-    results = run_java_tests(sandbox, list(expected), timeout=60)
+    either.write_files({path: text.encode() for path, text in sources.items()})
+    before = either.read_tree()
+    results = run_java_tests(either, list(expected), timeout=60)
     assert results.statuses == expected
     assert not results.timed_out
     assert "there is no test demo.NoTest" in results.output
-    assert sandbox.read_tree() == before
+    assert either.read_tree() == before
 
 
 def test_what_does_not_compile_is_missing_and_told(sandbox: Sandbox) -> None:
