@@ -1,6 +1,7 @@
 package stepinto.probe;
 
 import com.sun.jdi.ArrayReference;
+import com.sun.jdi.ClassType;
 import com.sun.jdi.Field;
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.PrimitiveValue;
@@ -20,10 +21,14 @@ import java.util.Map;
 final class Heap {
     private final Map<ReferenceType, Map<String, Field>> fields = new HashMap<>();
 
-    /** The fields of one class and its superclasses, none of them static; outermost class first. */
+    /** The fields of a class and its superclasses, none of them static; the topmost class first. */
     static List<Field> instanceFields(ReferenceType type) {
         List<Field> found = new ArrayList<>();
-        for (Field field : type.allFields()) {
+        ReferenceType above = type instanceof ClassType ? ((ClassType) type).superclass() : null;
+        if (above != null) {
+            found.addAll(instanceFields(above));
+        }
+        for (Field field : type.fields()) {
             if (!field.isStatic()) {
                 found.add(field);
             }
@@ -54,15 +59,21 @@ final class Heap {
         return object.getValue(field(object.referenceType(), name));
     }
 
+    /** The value of a field that a certain superclass declares, whatever hides it below. */
+    Value value(ObjectReference object, String className, String name) {
+        ClassType type = (ClassType) object.referenceType();
+        while (!type.name().equals(className)) {
+            type = type.superclass();
+        }
+        return object.getValue(field(type, name));
+    }
+
     private Field field(ReferenceType type, String name) {
         Map<String, Field> known = fields.get(type);
         if (known == null) {
             known = new HashMap<>();
             for (Field field : instanceFields(type)) {
-                Field other = known.get(field.name());
-                if (other == null || field.declaringType().equals(type)) {
-                    known.put(field.name(), field);
-                }
+                known.put(field.name(), field);
             }
             fields.put(type, known);
         }

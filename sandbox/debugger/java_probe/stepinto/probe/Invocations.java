@@ -104,11 +104,11 @@ final class Invocations {
         }
 
         private Operand callSuper(Scope scope) throws EvaluationFailed {
-            if (scope.self == null) {
+            if (scope.self() == null) {
                 throw new EvaluationFailed("there is no super in a static method");
             }
             ClassType superclass = ((ClassType) scope.here).superclass();
-            return call(scope, superclass, scope.self, superclass);
+            return call(scope, superclass, scope.self(), superclass);
         }
 
         private Operand callByName(Scope scope) throws EvaluationFailed {

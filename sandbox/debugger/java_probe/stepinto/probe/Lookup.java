@@ -54,7 +54,7 @@ final class Lookup {
         }
     }
 
-    private Expression.Variable field(String name) {
+    private Expression.Variable field(String name) throws EvaluationFailed {
         for (Level level : levels()) {
             Field field = level.type.fieldByName("val$" + name);
             field = field == null ? level.type.fieldByName(name) : field;
@@ -74,9 +74,9 @@ final class Lookup {
     }
 
     /** The frame's class first, then those around it. */
-    List<Level> levels() {
+    List<Level> levels() throws EvaluationFailed {
         List<Level> levels = new ArrayList<>();
-        ObjectReference instance = scope.self;
+        ObjectReference instance = scope.self();
         for (ReferenceType type = scope.here; type != null; ) {
             levels.add(new Level(type, instance));
             instance = outer(type, instance);

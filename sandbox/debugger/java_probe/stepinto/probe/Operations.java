@@ -148,7 +148,7 @@ final class Operations {
             boolean truth = value != null
                     && scope.services.types.assignable(value.type().name(), wanted, here);
             if (truth && name != null) {
-                scope.declare(name, wanted, Operand.of(value));
+                scope.declare(name, type, Operand.of(value));
             }
             return Operand.of(scope.machine().mirrorOf(truth));
         }

@@ -67,7 +67,7 @@ final class Primaries {
                 }
             }
             throw new EvaluationFailed(
-                    scope.self == null
+                    scope.self() == null
                             ? "there is no this in a static method"
                             : "there is no " + outer + ".this here");
         }

@@ -74,7 +74,7 @@ final class ProgramText {
         Method method = type.concreteMethodByName("getMessage", SIGNATURE);
         StringReference message;
         if (method == null || method.declaringType().name().equals("java.lang.Throwable")) {
-            message = (StringReference) heap.value(exception, "detailMessage");
+            message = detail(exception);
         } else {
             Said answer = ask(exception, "getMessage");
             if (answer.problem != null) {
@@ -136,9 +136,13 @@ final class ProgramText {
             return "could not be run: " + error.getMessage();
         }
         String name = TypeNames.simple(error.raised.referenceType().name());
-        StringReference message =
-                (StringReference) heap.value(error.raised, "detailMessage");
+        StringReference message = detail(error.raised);
         String text = message == null ? "" : JavaText.of(message, heap).part(0, MESSAGE_CHARS);
         return "raised " + name + (text.isEmpty() ? "" : ": " + text);
+    }
+
+    private StringReference detail(ObjectReference exception) {
+        return (StringReference)
+                heap.value(exception, "java.lang.Throwable", "detailMessage");
     }
 }

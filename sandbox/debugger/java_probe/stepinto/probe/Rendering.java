@@ -140,7 +140,9 @@ final class Rendering {
                 quoted(JavaText.ofBuilder(object, heap));
                 break;
             case ENUM:
-                text.put(((StringReference) heap.value(object, "name")).value());
+                StringReference name =
+                        (StringReference) heap.value(object, "java.lang.Enum", "name");
+                text.put(name.value());
                 break;
             case LAMBDA:
                 text.put("<lambda>");

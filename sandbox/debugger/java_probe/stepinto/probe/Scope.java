@@ -2,7 +2,6 @@ package stepinto.probe;
 
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.ReferenceType;
-import com.sun.jdi.StackFrame;
 import com.sun.jdi.VirtualMachine;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -17,39 +16,43 @@ final class Scope {
     final Services services;
     /** The class whose code the frame runs. */
     final ReferenceType here;
-    /** {@code this} of the frame; null in a static method. */
-    final ObjectReference self;
 
     private final Deque<Map<String, Declared>> blocks = new ArrayDeque<>();
     private final long deadline;
+    private ObjectReference self;
+    private boolean selfRead;
 
     Scope(FrameAt at, Services services, Map<String, Declared> declared, long deadline)
             throws EvaluationFailed {
         this.at = at;
         this.services = services;
         this.deadline = deadline;
-        StackFrame frame = at.frame();
-        this.here = frame.location().declaringType();
-        this.self = frame.thisObject();
+        this.here = at.frame().location().declaringType();
         blocks.push(declared);
     }
 
     /** A variable that the code itself declared. */
     static final class Declared implements Expression.Variable {
         private final String type;
+        private final String source;
         private final Scope scope;
         private Operand operand;
 
-        /** Of the given type; null for {@code var}, whose type is its value's. */
-        Declared(String type, Operand operand, Scope scope) throws EvaluationFailed {
-            this.type = type == null ? Conversions.typeOf(operand) : type;
+        /** Of a type as its declaration has it; {@code var} has the type of its value. */
+        Declared(TypeName declared, Operand operand, Scope scope) throws EvaluationFailed {
+            this.type = declared.isVar() ? Conversions.typeOf(operand) : declared.resolve(scope);
+            this.source = declared.isVar() ? null : declared.source();
             this.scope = scope;
             set(operand);
         }
 
-        /** A variable whose value came from compiled code, of its type already. */
         String type() {
             return type;
+        }
+
+        /** The type with its type arguments; null where it was not written. */
+        String source() {
+            return source;
         }
 
         @Override
@@ -63,6 +66,15 @@ final class Scope {
             operand = Operand.of(conversions.assign(value, type, scope.here), type);
             return operand;
         }
+    }
+
+    /** {@code this} of the frame; null in a static method. */
+    ObjectReference self() throws EvaluationFailed {
+        if (!selfRead) {
+            self = at.frame().thisObject();
+            selfRead = true;
+        }
+        return self;
     }
 
     VirtualMachine machine() {
@@ -84,7 +96,7 @@ final class Scope {
         blocks.pop();
     }
 
-    void declare(String name, String type, Operand value) throws EvaluationFailed {
+    void declare(String name, TypeName type, Operand value) throws EvaluationFailed {
         if (blocks.peek().containsKey(name) && blocks.size() > 1) {
             throw new EvaluationFailed("the variable " + name + " is declared twice");
         }

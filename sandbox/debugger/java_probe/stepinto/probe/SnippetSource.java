@@ -76,7 +76,8 @@ final class SnippetSource {
         }
         for (String name : scope.declaredNames()) {
             Scope.Declared variable = (Scope.Declared) scope.declared(name);
-            String type = nameable(variable.type());
+            String type =
+                    variable.source() == null ? nameable(variable.type()) : variable.source();
             found.put(name, new SnippetVariable(name, type, variable.get().value, variable));
         }
         return found;
@@ -112,17 +113,27 @@ final class SnippetSource {
     }
 
     /** The method's body returns the value of the snippet, an expression. */
-    String ofExpression() {
+    String ofExpression() throws EvaluationFailed {
         return source("return " + code + "\n;");
     }
 
-    /** The method's body is the snippet. */
-    String ofStatements() {
+    /**
+     * The method's body is the snippet.
+     *
+     * @param kept names of variables of its own, stored after the frame's
+     */
+    String ofStatements(Iterable<String> kept) throws EvaluationFailed {
         boolean ended = code.trim().endsWith(";") || code.trim().endsWith("}");
-        return source("if (true) {\n" + code + (ended ? "" : ";") + "\n} return null;");
+        StringBuilder text = new StringBuilder("if (true) {\n").append(code);
+        text.append(ended ? "\n" : ";\n");
+        int place = assigned.size();
+        for (String name : kept) {
+            text.append(store(place++, name));
+        }
+        return source(text.append("} return null;").toString());
     }
 
-    private String source(String body) {
+    private String source(String body) throws EvaluationFailed {
         StringBuilder text = new StringBuilder();
         if (!imports.packageName.isEmpty()) {
             text.append("package ").append(imports.packageName).append(";\n");
@@ -139,7 +150,7 @@ final class SnippetSource {
     }
 
     /** The imports of the frame's own file, and those that help. */
-    private Set<String> declarations() {
+    private Set<String> declarations() throws EvaluationFailed {
         Set<String> found = new LinkedHashSet<>(imports.declarations);
         found.add("import java.util.*;");
         found.add("import java.util.function.*;");
@@ -166,9 +177,12 @@ final class SnippetSource {
     private String stores() {
         StringBuilder text = new StringBuilder();
         for (int at = 0; at < assigned.size(); at++) {
-            text.append(OUT).append('[').append(at).append("] = ");
-            text.append(assigned.get(at).name).append("; ");
+            text.append(store(at, assigned.get(at).name));
         }
         return text.toString();
+    }
+
+    private static String store(int place, String name) {
+        return OUT + "[" + place + "] = " + name + "; ";
     }
 }

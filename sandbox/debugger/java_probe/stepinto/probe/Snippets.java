@@ -6,6 +6,7 @@ import com.sun.jdi.Method;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.Value;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,6 +14,7 @@ import java.util.Map;
 /** Runs code that the interpreter does not know, compiled: lambdas, streams, try, switch ... */
 final class Snippets {
     private static final int REMEMBERED = 50;
+    private static final Map<String, TypeName> NONE = Collections.emptyMap();
 
     private final Services services;
     private final SnippetCompiler compiler;
@@ -40,7 +42,7 @@ final class Snippets {
         String trimmed = expression.trim().replaceAll(";+$", "");
         SnippetSource source = new SnippetSource(scope, trimmed);
         try {
-            return run(source, source.ofExpression(), scope);
+            return run(source, source.ofExpression(), NONE, scope);
         } catch (NotCompiled failure) {
             return runVoid(source, scope, failure);
         }
@@ -49,20 +51,36 @@ final class Snippets {
     private Operand runVoid(SnippetSource source, Scope scope, NotCompiled failure)
             throws EvaluationFailed {
         try {
-            run(source, source.ofStatements(), scope);
+            run(source, source.ofStatements(NONE.keySet()), NONE, scope);
             return Operand.of(services.types.machine().mirrorOfVoid());
         } catch (NotCompiled again) {
             throw failure.reason;
         }
     }
 
+    /** Runs statements; the variables that they declare are there for the code after them. */
     void runCode(String code, NeedsCompiler construct, Scope scope) throws EvaluationFailed {
         check(construct, scope);
         SnippetSource source = new SnippetSource(scope, code);
+        Map<String, TypeName> kept = StatementParser.declared(code);
         try {
-            run(source, source.ofStatements(), scope);
+            run(source, source.ofStatements(kept.keySet()), kept, scope);
         } catch (NotCompiled failure) {
-            throw failure.reason;
+            runWithoutKeeping(source, scope, kept, failure);
+        }
+    }
+
+    /** Where the end is not reached, or a variable has no value there, none can be kept. */
+    private void runWithoutKeeping(
+            SnippetSource source, Scope scope, Map<String, TypeName> kept, NotCompiled failure)
+            throws EvaluationFailed {
+        try {
+            if (kept.isEmpty()) {
+                throw failure;
+            }
+            run(source, source.ofStatements(NONE.keySet()), NONE, scope);
+        } catch (NotCompiled again) {
+            throw again.reason;
         }
     }
 
@@ -87,7 +105,8 @@ final class Snippets {
         }
     }
 
-    private Operand run(SnippetSource source, String text, Scope scope)
+    private Operand run(
+            SnippetSource source, String text, Map<String, TypeName> kept, Scope scope)
             throws EvaluationFailed, NotCompiled {
         String key = scope.here.name() + "\n" + text;
         ReferenceType type = defined.get(key);
@@ -100,13 +119,20 @@ final class Snippets {
         for (SnippetVariable variable : source.variables) {
             arguments.add(variable.value);
         }
-        ArrayReference out = out(source.assigned.size());
+        ArrayReference out = out(source.assigned.size() + kept.size());
         arguments.add(out);
+        Operand result;
         try {
-            return Operand.of(services.calls.invoke(null, type, method, arguments));
+            result = Operand.of(services.calls.invoke(null, type, method, arguments));
         } finally {
-            assign(source.assigned, out, scope);
+            assign(source.assigned, out);
         }
+        int place = source.assigned.size();
+        for (Map.Entry<String, TypeName> variable : kept.entrySet()) {
+            Value value = services.calls.keep(out.getValue(place++));
+            scope.declare(variable.getKey(), variable.getValue(), Operand.of(value));
+        }
+        return result;
     }
 
     private byte[] compiled(String text) throws EvaluationFailed, NotCompiled {
@@ -128,7 +154,7 @@ final class Snippets {
         return (ArrayReference) services.calls.keep(type.newInstance(size));
     }
 
-    private void assign(List<SnippetVariable> assigned, ArrayReference out, Scope scope)
+    private void assign(List<SnippetVariable> assigned, ArrayReference out)
             throws EvaluationFailed {
         for (int at = 0; at < assigned.size(); at++) {
             SnippetVariable variable = assigned.get(at);

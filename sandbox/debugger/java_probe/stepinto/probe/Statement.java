@@ -53,11 +53,11 @@ abstract class Statement {
             }
             String binary = type.isVar() ? null : type.resolve(scope);
             if (value == null) {
-                scope.declare(name, binary, scope.services.conversions.zero(binary));
+                scope.declare(name, type, scope.services.conversions.zero(binary));
             } else if (value instanceof Invocations.Items) {
-                scope.declare(name, binary, ((Invocations.Items) value).as(scope, binary));
+                scope.declare(name, type, ((Invocations.Items) value).as(scope, binary));
             } else {
-                scope.declare(name, binary, value.evaluate(scope));
+                scope.declare(name, type, value.evaluate(scope));
             }
             return Flow.NEXT;
         }
@@ -224,7 +224,7 @@ abstract class Statement {
             scope.checkTime();
             scope.enterBlock();
             try {
-                scope.declare(name, type.isVar() ? null : type.resolve(scope), item);
+                scope.declare(name, type, item);
                 return body.run(scope);
             } finally {
                 scope.leaveBlock();

@@ -4,7 +4,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /** Parses Java statements. */
@@ -199,5 +201,28 @@ final class StatementParser {
             }
             into.add(new Statement.Declaration(own, name, value));
         } while (tokens.accept(","));
+    }
+
+    /** The variables that a code declares outside of blocks, by name; the first of each line. */
+    static Map<String, TypeName> declared(String source) throws EvaluationFailed {
+        Tokens tokens = new Tokens(source);
+        StatementParser parser = new StatementParser(tokens);
+        Map<String, TypeName> found = new LinkedHashMap<>();
+        int nesting = 0;
+        boolean starts = true;
+        while (!tokens.atEnd()) {
+            int mark = tokens.mark();
+            TypeName type = starts ? tokens.type() : null;
+            if (type != null && tokens.atName() && parser.declares()) {
+                found.put(tokens.peek().text, type);
+            }
+            tokens.reset(mark);
+            Token token = tokens.next();
+            boolean opens = token.is("{") || token.is("(") || token.is("[");
+            boolean closes = token.is("}") || token.is(")") || token.is("]");
+            nesting += opens ? 1 : closes ? -1 : 0;
+            starts = nesting == 0 && (token.is(";") || token.is("}") || token.is("final"));
+        }
+        return found;
     }
 }

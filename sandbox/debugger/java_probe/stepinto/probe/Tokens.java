@@ -116,7 +116,13 @@ final class Tokens {
             at = mark;
             return null;
         }
-        return item.array(brackets());
+        String text = source.substring(tokens.get(mark).start, end(at - 1));
+        return item.written(text).array(brackets());
+    }
+
+    private int end(int index) {
+        Token token = tokens.get(Math.min(index, tokens.size() - 1));
+        return token.start + (token.kind == Token.Kind.END ? 0 : token.text.length());
     }
 
     /** As {@code type}, without dimensions. */

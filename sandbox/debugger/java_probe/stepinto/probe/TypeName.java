@@ -9,14 +9,30 @@ import com.sun.jdi.Value;
 final class TypeName {
     private final String name;
     private final int dimensions;
+    private final String source;
 
     TypeName(String name, int dimensions) {
+        this(name, dimensions, name + brackets(dimensions));
+    }
+
+    private TypeName(String name, int dimensions, String source) {
         this.name = name;
         this.dimensions = dimensions;
+        this.source = source;
     }
 
     TypeName array(int more) {
-        return new TypeName(name, dimensions + more);
+        return new TypeName(name, dimensions + more, source + brackets(more));
+    }
+
+    /** The same type, as it stands in the source. */
+    TypeName written(String text) {
+        return new TypeName(name, dimensions, text);
+    }
+
+    /** As it stands in the source, type arguments and all. */
+    String source() {
+        return source;
     }
 
     boolean isVar() {

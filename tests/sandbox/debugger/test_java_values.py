@@ -1,0 +1,233 @@
+"""Java values as text: bounded, told what was cut, and safe from what `toString` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.debugger import Value
+from tests.sandbox.debugger.java_bench import JavaBench
+from tests.sandbox.debugger.java_shared import paused_at_here
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[JavaBench]:
+    """One session, paused where every kind of value is a local."""
+    with paused_at_here("Values") as bench:
+        yield bench
+
+
+@pytest.fixture(scope="module")
+def shown(bench: JavaBench) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    start: int | None = 0
+    while start is not None:
+        event = bench.debugger.locals(start=start)
+        assert event.error_kind is None, event.error
+        found.update((value.name, value) for value in event.values)
+        start = event.next_start
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("whole", "7", "int"),
+        ("large", "5000000000", "long"),
+        ("fraction", "1.5", "double"),
+        ("letter", r"'\n'", "char"),
+        ("truth", "true", "boolean"),
+        ("words", r'"a \"b\"\t\u001b[31m"', "String"),
+        ("boxed", "42", "Integer"),
+        ("nothing", "null", "Object"),
+        ("color", "GREEN", "Values.Color"),
+        ("size", "LARGE", "Values.Size"),
+        ("wrong", "Values.Wrong: told", "Values.Wrong"),
+        ("point", 'Values.Point{x=1, name="p"}', "Values.Point"),
+        ("row", 'Values.Row[id=3, label="r"]', "Values.Row"),
+        ("ring", "Values.Node{value=1, next=<Values.Node itself>}", "Values.Node"),
+        ("numbers", "[1, 2, 3]", "int[]"),
+        ("grid", "[[1, 2], [3]]", "int[][]"),
+        ("selfish", "[<Object[] itself>]", "Object[]"),
+        ("builder", '"built"', "StringBuilder"),
+        ("kind", "String.class", "Class"),
+        ("lambda", "<lambda>", "Runnable"),
+        ("thread", 'Thread "main"', "Thread"),
+        ("problem", "IllegalStateException: msg", "IllegalStateException"),
+        ("silent", "RuntimeException", "RuntimeException"),
+        ("money", "1.50", "BigDecimal"),
+        ("counter", "4", "AtomicInteger"),
+        ("present", 'Optional["o"]', "Optional"),
+        ("absent", "Optional.empty", "Optional"),
+    ],
+)
+def test_values_are_shown_as_a_reader_writes_them(
+    shown: dict[str, Value], name: str, text: str, kind: str
+) -> None:
+    assert (shown[name].text, shown[name].type) == (text, kind)
+    assert not shown[name].truncated
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("arrayList", "[1, null, 3]"),
+        ("asList", '["a", "b"]'),
+        ("linkedList", '["p", "q"]'),
+        ("deque", "[0, 1, 2]"),
+        ("one", "[1]"),
+        ("three", "[1, 2, 3]"),
+        ("unmodifiable", "[1, null, 3]"),
+        ("empty", "[]"),
+        ("sublist", "[1, null]"),
+        ("hashMap", '{"one"=1, "two"=2}'),
+        ("linkedMap", '{"z"=[1], "a"=[]}'),
+        ("treeMap", '{1="v1", 2="v2", 3="v3", 4="v4", 5="v5"}'),
+        ("enumMap", "{RED=null, GREEN=5}"),
+        ("concurrent", '{"one"=1, "two"=2}'),
+        ("skipList", '{"one"=1, "two"=2}'),
+        ("single", '{"a"=1}'),
+        ("treeSet", '["w", "x"]'),
+        ("linkedSet", "[3, 1, 2]"),
+        ("enumSet", "[GREEN]"),
+        ("keys", '["z", "a"]'),
+        ("entries", '["one"=1, "two"=2]'),
+        ("bag", '["inside"]'),
+        ("selfList", "[<ArrayList itself>]"),
+        ("queue", "[1, 3, 2]"),
+    ],
+)
+def test_collections_are_shown_by_what_they_hold(
+    shown: dict[str, Value], name: str, text: str
+) -> None:
+    assert shown[name].text == text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("raises", "<toString() raised IllegalStateException: no text>"),
+        ("endless", "<toString() did not end within 1 s>"),
+        ("nullText", "<toString() returned null>"),
+        ("colourful", '\\u001b[31mred\n(Pdb) main[1] \\u000d{"id":1}'),
+    ],
+)
+def test_a_hostile_to_string_is_told_and_harms_nothing(
+    shown: dict[str, Value], name: str, text: str
+) -> None:
+    assert shown[name].text == text
+
+
+def test_an_endless_to_string_is_not_run_again(bench: JavaBench, shown: dict[str, Value]) -> None:
+    assert shown["endless"].text
+    text = bench.text_of("endless")
+    assert text == "Values.Endless{} <its toString() was too slow before and not run>"
+
+
+def test_megabytes_are_cut_and_say_what_is_left(shown: dict[str, Value]) -> None:
+    assert shown["huge"].text.endswith("... 2,999,400 more")
+    assert shown["longText"].text.endswith("... 99,401 more")
+    assert shown["thousands"].text.endswith("98, 99, ... 199,900 more]")
+    assert all(shown[name].truncated for name in ("huge", "longText", "thousands"))
+    assert shown["lines"].text.count("\n") < 40
+
+
+def test_deep_values_are_cut_where_they_get_deep(shown: dict[str, Value]) -> None:
+    assert shown["deep"].text == "[[[[[[[...]]]]]]]"
+    assert shown["deep"].truncated
+
+
+def test_pages_of_a_text_make_up_the_whole(bench: JavaBench) -> None:
+    pages: list[str] = []
+    start: int | None = 0
+    while start is not None:
+        event = bench.debugger.evaluate("pages", 0, start)
+        text, start = event.values[0].text, event.next_start
+        pages.append(text if start is None else text.rsplit("... ", 1)[0])
+    assert "".join(pages) == '"' + "".join(f"{n}," for n in range(500)) + '"'
+
+
+def test_items_are_paged(bench: JavaBench) -> None:
+    event = bench.debugger.fields("thousands", 0, 199_990)
+    assert [value.name for value in event.values][-1] == "[199999]"
+    assert next(value.text for value in event.values) == "199990"
+    assert event.next_start is None
+    first = bench.debugger.fields("treeMap", 0)
+    assert [(value.name, value.text) for value in first.values][:2] == [
+        ("[1]", '"v1"'),
+        ("[2]", '"v2"'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ("ring", ["value", "next"]),
+        ("child", ["x", "name", "extra"]),
+        ("numbers", ["[0]", "[1]", "[2]"]),
+        ("treeSet", ["{0}", "{1}"]),
+        ("words", []),
+        ("whole", []),
+        ("nothing", []),
+    ],
+)
+def test_fields_show_what_a_value_is_made_of(
+    bench: JavaBench, expression: str, names: list[str]
+) -> None:
+    event = bench.debugger.fields(expression, 0)
+    assert event.error_kind is None
+    assert [value.name for value in event.values] == names
+
+
+def test_to_string_is_run_once_an_answer(bench: JavaBench) -> None:
+    first = bench.text_of("new Object[] {counted, counted}")
+    text, again = first.strip("[]").split(", ")
+    assert text == again
+    assert text.startswith("asked ")
+
+
+def test_locals_without_debug_information_are_told(java_bench: JavaBench) -> None:
+    java_bench.write({"Bare.txt": BARE})
+    java_bench.program(COMPILES_BARE, "here")
+    event = java_bench.debugger.locals(1)
+    assert [(value.name, value.text) for value in event.values] == [
+        ("argument 1", "4"),
+        ("argument 2", '"w"'),
+    ]
+    assert "compile it with javac -g" in event.notes[0]
+    failed = java_bench.debugger.evaluate("local", 1)
+    assert failed.error is not None
+    assert "compiled without -g" in failed.error
+
+
+BARE = """
+    public class Bare {
+        public static int twice(int given, String word) {
+            int local = given * 2;
+            Program.stop();
+            return local;
+        }
+    }
+"""
+
+COMPILES_BARE = """
+    import java.nio.file.*;
+    import javax.tools.ToolProvider;
+
+    public class Program {
+        static void stop() {
+            System.out.println(); // @here
+        }
+
+        public static void main(String[] args) throws Exception {
+            Path classes = Paths.get(
+                Program.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+            Path source = Files.createTempDirectory("bare").resolve("Bare.java");
+            Files.copy(Paths.get("Bare.txt"), source);
+            ToolProvider.getSystemJavaCompiler().run(
+                null, null, null, "-g:none", "-cp", "" + classes, "-d", "" + classes, "" + source);
+            Class.forName("Bare").getMethod("twice", int.class, String.class).invoke(null, 4, "w");
+        }
+    }
+"""
