@@ -27,6 +27,7 @@ MODULES = (
     "exceptions",
     "breakpoints",
     "frames",
+    "threads",
     "window",
     "contents",
     "values",

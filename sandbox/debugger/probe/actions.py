@@ -38,6 +38,7 @@ class Actions:
         self.handlers: Dict[str, Callable[[Json], Json]] = {
             "locals": self._locals,
             "stack": self._stack,
+            "threads": self._threads,
             "evaluate": self._evaluate,
             "fields": self._fields,
             "run_code": self._run_code,
@@ -87,6 +88,9 @@ class Actions:
 
     def _stack(self, arguments: Json) -> Json:
         return self.describer.stack(self.frames, arguments.get("start", 0))
+
+    def _threads(self, arguments: Json) -> Json:
+        return self.describer.threads(self.frames)
 
     def _evaluate(self, arguments: Json) -> Json:
         expression = arguments["expression"].strip()

@@ -198,6 +198,10 @@ class BreakpointTable:
         self.changed()
         return True
 
+    def holds(self, point: Breakpoint) -> bool:
+        """Whether one that was hit has not been removed since."""
+        return point.temporary or point.number in self.breakpoints
+
     def changed(self) -> None:
         self._forget_plans()
         self.by_path = {}

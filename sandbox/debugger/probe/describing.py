@@ -10,6 +10,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from .breakpoints import BreakpointTable
 from .evaluation import Evaluator
 from .frames import FrameAt, live_frames, qualified_name
+from .threads import all_threads
 from .values import Rendered, exception_text, render, type_name
 from .wire import CONTROL, TICK, Interrupted, Json, Refusal
 from .workspace import Workspace
@@ -85,6 +86,18 @@ class Describer:
             if start is not None:
                 answer["next_start"] = first + len(shown)
         return answer
+
+    def threads(self, stopped: List[FrameAt]) -> Json:
+        """Every thread and its frames; `stopped` are those of the one that stopped."""
+        every, limit = all_threads(), self.limits["max_values"]
+        shown = []
+        for thread in every[:limit]:
+            frames = stopped if thread.current else self.visible(thread.frames)
+            stack = self.stack(frames)["frames"]
+            shown.append({**thread._asdict(), "frames": stack})
+        left = len(every) - len(shown)
+        notes = [f"{left} more threads are not shown"] if left else []
+        return {"threads": shown, "notes": notes}
 
     def page(self, items: Items, start: int, total: int) -> Json:
         """The values of one page, which begins with the `start`-th of `total`."""

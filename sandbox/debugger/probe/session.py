@@ -85,6 +85,8 @@ class Session:
         if self.serving_here() or self.tracer.off:
             return
         with self.lock, MoreStack():
+            if hit and not any(self.table.holds(point) for point in hit):
+                return  # removed while this thread waited for its turn
             self.evaluator.pause()
             frames = self.describer.visible(live_frames(frame, self.outermost))
             self.state = "runtime_error" if exception is not None else "runtime"
