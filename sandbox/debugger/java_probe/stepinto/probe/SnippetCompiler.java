@@ -61,8 +61,11 @@ final class SnippetCompiler {
 
     private List<String> options() {
         List<String> options = new ArrayList<>(Arrays.asList(
-                "-proc:none", "-nowarn", "-Xlint:none", "-implicit:none", "-g",
-                "-XDuseUnsharedTable=true"));
+                "-proc:none", "-nowarn", "-Xlint:none", "-implicit:none", "-g"));
+        String version = feature(machine.version());
+        if (!version.equals(feature(System.getProperty("java.version")))) {
+            options.addAll(Arrays.asList("-source", version, "-target", version));
+        }
         List<String> path = machine instanceof PathSearchingVirtualMachine
                 ? ((PathSearchingVirtualMachine) machine).classPath()
                 : Collections.<String>emptyList();
@@ -74,6 +77,12 @@ final class SnippetCompiler {
         }
         options.addAll(Arrays.asList("-cp", String.join(File.pathSeparator, absolute)));
         return options;
+    }
+
+    /** {@code 8} of {@code 1.8.0_392}, {@code 17} of {@code 17.0.15}. */
+    private static String feature(String version) {
+        String rest = version.startsWith("1.") ? version.substring(2) : version;
+        return rest.split("[^0-9]", 2)[0];
     }
 
     private static String first(DiagnosticCollector<JavaFileObject> problems, String source) {

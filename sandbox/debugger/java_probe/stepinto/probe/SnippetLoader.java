@@ -17,12 +17,16 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * Brings a compiled class into the program, as a hidden nest mate of the class whose code the frame
- * runs: it may use that one's private members, and nothing of the program can find it.
+ * Brings a compiled class into the program.
+ *
+ * <p>From Java 15 on it is a hidden nest mate of the class whose code the frame runs: it may use
+ * that one's private members, and nothing of the program can find it. Before, it is a class of the
+ * same loader and package.
  */
 final class SnippetLoader {
     private static final String LOOKUP = "java.lang.invoke.MethodHandles$Lookup";
     private static final String OPTION = LOOKUP + "$ClassOption";
+    private static final String DEFINE = "(Ljava/lang/String;[BII)Ljava/lang/Class;";
 
     private final Types types;
     private final Calls calls;
@@ -32,13 +36,26 @@ final class SnippetLoader {
         this.calls = calls;
     }
 
-    /** Whether this virtual machine has hidden classes: from Java 15 on. */
-    boolean available() {
+    /** Whether this virtual machine has hidden classes. */
+    boolean hides() {
         return types.find(OPTION, null) != null;
     }
 
-    /** The class, in the program. */
+    /** A class of the host's loader and package. */
     ReferenceType define(byte[] content, ReferenceType host) throws EvaluationFailed {
+        VirtualMachine machine = types.machine();
+        ObjectReference loader = host.classLoader();
+        Method method = loader.referenceType().methodsByName("defineClass", DEFINE).get(0);
+        List<Value> arguments = Arrays.asList(
+                null, bytes(content), machine.mirrorOf(0), machine.mirrorOf(content.length));
+        Value defined = calls.invoke(loader, null, method, arguments);
+        ReferenceType type = ((ClassObjectReference) defined).reflectedType();
+        types.link(type.name(), type);
+        return type;
+    }
+
+    /** A hidden nest mate of the host. */
+    ReferenceType defineHidden(byte[] content, ReferenceType host) throws EvaluationFailed {
         VirtualMachine machine = types.machine();
         ReferenceType lookups = types.find(LOOKUP, null);
         Field trusted = lookups.fieldByName("IMPL_LOOKUP");

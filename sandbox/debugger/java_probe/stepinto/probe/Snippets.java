@@ -19,6 +19,7 @@ final class Snippets {
     private final Services services;
     private final SnippetCompiler compiler;
     private final SnippetLoader loader;
+    private int number;
     private final Map<String, ReferenceType> defined =
             new LinkedHashMap<String, ReferenceType>(16, 0.75f, true) {
                 private static final long serialVersionUID = 1;
@@ -95,13 +96,11 @@ final class Snippets {
         }
     }
 
-    private void check(NeedsCompiler construct, Scope scope) throws EvaluationFailed {
-        boolean platform = TypeNames.isPlatform(scope.here.name());
-        if (platform || !loader.available()) {
+    private static void check(NeedsCompiler construct, Scope scope) throws EvaluationFailed {
+        if (scope.here.classLoader() == null || TypeNames.isPlatform(scope.here.name())) {
             throw new EvaluationFailed(
-                    construct.getMessage() + " can't be evaluated "
-                            + (platform ? "in code of the JDK" : "before Java 15")
-                            + "; call a method of the program, or write a loop");
+                    construct.getMessage() + " can't be evaluated in code of the JDK; take a frame"
+                            + " of the program");
         }
     }
 
@@ -111,7 +110,7 @@ final class Snippets {
         String key = scope.here.name() + "\n" + text;
         ReferenceType type = defined.get(key);
         if (type == null) {
-            type = loader.define(compiled(text), scope.here);
+            type = define(text, scope.here);
             defined.put(key, type);
         }
         Method method = type.methodsByName("run").get(0);
@@ -135,10 +134,20 @@ final class Snippets {
         return result;
     }
 
-    private byte[] compiled(String text) throws EvaluationFailed, NotCompiled {
+    private ReferenceType define(String text, ReferenceType host)
+            throws EvaluationFailed, NotCompiled {
+        if (loader.hides()) {
+            byte[] content = compiled(text, true);
+            return loader.defineHidden(HiddenLambdas.bound(content), host);
+        }
+        String name = SnippetSource.CLASS + ++number;
+        return loader.define(compiled(text.replace(SnippetSource.CLASS, name), false), host);
+    }
+
+    private byte[] compiled(String text, boolean open) throws EvaluationFailed, NotCompiled {
         List<byte[]> made;
         try {
-            made = compiler.compile(text, true);
+            made = compiler.compile(text, open);
         } catch (EvaluationFailed failure) {
             throw new NotCompiled(failure);
         }
@@ -146,7 +155,7 @@ final class Snippets {
             throw new EvaluationFailed(
                     "classes can't be declared here, anonymous ones neither; use a lambda");
         }
-        return HiddenLambdas.bound(made.get(0));
+        return made.get(0);
     }
 
     private ArrayReference out(int size) {
