@@ -44,6 +44,10 @@ class Link:
         if not self.sending:
             self._send({"reached": True})
 
+    def paused(self) -> None:
+        """The program has stopped; what it shows of itself is not to take long."""
+        self._send({"paused": True})
+
     def streams(self) -> List[object]:
         """All that may hold output of the program back."""
         return list({id(s): s for s in (sys.stdout, sys.stderr, self.stdout)}.values())

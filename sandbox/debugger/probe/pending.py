@@ -39,6 +39,10 @@ class Pending:
         """The host does not want to wait any longer."""
         self.deadline = self.next_signal = min(self.deadline, time.monotonic() + LOOK)
 
+    def paused(self) -> None:
+        """From here on it is the debugger that runs, and the program's code only for it."""
+        self.next_signal = min(self.next_signal, time.monotonic() + TICK)
+
     def overdue(self) -> bool:
         return time.monotonic() >= self.deadline + self.grace
 

@@ -23,6 +23,8 @@ from .window import Bounds
 from .wire import INTERRUPT, RUN_ACTIONS, Json, Refusal
 from .workspace import Workspace
 
+SHOWN_FRAMES = 10
+"""Of an interrupted program, with the stop."""
 STEPS = {"step_over": OVER, "step_into": INTO, "step_out": OUT}
 
 
@@ -88,6 +90,7 @@ class Session:
             if hit and not any(self.table.holds(point) for point in hit):
                 return  # removed while this thread waited for its turn
             self.evaluator.pause()
+            self.link.paused()
             frames = self.describer.visible(live_frames(frame, self.outermost))
             self.state = "runtime_error" if exception is not None else "runtime"
             stop = self.describer.stop(frames, reason, exception, returned)
@@ -97,6 +100,7 @@ class Session:
             answer = {"stop": stop, "breakpoints": described, "notes": list(notes)}
             if reason == "interrupted":
                 answer["native_threads"] = self.describer.native_threads()
+                answer["frames"] = self.describer.stack(frames[:SHOWN_FRAMES])["frames"]
             action = self._serve_stop(frames, answer)
             keep_cells(frame)
             if action == "continue" or not frames:
@@ -108,6 +112,7 @@ class Session:
         """An exception ended the test: serve requests on its frames, for good."""
         with self.lock, MoreStack():
             self.evaluator.pause()
+            self.link.paused()
             self.tracer.run_freely(None)
             self.tracer.hook.install(None)
             frames = self.describer.visible(traceback_frames(error))

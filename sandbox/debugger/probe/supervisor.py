@@ -132,6 +132,8 @@ class Supervisor:
             return
         if "id" not in message:
             pending.reached |= bool(message.get("reached"))
+            if "paused" in message:
+                pending.paused()
             self.notes += message.get("notes", [])
             return
         self.pending = None
@@ -211,7 +213,7 @@ class Supervisor:
         """The interrupt went unanswered: note where the program is, from C, and end it."""
         found = pending.last_diagnosis()
         os.kill(self.child, DUMP)
-        self.killed = killed(found.reason, found.text, self._dumped(0.3))
+        self.killed = killed(found.reason, found.text, self._dumped(1.0))
         os.kill(self.child, signal.SIGKILL)
 
     def _dumped(self, timeout: float) -> str:
