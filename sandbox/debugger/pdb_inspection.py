@@ -180,13 +180,15 @@ class PdbInspector:
     def _data(self, query: str) -> Any:
         """What an expression gives, printed as a literal. Raises Refused where it raised."""
         text = pdb_parsing.without_prompt(self._connection.inspect(f"p {query}").text)
-        lines = text.strip().splitlines() or [""]
-        try:
-            return ast.literal_eval(lines[-1])
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            _, problem = _split_complaint(text)
-            message = problem or f"pdb's reply holds no value: {text[-300:]!r}"
-            raise Refused(message, ErrorKind.EVALUATION) from None
+        for line in reversed(text.splitlines()):
+            if line.startswith(("(", "[")) and not line.startswith("(Pdb)"):
+                try:
+                    return ast.literal_eval(line)
+                except (ValueError, SyntaxError, MemoryError, RecursionError):
+                    continue  # another thread may have printed it
+        _, problem = _split_complaint(text)
+        message = problem or f"pdb's reply holds no value: {text[-300:]!r}"
+        raise Refused(message, ErrorKind.EVALUATION)
 
     @contextmanager
     def _at_frame(self, index: int) -> Iterator[None]:

@@ -9,12 +9,14 @@ from sandbox.debugger.prompts import Prompt
 
 # A recursive `debug` command adds brackets, `commands` has a prompt of its own.
 PROMPT = re.compile(r"(?:\(+Pdb\)+|\(com\)|(?:^|\n|\.\.\.   )\.\.\.  ) $")
+PASSED = re.compile(r"(?:^|\n)\(+Pdb\)+ ")
+"""A prompt that something was printed behind."""
 CONTINUED = re.compile(r"(?:^|\n|\.\.\.   )\.\.\.   $")
 """The prompt for the rest of a statement, from 3.13 on."""
 PLACE = (
     r"> (?P<file>\S[^\n]*)\((?P<line>\d+)\)(?P<function>[\w<>.]+)\(\)(?:->(?P<returned>[^\n]*))?"
 )
-STOP = re.compile(rf"^{PLACE}\n(?:-> [^\n]*\n)?\(+Pdb\)+ $", re.M)
+STOP = re.compile(rf"^{PLACE}\n(?:-> [^\n]*\n)?\(+Pdb\)+ ", re.M)
 ANY_STOP = re.compile(rf"^{PLACE}$", re.M)
 COMPLAINT = re.compile(r"(?:^|\n)\*\*\* [^\n]*\n\(+Pdb\)+ $")
 FRAME = re.compile(
@@ -73,9 +75,11 @@ class StackFrame:
 
 def recognise(text: str, running: bool) -> Prompt:
     """Whether pdb waits for a command. A program that was set running stops at a place."""
+    stops = list(STOP.finditer(text))
     if not PROMPT.search(text):
-        return Prompt.NONE
-    if running and not STOP.search(text) and not COMPLAINT.search(text):
+        seen = stops or (not running and PASSED.search(text))
+        return Prompt.PASSED if seen else Prompt.NONE
+    if running and not (stops and stops[-1].end() == len(text)) and not COMPLAINT.search(text):
         return Prompt.PERHAPS
     return Prompt.SURE
 

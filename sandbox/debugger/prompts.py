@@ -21,15 +21,17 @@ TAIL = 4096
 SETTLE = 0.002
 """Seconds of silence after a sure prompt: else a chunk may end where a value quotes one."""
 QUIET = 1.0
-"""Seconds of silence after what may be a prompt."""
+"""Seconds of silence after what may be a prompt, or of anything after one that has passed."""
 
 
 class Prompt(Enum):
     """Whether the debugger waits for a command."""
 
-    NONE = 0
-    PERHAPS = 1
-    SURE = 2
+    NONE = "none"
+    PASSED = "passed"
+    """It did, and another thread of the program printed something behind the prompt."""
+    PERHAPS = "perhaps"
+    SURE = "sure"
 
 
 class End(Enum):
@@ -87,19 +89,25 @@ class PromptTerminal:
     def wait(self, timeout: float, running: bool = False) -> Reply:
         """Read until the next prompt."""
         deadline = time.monotonic() + timeout
+        passed = float("inf")
         while True:
             prompt = self._recognise(self._data[-TAIL:].decode("utf-8", "replace"), running)
-            left = max(deadline - time.monotonic(), 0.0)
-            quiet = {Prompt.SURE: SETTLE, Prompt.PERHAPS: QUIET}.get(prompt, left)
+            now = time.monotonic()
+            if prompt is Prompt.PASSED:
+                passed = min(passed, now)
+            if now > passed + QUIET:
+                return self._taken(End.PROMPT)
+            left = max(deadline - now, 0.0)
+            quiet = {Prompt.SURE: SETTLE, Prompt.PERHAPS: QUIET, Prompt.PASSED: QUIET}
             try:
-                chunk = self._terminal.read_available(min(quiet, left))
+                chunk = self._terminal.read_available(min(quiet.get(prompt, left), left))
             except EOFError:
                 return self._taken(End.EXIT)
             if chunk:
                 self._add(chunk)
             elif prompt is not Prompt.NONE:
                 return self._taken(End.PROMPT)
-            if not chunk or time.monotonic() > deadline:
+            if not chunk or now > deadline:
                 return self._taken(End.TIMEOUT)
 
     def exit_code(self, timeout: float = 2.0) -> int:

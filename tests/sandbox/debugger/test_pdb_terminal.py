@@ -360,6 +360,22 @@ def test_threads_are_listed(bench_311: Bench) -> None:
     assert (threads[0].current, threads[0].frames[0].line) == (True, 5)
 
 
+def test_a_thread_that_goes_on_printing_hides_no_prompt(bench_311: Bench) -> None:
+    program = """\
+        import threading, time
+        def chatter():
+            while True:
+                print("chatter", flush=True)
+                time.sleep(0.05)
+        threading.Thread(target=chatter, daemon=True).start()
+        n = 1
+        n = 2
+    """
+    event = bench_311.start(program, at(8))
+    assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, 8)
+    assert bench_311.text_of("n") == "1"
+
+
 @pytest.mark.parametrize(
     ("test", "kind", "told"),
     [
