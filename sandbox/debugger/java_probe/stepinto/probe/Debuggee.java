@@ -9,6 +9,9 @@ import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -30,12 +33,13 @@ final class Debuggee {
     Debuggee(Target target, String stdin, int outputChars) throws IOException {
         this.target = target;
         listener = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"));
-        File input = File.createTempFile("stepinto", ".stdin");
+        // The JDK's own temporary names would load all of its cryptography for one random number.
+        Path input = Paths.get("/tmp", "stepinto-" + System.nanoTime() + ".stdin");
+        Files.write(input, stdin.getBytes(StandardCharsets.UTF_8), StandardOpenOption.CREATE_NEW);
         try {
-            Files.write(input.toPath(), stdin.getBytes(StandardCharsets.UTF_8));
-            process = builder(input).start();
+            process = builder(input.toFile()).start();
         } finally {
-            Files.delete(input.toPath());
+            Files.delete(input);
         }
         output = new Output(process.getInputStream(), outputChars);
         output.follow(true);

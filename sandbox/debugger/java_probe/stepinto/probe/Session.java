@@ -40,13 +40,18 @@ final class Session {
     void serve() throws InterruptedException {
         while (true) {
             Request request = wire.next();
-            Map<String, Object> answer = answer(request);
-            complete(answer);
-            wire.answer(request, answer);
+            wire.answer(request, answer(request));
         }
     }
 
-    private Map<String, Object> answer(Request request) throws InterruptedException {
+    /** The answer to one request, whatever goes wrong. */
+    Map<String, Object> answer(Request request) throws InterruptedException {
+        Map<String, Object> answer = outcome(request);
+        complete(answer);
+        return answer;
+    }
+
+    private Map<String, Object> outcome(Request request) throws InterruptedException {
         try {
             return carryOut(request);
         } catch (Refusal refusal) {
@@ -246,10 +251,15 @@ final class Session {
 
     /** The host has hung up: leave nothing behind. From another thread. */
     void end() {
+        endProgram();
+        Runtime.getRuntime().halt(0);
+    }
+
+    /** End the program, wherever it is. */
+    void endProgram() {
         Debuggee left = debuggee;
         if (left != null) {
             left.kill();
         }
-        Runtime.getRuntime().halt(0);
     }
 }
