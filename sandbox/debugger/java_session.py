@@ -6,7 +6,7 @@ import posixpath
 
 from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Channel, Json
-from sandbox.debugger.java_delivery import MAIN_CLASS, deliver_probe
+from sandbox.debugger.java_delivery import MAIN_CLASS, deliver_probe, forget_delivery
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.debugger.session import DebugSession, LaunchRefused
 from sandbox.java.build import built_test, java_command
@@ -25,6 +25,14 @@ PROBE_OPTIONS = (
     "-XX:-UsePerfData",
 )
 """A small JVM that starts soon: it only waits, for the host and for the debuggee."""
+
+# The jar's name holds the beginning of its digest.
+_CHECKED = """
+found=$(sha256sum <"$1") && named=${1##*-} || exit 1
+case $found in "${named%.jar}"*) shift; exec "$@" ;; esac
+echo "the program under test has changed $1"
+exit 1
+"""
 
 
 class JavaLauncher:
@@ -52,9 +60,12 @@ class JavaLauncher:
         if channel is None:
             channel = start_probe(sandbox, find_jdk(sandbox))
         try:
+            channel.await_marker(b"STEPINTO ready", limits.start_timeout)
             channel.hello(limits.output_chars, limits.start_timeout)
         except BaseException:
             channel.close()
+            # The program may have removed or changed the jar: the next start brings it anew.
+            forget_delivery(sandbox)
             raise
         return channel
 
@@ -76,10 +87,14 @@ class JavaDebugger(DebugSession):
 
 
 def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
-    """A probe's JVM on its way up. Raises DebuggerError, SandboxError."""
+    """A probe's JVM on its way up; one whose jar is not as it was delivered ends at once.
+
+    Raises DebuggerError, SandboxError.
+    """
     jar = deliver_probe(sandbox, jdk)
     class_path = f"{jar}:{jdk.tools_jar}" if jdk.tools_jar else jar
-    argv = [jdk.java, *PROBE_OPTIONS, "-cp", class_path, MAIN_CLASS]
+    java = [jdk.java, *PROBE_OPTIONS, "-cp", class_path, MAIN_CLASS]
+    argv = ["sh", "-c", _CHECKED, "sh", jar, *java]
     return Channel(sandbox.spawn(Command(argv, cwd="/")))
 
 

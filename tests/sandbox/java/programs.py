@@ -76,7 +76,7 @@ SUREFIRE = """\
 <plugin>
   <groupId>org.apache.maven.plugins</groupId><artifactId>maven-surefire-plugin</artifactId>
   <configuration>
-    <argLine>-Xmx200m ${unset.agent} -Dgiven=by-line</argLine>
+    <argLine>-Xmx200m -Dgiven=by-line</argLine>
     <systemPropertyVariables>
       <place>${project.build.directory}</place><two>2</two>
     </systemPropertyVariables>

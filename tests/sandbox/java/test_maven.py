@@ -141,6 +141,16 @@ def test_javac_stands_in_only_where_it_is_all_that_made_the_classes(log: str, st
     assert len(project.steps) == steps
 
 
+def test_what_another_plugin_would_have_filled_in_is_left_out() -> None:
+    line = "(s) argLine = @{argLine} -Xss2m ${agent} '-Dtwo=a b'"
+    surefire = (
+        f"[DEBUG] Configuring mojo 'a:maven-surefire-plugin:2:test' with basic\n[DEBUG]   {line}"
+    )
+    of = "\n[DEBUG]   (s) project = MavenProject: demo:demo:1.0 @ /w/pom.xml\n"
+    project = project_of(read_log(DEBUG_LOG + surefire + of), "/w", MODULE)
+    assert project.jvm_options == ("-Xss2m", "-Dtwo=a b", "-ea", "-Dbasedir=/w")
+
+
 def test_a_log_without_test_classes_leaves_the_build_tools_fork() -> None:
     project = project_of(read_log(""), "/w", MODULE)
     assert project.class_path == ()

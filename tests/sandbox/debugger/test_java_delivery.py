@@ -1,0 +1,59 @@
+"""The Java probe's jar: made once, delivered whole, mended where a program spoils it."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.debugger import StopReason
+from sandbox.debugger.java_delivery import cache_folder, deliver_probe, probe_jar
+from sandbox.java.jdk import find_jdk
+from tests.sandbox.debugger.java_bench import JavaBench
+from tests.sandbox.java.conftest import require_program
+
+
+def test_compiled_once_for_a_jdk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    require_program("javac")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with open_sandbox(SandboxConfig()) as box:
+        jar = probe_jar(box, find_jdk(box))
+        assert box.read_tree() == {}, "the probe is compiled elsewhere"
+        (kept,) = cache_folder().iterdir()
+        assert kept.read_bytes() == jar
+        written = kept.stat().st_mtime_ns
+        assert probe_jar(box, find_jdk(box)) == jar
+        assert kept.stat().st_mtime_ns == written
+    names = zipfile.ZipFile(io.BytesIO(jar)).namelist()
+    assert {"stepinto/probe/Main.class", "stepinto/runner/TestRunner.class"} <= set(names)
+    assert all(name.startswith("stepinto/") for name in names)
+
+
+def test_a_cache_that_can_not_be_written_is_only_slower(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    require_program("javac")
+    (tmp_path / "file").write_text("")
+    kept = cache_folder()
+    with open_sandbox(SandboxConfig()) as box:
+        jar = probe_jar(box, find_jdk(box))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        assert cache_folder() != kept
+        assert probe_jar(box, find_jdk(box)) == jar
+
+
+def test_a_program_that_spoils_the_jar_is_debugged_all_the_same(
+    open_java_bench: Callable[..., JavaBench],
+) -> None:
+    bench = open_java_bench()
+    for spoil in ('echo "spoilt" >>"$0"', 'rm -f "$0"'):
+        event = bench.main("int here = 1;  // @here\nSystem.out.println(here);", "here")
+        assert event.stop_reason is StopReason.BREAKPOINT, event.error
+        jar = deliver_probe(bench.sandbox, find_jdk(bench.sandbox))
+        assert bench.sandbox.run(Command(["sh", "-c", spoil, jar])).exit_code == 0
+        event = bench.debugger.restart()
+        assert event.stop_reason is StopReason.BREAKPOINT, event.error
