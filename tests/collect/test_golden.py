@@ -1,11 +1,17 @@
 """The oracle's trajectories are what they were: prompts, tools, sessions and rendering."""
 
+import shutil
+
 import pytest
 
-from tests.golden import INSTANCES, golden_file, normalised, trajectory
+from tests.golden import JAVA, PYTHON, golden_file, normalised, trajectory
+
+needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
 
 
-@pytest.mark.parametrize("instance_id", INSTANCES)
+@pytest.mark.parametrize(
+    "instance_id", [*PYTHON, *(pytest.param(name, marks=needs_maven) for name in JAVA)]
+)
 def test_trajectory(instance_id: str) -> None:
     expected = golden_file(instance_id).read_text(encoding="utf-8")
     found = normalised(trajectory(instance_id))

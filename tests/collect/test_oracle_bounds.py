@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,12 @@ from configs.loading import load_config
 from sandbox.debugger import StopReason
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs" / "debug2fix.yaml"
-INSTANCES = {instance.id: instance for instance in BundledBenchmark().instances()}
+BUNDLED = BundledBenchmark(languages=("python", "java"))
+INSTANCES = {instance.id: instance for instance in BUNDLED.instances()}
+PYTHON = [name for name, instance in INSTANCES.items() if instance.language == "python"]
+JAVA = ["gridcalc__moving-source", "parcelroute__lost-loads", "parcelroute__dear-neighbours"]
+"""Changes in several places of a file, in a constructor, in a comparison of objects."""
+needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
 
 
 def collect(folder: Path, run: str, *overrides: str) -> tuple[list[Rollout], list[Conversation]]:
@@ -48,12 +54,23 @@ def stopped_in_buggy_function(conversation: Conversation) -> bool:
 @pytest.mark.timeout(600)
 def test_the_oracle_resolves_the_bundled_bugs_and_depends_on_the_answer(tmp_path: Path) -> None:
     rollouts, conversations = collect(tmp_path, "full")
-    assert len(rollouts) == len(INSTANCES) >= 30
+    assert len(rollouts) == len(PYTHON) >= 30
     resolved = {row.instance_id for row in rollouts if row.resolved}
-    assert len(resolved) >= 0.93 * len(INSTANCES)
+    assert len(resolved) >= 0.93 * len(PYTHON)
     stopped = {c.instance_id for c in conversations if stopped_in_buggy_function(c)}
     assert resolved <= stopped
     silent, _ = collect(
         tmp_path, "silent", "models.silent={backend: oracle, answer: nothing}", "collect.sub=silent"
     )
     assert sum(row.resolved for row in silent) <= 0.5 * len(resolved)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@needs_maven
+def test_the_oracle_resolves_java_bugs_from_inside_the_buggy_function(tmp_path: Path) -> None:
+    chosen = ["collect.benchmark.language=java", f"collect.benchmark.instances=[{','.join(JAVA)}]"]
+    rollouts, conversations = collect(tmp_path, "java", *chosen, "runner.concurrency=2")
+    assert {row.instance_id for row in rollouts if row.resolved} == set(JAVA)
+    assert {row.language for row in rollouts} == {"java"}
+    assert {c.instance_id for c in conversations if stopped_in_buggy_function(c)} == set(JAVA)

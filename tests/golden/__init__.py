@@ -22,16 +22,19 @@ from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
 from sandbox import SandboxConfig
 
 FOLDER = Path(__file__).parent
-INSTANCES = ("shopcart__negative-base", "queryfilter__ghost-record")
+PYTHON = ("shopcart__negative-base", "queryfilter__ghost-record")
+JAVA = ("parcelroute__cheap-sofa",)
+INSTANCES = (*PYTHON, *JAVA)
 VOLATILE = [
     (re.compile(r"\b\d+\.\d+s\b"), "TIMEs"),
+    (re.compile(r"(?<=Time elapsed: )[\d.]+(?= s\b)"), "TIME"),
     (re.compile(r"0x[0-9a-f]+"), "0xADDRESS"),
 ]
 
 
 def trajectory(instance_id: str) -> dict[str, Any]:
     """The rollout's patch, and each conversation's messages and stops."""
-    benchmark = BundledBenchmark()
+    benchmark = BundledBenchmark(languages=("python", "java"))
     instance = next(found for found in benchmark.instances() if found.id == instance_id)
     oracle = OracleBackend("oracle", OracleConfig(backend="oracle"))
     players = {"oracle": Player(oracle, Sampling(), is_oracle=True)}
