@@ -98,10 +98,11 @@ class PdbConnection(TerminalConnection):
 
     def interrupt(self) -> Reply:
         reply = self.prompt.press(b"\x03", self.grace)
-        if reply.end is End.PROMPT:
-            again = self.prompt.wait(SECOND_PROMPT)
-            return reply + again if again.text else reply
-        return reply
+        if reply.end is not End.PROMPT:
+            return reply
+        again = self.prompt.wait(SECOND_PROMPT)
+        end = End.EXIT if again.end is End.EXIT else End.PROMPT
+        return replace(reply + again, end=end)
 
     def type_command(self, text: str) -> Json:
         """Lines are typed one by one; a statement left open on 3.13 is closed by an empty one."""

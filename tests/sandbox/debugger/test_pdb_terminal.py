@@ -369,11 +369,15 @@ def test_a_thread_that_goes_on_printing_hides_no_prompt(bench_311: Bench) -> Non
                 time.sleep(0.05)
         threading.Thread(target=chatter, daemon=True).start()
         n = 1
-        n = 2
+        while n:
+            n += 1
     """
     event = bench_311.start(program, at(8))
     assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, 8)
     assert bench_311.text_of("n") == "1"
+    event = bench_311.debugger.control(Action.CONTINUE, timeout=0.3)
+    assert event.stop_reason is StopReason.INTERRUPTED
+    assert int(bench_311.text_of("n")) > 1
 
 
 @pytest.mark.parametrize(
