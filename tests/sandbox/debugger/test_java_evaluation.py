@@ -48,7 +48,7 @@ EXPRESSIONS = {
     "1 + 2 + \"x\" + 1 + 'c' + null + 1.0f + true": ('"3x1cnull1.0true"', "String"),
     r'"a\tb\u0041\\"': (r'"a\tbA\\"', "String"),
     "a == 1 && b == 2 || fails() > 0": ("true", "boolean"),
-    "d ? 1 : 2.5": ("1.0", "double"),
+    "d ? a : c * 2": ("1.0", "double"),
     "!d ^ true & ~a == -2": ("true", "boolean"),
     "a >= 1 == a < b": ("true", "boolean"),
     "count + this.count + secret(3)": ("24", "int"),
@@ -135,7 +135,7 @@ FAILURES = {
     '"open': "is not closed",
     "3000000000": "too large; write a long with L",
     "": "there is no expression",
-    "list.stream().map(n -> n + nope)": "does not compile: cannot find symbol; symbol: variable",
+    "list.stream().map(n -> n > nope).count()": "does not compile: cannot find symbol; symbol: variable",
     "new Object() { int z = 3; }.z": "classes can't be declared here",
     "(" * 1000 + "1" + ")" * 1000: "nested too deeply",
 }

@@ -57,6 +57,22 @@ final class Conversions {
         return operand.value == null ? "null" : operand.value.type().name();
     }
 
+    /** The primitive numeric type of a type, a box among them; null for another. */
+    static String numeric(String name) {
+        String primitive = unboxed(name) == null ? name : unboxed(name);
+        return NUMERIC.contains(primitive) || "char".equals(primitive) ? primitive : null;
+    }
+
+    /** The type of an arithmetic operation on two types, either of which may be unknown (null). */
+    static String promoted(String first, String second) {
+        for (String wide : new String[] {"double", "float", "long"}) {
+            if (wide.equals(first) || wide.equals(second)) {
+                return wide;
+            }
+        }
+        return first == null || second == null ? null : "int";
+    }
+
     /** Whether one primitive type is widened to another without a cast. */
     static boolean widens(String from, String to) {
         int first = NUMERIC.indexOf(from.equals("char") ? "int" : from);

@@ -4,6 +4,14 @@ package stepinto.probe;
 abstract class Expression {
     abstract Operand evaluate(Scope scope) throws EvaluationFailed;
 
+    /**
+     * The numeric type that its value would have, found without evaluating it; null where it is
+     * none, or only the evaluation tells.
+     */
+    String numericType(Scope scope) throws EvaluationFailed {
+        return null;
+    }
+
     /** Where it stands for a variable: the variable. */
     Variable variable(Scope scope) throws EvaluationFailed {
         throw new EvaluationFailed("only a variable, a field or an array element can be assigned");

@@ -22,6 +22,12 @@ final class Operations {
         Operand evaluate(Scope scope) throws EvaluationFailed {
             return scope.services.operators.unary(operator, operand.evaluate(scope));
         }
+
+        @Override
+        String numericType(Scope scope) throws EvaluationFailed {
+            String type = operand.numericType(scope);
+            return type == null ? null : Conversions.promoted(type, "int");
+        }
     }
 
     static final class Binary extends Expression {
@@ -41,6 +47,20 @@ final class Operations {
             Operand first = operand(scope, left, identity);
             return scope.services.operators.binary(
                     operator, first, operand(scope, right, identity));
+        }
+
+        @Override
+        String numericType(Scope scope) throws EvaluationFailed {
+            String first = left.numericType(scope);
+            boolean shift = operator.startsWith("<<") || operator.startsWith(">>");
+            if (shift) {
+                return first == null ? null : Conversions.promoted(first, "int");
+            }
+            String second = right.numericType(scope);
+            // What is unknown may be text, to which + would add.
+            boolean text = operator.equals("+") && (first == null || second == null);
+            boolean arithmetic = operator.length() == 1 && "+-*/%&|^".contains(operator);
+            return arithmetic && !text ? Conversions.promoted(first, second) : null;
         }
 
         private static Operand operand(Scope scope, Expression side, boolean identity)
@@ -96,18 +116,23 @@ final class Operations {
         }
 
         /** Both sides are of one type: {@code true ? 1 : 2.5} is 1.0. */
-        private static Operand promoted(Scope scope, Operand chosen, Expression other) {
-            Object constant = other instanceof Primaries.Literal
-                    ? ((Primaries.Literal) other).constant : null;
-            boolean numbers = constant instanceof Number && chosen.value instanceof PrimitiveValue;
-            if (!numbers) {
+        private static Operand promoted(Scope scope, Operand chosen, Expression other)
+                throws EvaluationFailed {
+            String type = other.numericType(scope);
+            String own = Conversions.numeric(Conversions.typeOf(chosen));
+            boolean wider = type != null && own != null && chosen.value != null
+                    && !type.equals("int") && Conversions.widens(own, type);
+            if (!wider) {
                 return chosen;
             }
-            String type = Conversions.unboxed(constant.getClass().getName());
-            boolean widens = !type.equals("int")
-                    && Conversions.widens(chosen.value.type().name(), type);
-            PrimitiveValue value = (PrimitiveValue) chosen.value;
-            return widens ? Operand.of(scope.services.conversions.narrow(value, type)) : chosen;
+            PrimitiveValue value =
+                    scope.services.conversions.primitive(chosen.value, "the value of ?:");
+            return Operand.of(scope.services.conversions.narrow(value, type));
+        }
+
+        @Override
+        String numericType(Scope scope) throws EvaluationFailed {
+            return Conversions.promoted(yes.numericType(scope), no.numericType(scope));
         }
     }
 
@@ -125,6 +150,11 @@ final class Operations {
             String to = type.resolve(scope);
             Operand from = operand.evaluate(scope);
             return Operand.of(scope.services.conversions.cast(from, to, scope.here), to);
+        }
+
+        @Override
+        String numericType(Scope scope) throws EvaluationFailed {
+            return Conversions.numeric(type.resolve(scope));
         }
     }
 

@@ -31,6 +31,12 @@ final class Primaries {
             return Operand.of(primitive(machine));
         }
 
+        @Override
+        String numericType(Scope scope) {
+            return constant == null
+                    ? null : Conversions.numeric(constant.getClass().getName());
+        }
+
         private Value primitive(VirtualMachine machine) {
             if (constant instanceof Integer) {
                 return machine.mirrorOf((int) constant);
@@ -90,6 +96,16 @@ final class Primaries {
             int[] used = new int[1];
             Operand type = type(scope, used);
             return members(scope, type, used[0], names.size());
+        }
+
+        @Override
+        String numericType(Scope scope) {
+            try {
+                return Conversions.numeric(Conversions.typeOf(evaluate(scope)));
+            } catch (EvaluationFailed unknown) {
+                // What can't be read in the branch not taken is no error.
+                return null;
+            }
         }
 
         /** The class that the first names stand for; how many of them, in {@code used}. */
@@ -209,6 +225,16 @@ final class Primaries {
         @Override
         Operand evaluate(Scope scope) throws EvaluationFailed {
             return variable(scope).get();
+        }
+
+        @Override
+        String numericType(Scope scope) throws EvaluationFailed {
+            if (!(array instanceof Path)) {
+                return null;
+            }
+            String type = Conversions.typeOf(array.evaluate(scope));
+            return type.endsWith("[]")
+                    ? Conversions.numeric(type.substring(0, type.length() - 2)) : null;
         }
 
         @Override

@@ -48,7 +48,8 @@ final class SnippetNames {
     private void look(int at) {
         Token before = token(at - 1);
         Token after = token(at + 1);
-        boolean typed = before.kind == Token.Kind.NAME || before.is(">") || before.is("]")
+        boolean typed = before.kind == Token.Kind.NAME || closesArguments(at - 1)
+                || before.is("]")
                 || before.is("...")
                 || (before.kind == Token.Kind.KEYWORD && Types.isPrimitive(before.text));
         if (after.is("->") || inLambdaHead(at)
@@ -63,6 +64,21 @@ final class SnippetNames {
         if (steps || assigns || shifts) {
             assigned.add(token(at).text);
         }
+    }
+
+    /** Whether a token is the end of type arguments, and no comparison. */
+    private boolean closesArguments(int end) {
+        int depth = 0;
+        for (int at = end; at > 0; at--) {
+            Token token = token(at);
+            boolean fits = token.kind == Token.Kind.NAME || token.kind == Token.Kind.KEYWORD
+                    || Arrays.asList("<", ">", ",", ".", "?", "[", "]", "&").contains(token.text);
+            depth += token.is(">") ? 1 : token.is("<") ? -1 : 0;
+            if (!fits || depth == 0) {
+                return fits && at < end;
+            }
+        }
+        return false;
     }
 
     /** Among the names in {@code (a, b) ->}. */
