@@ -372,7 +372,8 @@ def test_a_thread_that_goes_on_printing_hides_no_prompt(bench_311: Bench) -> Non
         while n:
             n += 1
     """
-    event = bench_311.start(program, at(8))
+    point = BreakpointRequest(file="program.py", line=8, temporary=True)
+    event = bench_311.start(program, point)
     assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, 8)
     assert bench_311.text_of("n") == "1"
     event = bench_311.debugger.control(Action.CONTINUE, timeout=0.3)
