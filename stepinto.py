@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from collect.benchmarks.base import Benchmark, Instance
 from collect.errors import ConfigError
 from collect.rollouts import RolloutsSummary
 from configs.loading import config_saved, load_config
@@ -26,6 +28,8 @@ STOPPED = 130
 SHOWN_REASONS = 3
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 KEPT = "rollouts that were finished before are kept"
+
+CONFIG_HELP = "a YAML file, or a run folder"
 
 console = Console(soft_wrap=True)
 
@@ -56,19 +60,28 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, (stages, text) in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
-        _add_config(command)
+        command.add_argument("config", type=Path, help=CONFIG_HELP)
+        _add_overrides(command)
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
-    bench = commands.add_parser("bench", help="list a config's bugs, show one, or verify them all")
-    bench.add_argument("action", choices=("list", "show", "verify"))
-    _add_config(bench)
-    bench.set_defaults(command=_bench)
+    _add_bench(commands.add_parser("bench", help="list a config's bugs, show some, or verify them"))
     doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
     doctor.set_defaults(command=_doctor)
     return parser
 
 
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", type=Path, help="a YAML file, or a run folder")
+def _add_bench(bench: argparse.ArgumentParser) -> None:
+    actions = bench.add_subparsers(required=True, metavar="ACTION")
+    for name, (command, text) in BENCH_COMMANDS.items():
+        action = actions.add_parser(name, help=text, description=text)
+        action.add_argument("config", type=Path, help=CONFIG_HELP)
+        if name == "show":
+            action.add_argument("id", help="a bug's id, or a glob over ids")
+            action.add_argument("--gold", action="store_true", help="also show the gold patch")
+        _add_overrides(action)
+        action.set_defaults(command=command)
+
+
+def _add_overrides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="e.g. collect.attempts=4")
 
 
@@ -163,24 +176,49 @@ COMMANDS: dict[str, tuple[tuple[Callable[[RunConfig], int], ...], str]] = {
 }
 
 
-def _bench(options: argparse.Namespace) -> int:
-    from collect.benchmarks.opening import open_benchmark, select_instances
-
-    config = load_config(options.config, options.overrides)
-    benchmark = open_benchmark(config.collect.benchmark)
-    instances = select_instances(config.collect.benchmark, benchmark)
-    if options.action == "verify":
-        from collect.benchmarks.verify import verification_table, verify
-
-        results = verify(benchmark, instances, config.sandbox, workers=config.runner.concurrency)
-        console.print(verification_table(results))
-        return 0 if all(result.ok for result in results) else 1
+def _bench_list(options: argparse.Namespace) -> int:
+    _, _, instances = _bugs(options)
     for instance in instances:
         failing, passing = len(instance.fail_to_pass), len(instance.pass_to_pass)
         console.print(f"{instance.id}  {instance.category}  {failing} failing, {passing} passing")
-        if options.action == "show":
-            console.print(f"\n{instance.problem_statement}\n{instance.gold_patch}", markup=False)
     return 0
+
+
+def _bench_show(options: argparse.Namespace) -> int:
+    from collect.benchmarks.show import describe
+
+    wanted = [f"collect.benchmark.instances=[{json.dumps(options.id)}]"]
+    every = ["collect.benchmark.split=all", "collect.benchmark.limit=null"]
+    _, _, instances = _bugs(options, [*every, *wanted])
+    for instance in instances:
+        console.print(describe(instance, options.gold), markup=False, highlight=False)
+    return 0
+
+
+def _bench_verify(options: argparse.Namespace) -> int:
+    from collect.benchmarks.verify import verification_table, verify
+
+    config, benchmark, instances = _bugs(options)
+    results = verify(benchmark, instances, config.sandbox, workers=config.runner.concurrency)
+    console.print(verification_table(results))
+    return 0 if all(result.ok for result in results) else 1
+
+
+def _bugs(
+    options: argparse.Namespace, more: Sequence[str] = ()
+) -> tuple[RunConfig, Benchmark, list[Instance]]:
+    from collect.benchmarks.opening import open_benchmark, select_instances
+
+    config = load_config(options.config, [*options.overrides, *more])
+    benchmark = open_benchmark(config.collect.benchmark)
+    return config, benchmark, select_instances(config.collect.benchmark, benchmark)
+
+
+BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
+    "list": (_bench_list, "list a config's bugs"),
+    "show": (_bench_show, "show a bug: what an agent is told, its files and its tests"),
+    "verify": (_bench_verify, "check that all fail before their gold patch and pass after it"),
+}
 
 
 def _doctor(options: argparse.Namespace) -> int:

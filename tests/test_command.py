@@ -45,3 +45,20 @@ def test_ctrl_c_outside_of_rollouts_is_no_crash(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(stepinto, "config_saved", interrupted)
     assert stepinto.main(["collect", CONFIG]) == stepinto.STOPPED
+
+
+def test_a_bug_is_shown_without_its_gold_patch_unless_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert stepinto.main(["bench", "show", CONFIG, "shopcart__negative-base"]) == 0
+    shown = capsys.readouterr().out
+    assert "Problem statement:" in shown
+    assert "tests/test_prices.py  (tests)" in shown
+    assert "Gold patch" not in shown
+    assert stepinto.main(["bench", "show", "--gold", CONFIG, "shopcart__negative-base"]) == 0
+    assert "    +++ b/shopcart/" in capsys.readouterr().out
+
+
+def test_an_unknown_bug_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["bench", "show", CONFIG, "shopcart__negative-bas"]) == 2
+    assert "shopcart__negative-base" in capsys.readouterr().err
