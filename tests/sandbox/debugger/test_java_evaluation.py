@@ -151,6 +151,14 @@ def test_what_can_not_be_evaluated_is_said_and_harms_nothing(
     assert bench.text_of("a") == "1"
 
 
+def test_a_condition_that_is_no_expression_is_refused_at_once(bench: JavaBench) -> None:
+    event = bench.debugger.set_breakpoint(bench.at("generic", "Shop.java", condition="best >"))
+    assert event.error_kind is ErrorKind.BAD_REQUEST
+    assert "the condition is not an expression: syntax error" in str(event.error)
+    kept = bench.debugger.list_breakpoints().breakpoints
+    assert [point.line for point in kept] == [bench.line("here", "Shop.java")]
+
+
 def test_output_of_an_expression_is_the_programs(bench: JavaBench) -> None:
     event = bench.debugger.evaluate('System.out.println("said " + a)', 0)
     assert (event.output, event.values[0].text) == ("said 1\n", "void")

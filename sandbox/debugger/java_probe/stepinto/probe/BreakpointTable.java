@@ -26,11 +26,12 @@ final class BreakpointTable {
         this.requests = requests;
     }
 
-    /** Set one. Raises Refusal where its file, line, function or exception is unknown. */
+    /** Set one. Raises Refusal where its file, line, function, exception or condition is wrong. */
     Breakpoint add(Map<String, Object> arguments, List<String> notes) throws Refusal {
         Object kept = arguments.get("number");
         int number = kept == null ? nextNumber : ((Number) kept).intValue();
         Breakpoint point = new Breakpoint(number, arguments);
+        checkCondition(point);
         place(point, arguments, notes);
         for (Breakpoint other : breakpoints.values()) {
             if (other.same(point)) {
@@ -48,6 +49,16 @@ final class BreakpointTable {
         breakpoints.put(number, point);
         nextNumber = Math.max(nextNumber, number + 1);
         return point;
+    }
+
+    private static void checkCondition(Breakpoint point) throws Refusal {
+        try {
+            if (point.condition != null) {
+                Evaluator.check(point.condition);
+            }
+        } catch (EvaluationFailed failed) {
+            throw new Refusal("the condition is not an expression: " + failed.getMessage());
+        }
     }
 
     private void place(Breakpoint point, Map<String, Object> arguments, List<String> notes)

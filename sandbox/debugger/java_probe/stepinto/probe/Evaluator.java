@@ -63,6 +63,16 @@ final class Evaluator {
         return truth;
     }
 
+    /** Whether a text is an expression at all; what its names mean only a frame tells. */
+    static void check(String expression) throws EvaluationFailed {
+        try {
+            Parser.whole(expression);
+        } catch (NeedsCompiler construct) {
+            // It is left to the compiler, which has to see the frame's variables.
+            return;
+        }
+    }
+
     private Operand operand(String expression, Scope scope) throws EvaluationFailed {
         try {
             return parse(expression).evaluate(scope);

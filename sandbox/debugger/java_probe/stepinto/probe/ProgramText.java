@@ -37,6 +37,9 @@ final class ProgramText {
 
     /** What an object said: a text, null, or in its place what went wrong. */
     private static final class Said {
+        /** No method can be run in the thread as it is. */
+        static final Said IMPOSSIBLE = new Said(null, "could not be run");
+
         final StringReference text;
         final String problem;
 
@@ -56,9 +59,16 @@ final class ProgramText {
         return !endless.contains(type) && spent < ANSWER_MILLIS;
     }
 
-    /** Appends what {@code toString} says, or why it says nothing. Throws Full. */
-    void put(ObjectReference object, BoundedText text, boolean alone) {
+    /**
+     * Appends what {@code toString} says, or why it says nothing. Throws Full.
+     *
+     * @return false where nothing was appended, for no method can be run here
+     */
+    boolean put(ObjectReference object, BoundedText text, boolean alone) {
         Said answer = ask(object, "toString");
+        if (answer == Said.IMPOSSIBLE) {
+            return false;
+        }
         if (answer.problem != null) {
             text.putForeign(answer.problem);
         } else if (answer.text == null) {
@@ -66,6 +76,7 @@ final class ProgramText {
         } else {
             putLong(JavaText.of(answer.text, heap), text, alone);
         }
+        return true;
     }
 
     /** Appends an exception's message; false where it has none. Throws Full. */
@@ -77,11 +88,12 @@ final class ProgramText {
             message = detail(exception);
         } else {
             Said answer = ask(exception, "getMessage");
-            if (answer.problem != null) {
+            boolean failed = answer.problem != null && answer != Said.IMPOSSIBLE;
+            if (failed) {
                 text.putForeign(answer.problem);
                 return true;
             }
-            message = answer.text;
+            message = answer == Said.IMPOSSIBLE ? detail(exception) : answer.text;
         }
         if (message != null) {
             putLong(JavaText.of(message, heap), text, false);
@@ -123,6 +135,9 @@ final class ProgramText {
                     object, null, method, Collections.<Value>emptyList(), MILLIS);
             return new Said((StringReference) value, null);
         } catch (InvocationFailed error) {
+            if (error.raised == null && !error.timedOut) {
+                return Said.IMPOSSIBLE;
+            }
             return new Said(null, "<" + name + "() " + problem(error, type) + ">");
         }
     }
@@ -131,9 +146,6 @@ final class ProgramText {
         if (error.timedOut) {
             endless.add(type);
             return "did not end within " + MILLIS / 1_000 + " s";
-        }
-        if (error.raised == null) {
-            return "could not be run: " + error.getMessage();
         }
         String name = TypeNames.simple(error.raised.referenceType().name());
         StringReference message = detail(error.raised);

@@ -162,13 +162,14 @@ final class Rendering {
     }
 
     private void composed(ObjectReference object, Kind kind) {
-        if (kind == Kind.TEXT && values.programText().mayRun(object.referenceType())) {
-            values.programText().put(object, text, open.isEmpty());
-        } else {
-            fields(object, kind == Kind.RECORD);
-            if (kind == Kind.TEXT) {
-                text.put(" <its toString() was too slow before and not run>");
-            }
+        ProgramText program = values.programText();
+        boolean runs = kind == Kind.TEXT && program.mayRun(object.referenceType());
+        if (runs && program.put(object, text, open.isEmpty())) {
+            return;
+        }
+        fields(object, kind == Kind.RECORD);
+        if (kind == Kind.TEXT && !runs) {
+            text.put(" <its toString() was too slow before and not run>");
         }
     }
 

@@ -2,6 +2,7 @@ package stepinto.probe;
 
 import com.sun.jdi.AbsentInformationException;
 import com.sun.jdi.Field;
+import com.sun.jdi.InternalException;
 import com.sun.jdi.LocalVariable;
 import com.sun.jdi.Method;
 import com.sun.jdi.ObjectReference;
@@ -9,6 +10,7 @@ import com.sun.jdi.StackFrame;
 import com.sun.jdi.Value;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -38,8 +40,8 @@ final class Variables {
         }
         try {
             List<LocalVariable> variables = frame.visibleVariables();
-            Map<LocalVariable, Value> read = frame.getValues(variables);
-            for (LocalVariable variable : variables) {
+            Map<LocalVariable, Value> read = values(frame, variables);
+            for (LocalVariable variable : read.keySet()) {
                 Value value = read.get(variable);
                 found.add(new Named(variable.name(), variable.typeName(), value));
             }
@@ -47,6 +49,33 @@ final class Variables {
         } catch (AbsentInformationException absent) {
             arguments(frame, found);
             return new Variables(found, Collections.singletonList(unrecorded(frame)));
+        }
+    }
+
+    /** In the order of the variables; without those that the virtual machine can't read here. */
+    private static Map<LocalVariable, Value> values(
+            StackFrame frame, List<LocalVariable> variables) {
+        Map<LocalVariable, Value> found = new LinkedHashMap<>();
+        try {
+            Map<LocalVariable, Value> read = frame.getValues(variables);
+            for (LocalVariable variable : variables) {
+                found.put(variable, read.get(variable));
+            }
+        } catch (InternalException unreadable) {
+            // One that is not set yet fails them all: ask for each.
+            for (LocalVariable variable : variables) {
+                readOne(frame, variable, found);
+            }
+        }
+        return found;
+    }
+
+    private static void readOne(
+            StackFrame frame, LocalVariable variable, Map<LocalVariable, Value> found) {
+        try {
+            found.put(variable, frame.getValue(variable));
+        } catch (InternalException unreadable) {
+            found.remove(variable);
         }
     }
 
