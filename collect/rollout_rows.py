@@ -22,6 +22,7 @@ from collect.records import (
 )
 from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace
 from sandbox.debugger import StopReason
+from sandbox.opening import backend_name
 
 SYSTEM = "debug2fix"
 TERMINAL_SYSTEM = f"{SYSTEM}+terminal"
@@ -70,7 +71,7 @@ def rows_of(
         sub_model=spec.sub or "",
         teacher=_teacher(players),
         sampling=_sampling(logs),
-        sandbox=settings.sandbox.backend,
+        sandbox=backend_name(settings.sandbox),
         image_digest=trace.image_digest,
         code_version=code_version(),
         code_commit=code_commit(),

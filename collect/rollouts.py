@@ -6,14 +6,11 @@ infrastructure or the budget.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark
@@ -30,25 +27,13 @@ from collect.records import Rollout
 from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollout_rows import RunIdentity, rows_of
 from collect.runner import AsyncioRunner
+from collect.settings import note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
 from sandbox import clean_up, open_sandbox
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
 TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
-NOT_OF_A_MODELS_IDENTITY = {
-    "prices",
-    "concurrency",
-    "timeout",
-    "retries",
-    "api_key_env",
-    "base_url",
-    "device",
-    "max_batch",
-    "batch_wait_seconds",
-    "prefix_cache",
-    "threads",
-}
 
 
 @dataclass(frozen=True)
@@ -138,7 +123,8 @@ class _Batch:
         self.stop = threading.Event()
         self._spent_lock = threading.Lock()
         self._failures = FailuresInARow(machinery.runner.give_up_after)
-        self.hashes = {spec.id: settings_hash(machinery, spec) for spec in specs}
+        self.facts = {spec.id: settings_facts(machinery, spec) for spec in specs}
+        self.hashes = {key: settings_hash(facts) for key, facts in self.facts.items()}
         self.todo = self._missing()
         self.budget = Budget(machinery.runner.budget_dollars, self._spent())
 
@@ -147,6 +133,8 @@ class _Batch:
         if not self.todo:
             return
         self._check_budget()
+        for facts in {self.hashes[spec.id]: self.facts[spec.id] for spec in self.todo}.values():
+            note_settings(self.store.folder, facts)
         clean_up(self.machinery.sandbox)
         self._try_out()
         done_before = len(self.specs) - len(self.todo)
@@ -238,7 +226,8 @@ class _Batch:
         if row.instance_hash != instance_hash:
             changed = f"another version of the bug {row.instance_id}"
         elif row.config_hash != self.hashes[row.rollout_id]:
-            changed = "another sandbox, agents, seed or models section"
+            facts = self.facts[row.rollout_id]
+            changed = what_differs(self.store.folder, row.config_hash, facts)
         else:
             return
         raise ConfigError(
@@ -265,29 +254,3 @@ def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:
     return isinstance(config, OracleConfig) or (
         isinstance(backend, ReplayBackend) and backend.of_oracle
     )
-
-
-def settings_hash(machinery: Machinery, spec: RolloutSpec) -> str:
-    """16 hex digits over every setting that can change what a rollout does."""
-    facts: dict[str, Any] = {
-        "seed": machinery.seed,
-        "sandbox": machinery.sandbox.model_dump(mode="json"),
-        "agents": machinery.agents.model_dump(mode="json"),
-        "models": [
-            _model_facts(machinery.model_config_of(name)) for name in (spec.main, spec.sub) if name
-        ],
-    }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _model_facts(config: ModelConfig) -> dict[str, Any]:
-    facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
-    folder = Path(facts.get("model", ""))
-    if config.backend == "local" and folder.is_dir():
-        # A model trained again is another model, though it lies in the same place.
-        facts["files"] = sorted(
-            (file.name, file.stat().st_size, file.stat().st_mtime_ns)
-            for file in folder.iterdir()
-            if file.is_file()
-        )
-    return facts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from sandbox.base import Sandbox, SandboxConfig
 from sandbox.errors import SandboxUnavailable
 
@@ -25,6 +27,13 @@ def open_sandbox(config: SandboxConfig, image: str | None = None) -> Sandbox:
     from sandbox.container import ContainerSandbox
 
     return ContainerSandbox(config, chosen)
+
+
+def backend_name(config: SandboxConfig) -> str:
+    """What runs the commands, as records name it: the backend, or `local-unsafe` where it is the
+    host itself, for want of bubblewrap."""
+    on_host = config.backend == "local" and config.unsafe and shutil.which("bwrap") is None
+    return "local-unsafe" if on_host else config.backend
 
 
 def clean_up(config: SandboxConfig) -> None:

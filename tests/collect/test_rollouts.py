@@ -339,7 +339,8 @@ def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Pa
     again = sorted(r.started_at for r in collect(tmp_path, limit).read_rollouts())
     assert len(first) == 2
     assert first == again
-    with pytest.raises(ConfigError, match="must not be mixed"):
+    told = r"other settings \(agents.sub_max_steps: was 12, is 3\); they must not be mixed"
+    with pytest.raises(ConfigError, match=told):
         collect(tmp_path, limit, "agents.sub_max_steps=3")
 
 

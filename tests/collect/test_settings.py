@@ -1,0 +1,46 @@
+"""The settings that rollouts were made with, and how others differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collect.settings import note_settings, settings_hash, what_differs
+
+FACTS: dict[str, Any] = {
+    "seed": 0,
+    "sandbox": {"memory_mb": 4096, "readable_paths": []},
+    "models": [{"backend": "openai", "model": "gpt-5"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"seed": 3}, "seed: was 0, is 3"),
+        (
+            {"sandbox": {"memory_mb": 64, "readable_paths": ["/data"]}},
+            'sandbox.memory_mb: was 4096, is 64; sandbox.readable_paths: was [], is ["/data"]',
+        ),
+        (
+            {"models": [{"backend": "openai", "model": "gpt-5", "top_p": 1}]},
+            "models[0].top_p: was not set, is 1",
+        ),
+        (
+            {"sandbox": dict.fromkeys("abcdef", 1)},
+            "sandbox.a: was not set, is 1; sandbox.b: was not set, is 1; "
+            "sandbox.c: was not set, is 1; sandbox.d: was not set, is 1; "
+            "sandbox.e: was not set, is 1; 3 more",
+        ),
+    ],
+)
+def test_what_differs_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    note_settings(tmp_path, FACTS)
+    differs = what_differs(tmp_path, settings_hash(FACTS), FACTS | change)
+    assert differs == f"other settings ({told})"
+
+
+def test_settings_that_were_not_kept(tmp_path: Path) -> None:
+    assert what_differs(tmp_path, "0" * 16, FACTS).startswith("another sandbox, agents")
