@@ -9,6 +9,7 @@ from sandbox.debugger.channel import Channel, Json
 from sandbox.debugger.java_delivery import MAIN_CLASS, deliver_probe, forget_delivery
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.debugger.session import DebugSession, LaunchRefused
+from sandbox.errors import DebuggerError, SandboxFileError
 from sandbox.java.build import built_test, java_command
 from sandbox.java.errors import BuildFailed, JavaError, NoSuchTest
 from sandbox.java.fork import fork_command, needs_fork
@@ -48,7 +49,7 @@ class JavaLauncher:
             self._start_ahead(sandbox, jdk)
             found, project = built_test(sandbox, launch.test, limits.build_timeout)
             return launch_target(sandbox, jdk, found, project)
-        except JavaError as error:
+        except (JavaError, SandboxFileError) as error:
             self._drop_started()
             raise LaunchRefused(str(error), _kind(error)) from None
         except BaseException:
@@ -58,7 +59,7 @@ class JavaLauncher:
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
         channel, self._started = self._started, None
         if channel is None:
-            channel = start_probe(sandbox, find_jdk(sandbox))
+            channel = _start_again(sandbox)
         try:
             channel.await_marker(b"STEPINTO ready", limits.start_timeout)
             channel.hello(limits.output_chars, limits.start_timeout)
@@ -98,6 +99,13 @@ def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
     return Channel(sandbox.spawn(Command(argv, cwd="/")))
 
 
+def _start_again(sandbox: Sandbox) -> Channel:
+    try:
+        return start_probe(sandbox, find_jdk(sandbox))
+    except (JavaError, SandboxFileError) as error:
+        raise DebuggerError(str(error)) from error
+
+
 def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> Json:
     """What the probe is to run: a test under the test runner, or a main class."""
     fork = needs_fork(project, found)
@@ -129,7 +137,7 @@ def _plain_command(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProjec
     return java_command(sandbox, jdk, project, deliver_probe(sandbox, jdk), program)
 
 
-def _kind(error: JavaError) -> ErrorKind:
+def _kind(error: JavaError | SandboxFileError) -> ErrorKind:
     if isinstance(error, BuildFailed):
         return ErrorKind.BUILD_FAILED
     return ErrorKind.NO_SUCH_TEST if isinstance(error, NoSuchTest) else ErrorKind.LAUNCH_FAILED

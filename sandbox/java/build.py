@@ -38,6 +38,8 @@ class _Workspace:
     """What is known of one sandbox's workspace."""
 
     tools: frozenset[str]
+    scan: Scan | None = None
+    """How it was seen last."""
     built: dict[Module, _Built] = field(default_factory=dict)
 
 
@@ -54,7 +56,8 @@ def built_test(
     NoSuchTest, a BuildFailed with the compiler's errors, a JavaUnavailable; SandboxError.
     """
     jdk = find_jdk(sandbox)
-    scan = scan_workspace(sandbox)
+    workspace = _workspace(sandbox)
+    scan = workspace.scan = scan_workspace(sandbox, workspace.scan)
     found = Lookup(sandbox, scan).find(parse_name(test))
     return found, _build(BuildJob(sandbox, jdk, scan, time.monotonic() + timeout), found)
 

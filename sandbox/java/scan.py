@@ -26,12 +26,18 @@ SCAN_TIMEOUT = 60.0
 # The folders that build tools write to are left out, but not packages of those names. A file's
 # change of status (%z) can't be set back, as the time of its content can.
 _SCAN = r"""
-if [ -f pom.xml ] || ls ./*.gradle ./*.gradle.kts >/dev/null 2>&1; then outputs=target; fi
+list=$0/scan-$$
+built=$(find . -maxdepth 3 \( -name pom.xml -o -name "*.gradle" -o -name "*.gradle.kts" \) |
+    head -n 1)
 find . -type d \( -name .git -o -name .gradle -o -name .idea -o -name node_modules \
         -o -name __pycache__ \) -prune -o \
-    -type d ${outputs:+\( -name target -o -name build -o -name out -o -name bin \)
+    -type d ${built:+\( -name target -o -name build -o -name out -o -name bin \)
         ! -path "*/src/*" -prune -o -type d} -o \
-    -type f ! -name "*.class" ! -name "*.pyc" -exec stat -c "%n|%s|%y|%z" {} +
+    -type f ! -name "*.class" ! -name "*.pyc" -exec stat -c "%n|%s|%y|%z" {} + >"$list"
+digest=$(sha256sum <"$list")
+echo "${digest%% *}"
+[ "${digest%% *}" = "$1" ] || cat "$list"
+rm -f "$list"
 """
 
 
@@ -41,6 +47,8 @@ class Scan:
 
     stamps: Mapping[str, str] = field(default_factory=dict)
     """Size and times of each."""
+    digest: str = ""
+    """Of all stamps."""
 
     @property
     def sources(self) -> list[str]:
@@ -59,17 +67,22 @@ class Scan:
         }
 
 
-def scan_workspace(sandbox: Sandbox) -> Scan:
-    """Look at all files. Raises JavaError where that takes too long, SandboxError."""
-    found = capture(sandbox, _SCAN, cwd=sandbox.workspace, timeout=SCAN_TIMEOUT)
+def scan_workspace(sandbox: Sandbox, last: Scan | None = None) -> Scan:
+    """Look at all files; `last` itself where nothing has changed since that look, which spares
+    the list. Raises JavaError where that takes too long, SandboxError."""
+    known = last.digest if last is not None else ""
+    found = capture(sandbox, _SCAN, known, cwd=sandbox.workspace, timeout=SCAN_TIMEOUT)
     if found.timed_out:
         raise JavaError(f"listing the workspace's files took more than {SCAN_TIMEOUT:g} s")
+    digest, *lines = found.output.splitlines() or [""]
+    if last is not None and digest == known:
+        return last
     stamps = {}
-    for line in found.output.splitlines():
+    for line in lines:
         path, bar, stamp = line.removeprefix("./").partition("|")
         if bar:
             stamps[posixpath.normpath(path)] = stamp
-    return Scan(dict(sorted(stamps.items())))
+    return Scan(dict(sorted(stamps.items())), digest)
 
 
 def is_build_file(path: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from sandbox import SandboxConfig, open_sandbox
+from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -104,6 +104,17 @@ def test_programs_with_arguments_and_input(bench: JavaBench) -> None:
     assert bench.text_of("args[1] + c") == '"two 2120"'
     event = bench.debugger.control(Action.CONTINUE)
     assert (event.output.strip(), event.exit_code) == ("two 2x", 0)
+
+
+def test_a_sandbox_that_the_program_has_made_unusable(bench: JavaBench) -> None:
+    bench.write({"Program.java": main_program("")})
+    spoil = "rm -rf /tmp/stepinto-java; touch /tmp/stepinto-java"
+    assert bench.sandbox.run(Command(["sh", "-c", spoil])).exit_code == 0
+    event = start(bench, "Program")
+    assert (event.error_kind, event.state) == (ErrorKind.LAUNCH_FAILED, State.START)
+    assert "/tmp/stepinto-java" in str(event.error)
+    bench.sandbox.run(Command(["rm", "/tmp/stepinto-java"]))
+    assert start(bench, "Program").stop_reason is StopReason.ENTRY
 
 
 def test_without_a_jdk() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sandbox import Command
 from sandbox.java.build import built_test
 from sandbox.java.errors import BuildFailed
 from sandbox.java.fork import needs_fork
-from sandbox.java.maven import LOG
+from sandbox.java.maven import DEBIAN_SETTINGS, LOG, maven_options
 from sandbox.java.maven_log import project_of, read_log
 from sandbox.java.project import BuildKind, Module
 from tests.sandbox.java.conftest import Lay, require_program, run_tests, statuses, write
@@ -90,6 +92,14 @@ def test_configured_options_stand_in_for_the_automatic_ones(lay_out: Lay) -> Non
     box = lay_out(MAVEN, java={"maven_options": ["-o", "-s", "/nowhere.xml"]})
     with pytest.raises(BuildFailed, match=r"settings file does not exist: /nowhere\.xml"):
         built_test(box, "CalcTest")
+
+
+def test_a_repository_that_the_sandbox_may_read(lay_out: Lay, tmp_path: Path) -> None:
+    (tmp_path / "repository" / "org").mkdir(parents=True)
+    tmp_path.chmod(0o755)
+    options = maven_options(lay_out({}, readable_paths=[str(tmp_path)]))
+    assert f"-Dmaven.repo.local={tmp_path}/repository" in options
+    assert "-s" in maven_options(lay_out({})) or not Path(DEBIAN_SETTINGS).exists()
 
 
 DEBUG_LOG = """\

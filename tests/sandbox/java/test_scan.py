@@ -24,6 +24,20 @@ def test_outputs_are_left_out_and_packages_of_such_names_are_not(lay_out: Lay) -
     assert seen.sources == ["src/main/java/build/Own.java"]
 
 
+def test_a_build_below_the_workspace(lay_out: Lay) -> None:
+    box = lay_out({"repo/pom.xml": "", "repo/target/A.java": "", "repo/src/B.java": ""})
+    assert scan_workspace(box).sources == ["repo/src/B.java"]
+
+
+def test_many_files_and_no_change(lay_out: Lay) -> None:
+    box = lay_out({f"src/p{n}/File{n}.java": "" for n in range(400)}, output_limit=2_000)
+    seen = scan_workspace(box)
+    assert len(seen.sources) == 400
+    assert scan_workspace(box, seen) is seen
+    write(box, {"src/p1/File1.java": "class File1 {}"})
+    assert scan_workspace(box, seen).changed(seen) == {"src/p1/File1.java"}
+
+
 def test_without_a_build_file_every_folder_counts(lay_out: Lay) -> None:
     assert scan_workspace(lay_out({"target/A.java": "", "out/B.java": ""})).sources == [
         "out/B.java",
