@@ -17,6 +17,7 @@ from .wire import TICK, Interrupted, Json
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
 
+RESERVE = 8 * 1024 * 1024
 MAIN_THREAD = threading.get_ident()
 
 
@@ -39,8 +40,11 @@ class Evaluator:
         """Held by the serving thread where it ends an evaluation, and by the main one where it
         interrupts it there: an `Interrupted` that came late would end the program's thread."""
 
+        self.reserve: Optional[bytearray] = reserve()
+
     def pause(self) -> None:
         """The program has stopped in this thread."""
+        self.reserve = None
         self.phase = IDLE
         self.thread = threading.get_ident()
         self.deadline = 0.0
@@ -49,6 +53,7 @@ class Evaluator:
 
     def resume(self) -> None:
         """The program goes on."""
+        self.reserve = reserve()
         self.thread = 0
         self.phase = RUNNING
 
@@ -127,6 +132,17 @@ class Evaluator:
                 except BaseException:
                     continue  # the program closed or replaced it
             self.value_started = 0.0
+
+
+def reserve() -> Optional[bytearray]:
+    """Memory for the debugger, given back where a program that has used up all its own stops.
+
+    It is never touched, and so costs nothing but its part of the limit.
+    """
+    try:
+        return bytearray(RESERVE)
+    except MemoryError:
+        return None
 
 
 class Evaluating:

@@ -10,6 +10,8 @@ from typing import Iterator, List, NamedTuple, Optional
 from .interpreter import import_standard
 from .wire import Json
 
+DEEPEST = 20_000
+
 
 class FrameAt(NamedTuple):
     """A frame and the line it is at, which for a traceback is not `f_lineno`."""
@@ -30,9 +32,12 @@ def running_frames() -> Iterator[types.FrameType]:
 def live_frames(
     frame: Optional[types.FrameType], outermost: Optional[types.CodeType]
 ) -> List[FrameAt]:
-    """A frame and its callers, innermost first, as far as the debuggee's own beginning."""
-    found = []
-    while frame is not None and frame.f_code is not outermost:
+    """A frame and its callers, innermost first, as far as the debuggee's own beginning.
+
+    Of an endless recursion only the `DEEPEST` innermost: the others would take too long.
+    """
+    found: List[FrameAt] = []
+    while frame is not None and frame.f_code is not outermost and len(found) < DEEPEST:
         found.append(FrameAt(frame, frame.f_lineno))
         frame = frame.f_back
     return found

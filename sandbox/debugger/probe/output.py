@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Tuple
 
+from .wire import CONTROL
+
 
 class OutputRing:
     """The head and the tail of what the program wrote since the last answer."""
@@ -32,7 +34,10 @@ class OutputRing:
             self.cut += dropped
 
     def take(self) -> Tuple[str, bool]:
-        """The text, and whether its middle was cut; starts over."""
+        """The text, and whether its middle was cut; starts over.
+
+        Characters that could act on a terminal are escaped.
+        """
         tail = b"".join(self.tail)
         extra = max(len(tail) - self.half, 0)
         cut = self.cut + extra
@@ -40,4 +45,5 @@ class OutputRing:
         end = tail[extra:].decode("utf-8", "replace")
         self.clear()
         middle = f"\n... {cut} bytes cut ...\n" if cut else ""
-        return head + middle + end, bool(cut)
+        text = (head + middle + end).replace("\r\n", "\n")
+        return text.translate(CONTROL), bool(cut)

@@ -170,7 +170,9 @@ class Session:
         self.answer(state="start", error={"kind": kind, "message": message})
 
     def detach(self) -> None:
-        """In a process that the program forked: leave it alone."""
+        """In a process that the program forked: leave it alone, and those that it forks too."""
+        if self.link.closed:
+            return
         self.tracer.stop_tracing()
         set_handler(INTERRUPT, int(signal.SIG_IGN))
         self.link.close()

@@ -203,9 +203,11 @@ class Supervisor:
             return
         if pending.overdue():
             self._kill_unresponsive(pending)
-        elif self.cut_off and time.monotonic() >= pending.next_signal:
-            self.killed = killed(EXITED, CUT_OFF, "")
-            os.kill(self.child, signal.SIGKILL)
+        elif self.cut_off:
+            # Half of the grace, for it may just be about to end.
+            if time.monotonic() >= pending.deadline + pending.grace / 2:
+                self.killed = killed(EXITED, CUT_OFF, "")
+                os.kill(self.child, signal.SIGKILL)
         else:
             pending.keep_time()
 

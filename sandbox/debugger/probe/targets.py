@@ -81,6 +81,7 @@ def guard(session: Session, work: Callable[[], object]) -> object:
     except SystemExit as leave:
         return leave.code
     except BaseException as error:
+        session.evaluator.reserve = None  # before anything that takes memory
         if not session.started and not reached_program(session, error):
             raise Refusal(f"{type(error).__name__}: {error}") from None
         session.post_mortem(error)
