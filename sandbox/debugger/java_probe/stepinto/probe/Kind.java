@@ -45,7 +45,8 @@ enum Kind {
         if (name.equals("java.util.Optional")) {
             return OPTIONAL;
         }
-        if (name.startsWith("java.util.concurrent.atomic.Atomic") && type.fieldByName("value") != null) {
+        boolean atomic = name.startsWith("java.util.concurrent.atomic.Atomic");
+        if (atomic && type.fieldByName("value") != null) {
             return ATOMIC;
         }
         if (TypeNames.isLambda(name)) {
@@ -85,7 +86,7 @@ enum Kind {
         return false;
     }
 
-    /** A record's own {@code toString} is one call of the JDK's, with the record as its argument. */
+    /** A record's own {@code toString} is one call of the JDK's, given the record. */
     private static boolean isGenerated(Method method) {
         byte[] code = method.bytecodes();
         return code.length == 7 && code[0] == ALOAD_0 && code[1] == INVOKEDYNAMIC;

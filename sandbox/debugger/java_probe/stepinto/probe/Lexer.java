@@ -10,8 +10,9 @@ import java.util.Set;
 final class Lexer {
     private static final Set<String> KEYWORDS =
             new HashSet<>(Arrays.asList((
-                    "assert boolean break byte case catch char class continue default do double else"
-                            + " enum extends final finally float for if implements import instanceof"
+                    "assert boolean break byte case catch char class continue default do double"
+                            + " else enum extends final finally float for if implements import"
+                            + " instanceof"
                             + " int interface long native new package private protected public"
                             + " return short static strictfp super switch synchronized this throw"
                             + " throws transient try void volatile while")
@@ -76,7 +77,8 @@ final class Lexer {
     }
 
     private boolean digit(int index) {
-        return index < source.length() && source.charAt(index) >= '0' && source.charAt(index) <= '9';
+        char unit = index < source.length() ? source.charAt(index) : ' ';
+        return unit >= '0' && unit <= '9';
     }
 
     private Token last() {

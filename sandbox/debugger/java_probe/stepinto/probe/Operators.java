@@ -206,7 +206,8 @@ final class Operators {
             return Operand.of(machine.mirrorOf(!conversions.truth(operand, "the operand of !")));
         }
         PrimitiveValue value = conversions.primitive(operand.value, "the operand of " + operator);
-        if (value instanceof BooleanValue || (operator.equals("~") && Conversions.floating(value))) {
+        boolean whole = !Conversions.floating(value);
+        if (value instanceof BooleanValue || (operator.equals("~") && !whole)) {
             throw new EvaluationFailed(
                     operator + " does not work on a " + value.type().name());
         }

@@ -217,6 +217,6 @@ final class Parser {
     /** The items of an array, in braces. */
     Expression items() throws EvaluationFailed, NeedsCompiler {
         tokens.expect("{");
-        return new Invocations.Items(list("}"));
+        return new NewArrays.Items(list("}"));
     }
 }

@@ -182,8 +182,8 @@ final class PrimaryParser {
         TypeName array = type.array(lengths.size() + tokens.brackets());
         if (lengths.isEmpty()) {
             List<Expression> none = Collections.emptyList();
-            return new Invocations.NewArray(array, none, parser.items());
+            return new NewArrays.Creation(array, none, parser.items());
         }
-        return new Invocations.NewArray(array, lengths, null);
+        return new NewArrays.Creation(array, lengths, null);
     }
 }

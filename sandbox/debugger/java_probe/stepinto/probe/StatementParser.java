@@ -57,7 +57,7 @@ final class StatementParser {
         } else if (tokens.accept("for")) {
             into.add(forLoop());
         } else if (tokens.accept("while")) {
-            into.add(new Statement.Loop(none(), condition(), none(), one(), false));
+            into.add(new Loops.General(none(), condition(), none(), one(), false));
         } else if (tokens.accept("do")) {
             into.add(doLoop());
         } else if (tokens.at("break") || tokens.at("continue") || tokens.at("return")) {
@@ -118,7 +118,7 @@ final class StatementParser {
         tokens.expect("while");
         Expression condition = condition();
         end();
-        return new Statement.Loop(none(), condition, none(), body, true);
+        return new Loops.General(none(), condition, none(), body, true);
     }
 
     private Statement forLoop() throws EvaluationFailed, NeedsCompiler {
@@ -131,14 +131,14 @@ final class StatementParser {
             tokens.expect(":");
             Expression items = expressions.expression();
             tokens.expect(")");
-            return new Statement.ForEach(type, name, items, one());
+            return new Loops.ForEach(type, name, items, one());
         }
         tokens.reset(mark);
         List<Statement> first = simples(";");
         Expression condition = tokens.at(";") ? null : expressions.expression();
         tokens.expect(";");
         List<Statement> update = simples(")");
-        return new Statement.Loop(first, condition, update, one(), false);
+        return new Loops.General(first, condition, update, one(), false);
     }
 
     /** Statements between commas, up to a token. */

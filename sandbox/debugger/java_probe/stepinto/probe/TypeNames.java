@@ -11,7 +11,7 @@ import java.util.List;
 final class TypeNames {
     private TypeNames() {}
 
-    /** {@code java.util.Map$Entry[]} as {@code Map.Entry[]}; anonymous classes keep their dollar. */
+    /** {@code java.util.Map$Entry[]} as {@code Map.Entry[]}; anonymous classes keep the dollar. */
     static String simple(String binaryName) {
         int array = binaryName.indexOf('[');
         String name = array < 0 ? binaryName : binaryName.substring(0, array);
