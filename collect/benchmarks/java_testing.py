@@ -15,7 +15,7 @@ import posixpath
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from collect.benchmarks.base import TestResults, TestStatus
@@ -24,12 +24,12 @@ from sandbox.debugger.java_delivery import deliver_probe
 from sandbox.debugger.java_session import RUNNER_CLASS
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.java.build import built_test, java_command
-from sandbox.java.errors import JavaError, JavaUnavailable, NoSuchTest
+from sandbox.java.errors import BuildFailed, JavaError, JavaUnavailable, NoSuchTest
 from sandbox.java.fork import needs_fork
 from sandbox.java.jdk import find_jdk
 from sandbox.java.lookup import Found
-from sandbox.java.project import JavaProject, Module
-from sandbox.java.scan import is_build_file
+from sandbox.java.project import BuildKind, JavaProject, Module
+from sandbox.java.scan import is_build_file, scan_workspace
 
 FRAMEWORK_JAR = re.compile(r"(junit|hamcrest|opentest4j|apiguardian|testng)[\w.-]*\.jar$")
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
@@ -63,7 +63,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     began = time.monotonic()
     run = _Run(dict.fromkeys(tests, TestStatus.MISSING), timeout)
     try:
-        for project, ready in _built(sandbox, tests, run).values():
+        for project, ready in _built(sandbox, tests, run):
             _run_module(sandbox, project, ready, run)
     except JavaUnavailable as error:
         raise SandboxUnavailable(str(error)) from error
@@ -79,23 +79,41 @@ def steers_tests(path: str) -> bool:
 
 def _built(
     sandbox: Sandbox, tests: Sequence[str], run: _Run
-) -> Mapping[Module, tuple[JavaProject, list[str]]]:
-    """The built modules of the tests, each with those of its tests that are there."""
+) -> Iterator[tuple[JavaProject, list[str]]]:
+    """The built modules of the tests, each with those of its tests that are there.
+
+    Without a build tool each class comes by itself: the next one's build may undo its own.
+    """
     modules: dict[Module, tuple[JavaProject, list[str]]] = {}
     for name in dict.fromkeys(_class_of(test) for test in tests):
+        own = [test for test in tests if _class_of(test) == name]
         try:
-            found, project = built_test(sandbox, name)
-            if found.class_name != name:
-                raise NoSuchTest(f"there is no class {name}; {found.class_name} has a like name")
-            _require_runnable(project, found)
+            project = _built_class(sandbox, name)
         except JavaUnavailable:
             raise
         except JavaError as error:
             run.output.append(str(error))
+            if isinstance(error, BuildFailed) and _has_build_tool(sandbox):
+                # Every other class would take a whole build to fail for the same reason.
+                break
         else:
-            own = [test for test in tests if _class_of(test) == name]
-            modules.setdefault(project.module, (project, []))[1].extend(own)
-    return modules
+            if project.module.kind is BuildKind.PLAIN:
+                yield project, own
+            else:
+                modules.setdefault(project.module, (project, []))[1].extend(own)
+    yield from modules.values()
+
+
+def _built_class(sandbox: Sandbox, name: str) -> JavaProject:
+    found, project = built_test(sandbox, name)
+    if found.class_name != name:
+        raise NoSuchTest(f"there is no class {name}; {found.class_name} has a like name")
+    _require_runnable(project, found)
+    return project
+
+
+def _has_build_tool(sandbox: Sandbox) -> bool:
+    return any(is_build_file(path) for path in scan_workspace(sandbox).stamps)
 
 
 def _require_runnable(project: JavaProject, found: Found) -> None:

@@ -9,13 +9,10 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.verify import verify, verify_instance
+from collect.benchmarks.verify import verify
 from collect.errors import ConfigError
 from collect.patches import apply_patch
 from sandbox import Command, SandboxConfig, open_sandbox
-from sandbox.java.scan import is_build_file
-
-needs_java = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK on this machine")
 
 
 def test_an_instance(bundle: Path) -> None:
@@ -102,41 +99,26 @@ def java_bugs() -> dict[str, list[Instance]]:
     return by_repository
 
 
-@needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("repository", sorted(java_bugs()))
 def test_every_java_bug_is_what_it_claims(repository: str) -> None:
-    """Built by javac alone: the build tools take many times as long. `bench verify` asks them."""
+    """All bugs of a repository in one sandbox, for its build tool takes long to start."""
     benchmark = BundledBenchmark(languages=("java",))
     bugs = java_bugs()[repository]
+    tool = "mvn" if "pom.xml" in bugs[0].files else "gradle"
+    if shutil.which(tool) is None:
+        pytest.skip(f"no {tool} on this machine")
     correct = apply_patch(bugs[0].files, bugs[0].gold_patch)
     every_test = [*bugs[0].fail_to_pass, *bugs[0].pass_to_pass]
     with open_sandbox(SandboxConfig()) as sandbox:
         for tree, failing in [(correct, ()), *((bug.files, bug.fail_to_pass) for bug in bugs)]:
-            sandbox.write_files({p: data for p, data in tree.items() if not is_build_file(p)})
-            statuses = benchmark.run_tests(bugs[0], sandbox, every_test).statuses
-            assert {test for test in every_test if statuses[test] == "failed"} == set(failing)
-            assert {test for test in every_test if statuses[test] != "passed"} == set(failing)
+            sandbox.write_files(tree)
+            results = benchmark.run_tests(bugs[0], sandbox, every_test)
+            expected = dict.fromkeys(every_test, "passed") | dict.fromkeys(failing, "failed")
+            assert results.statuses == expected, results.output
     for bug in bugs:
         assert apply_patch(bug.files, bug.gold_patch) == correct
         assert {*bug.fail_to_pass, *bug.pass_to_pass} == set(every_test)
-
-
-@needs_java
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("tool", "bug"),
-    [
-        ("mvn", "gridcalc__lasting-error"),
-        ("gradle", "rowpipe__always-zero"),
-    ],
-)
-def test_a_java_bug_built_by_its_own_tool(tool: str, bug: str) -> None:
-    if shutil.which(tool) is None:
-        pytest.skip(f"no {tool} on this machine")
-    benchmark = BundledBenchmark(languages=("java",))
-    (instance,) = (each for each in benchmark.instances() if each.id == bug)
-    assert verify_instance(benchmark, instance, SandboxConfig()).problems == ()
 
 
 def test_every_test_of_a_java_repository_is_listed() -> None:

@@ -121,6 +121,13 @@ def test_what_does_not_compile_is_missing_and_told(sandbox: Sandbox) -> None:
     assert "total" in results.output
 
 
+def test_a_class_that_does_not_compile_leaves_the_others_alone(sandbox: Sandbox) -> None:
+    files = junit("ATest", "one() {}") | junit("BTest", "two() { int n = total; }")
+    files |= junit("CTest", "three() {}")
+    tests = ["ATest#one", "BTest#two", "CTest#three"]
+    assert run(sandbox, files, *tests) == ["passed", "missing", "passed"]
+
+
 def test_a_time_out_keeps_what_ended_before_it(sandbox: Sandbox) -> None:
     files = junit("ATest", "first() {}", "endless() { while (true); }", "last() {}")
     sandbox.write_files({path: text.encode() for path, text in files.items()})
