@@ -38,9 +38,9 @@ def check_machine() -> list[Check]:
     return [
         _check("bubblewrap", "the local sandbox", _bubblewrap),
         _check("Docker engine", "the docker sandbox, benchmarks with images", _docker),
-        _check("JDK", "debugging Java", _jdk),
-        _program("Maven", ["mvn", "--version"], "Java benchmarks built by Maven", "maven"),
-        _program("Gradle", ["gradle", "--version"], "Java benchmarks built by Gradle", "gradle"),
+        _check("JDK", "debugging Java, and its bugs", _jdk),
+        _check("Maven", "Java bugs built by Maven", _maven),
+        _check("Gradle", "Java bugs built by Gradle", _gradle),
         _program("git", ["git", "--version"], "the code's commit in every record", "git"),
         _check("GPU", "training and serving larger models", _gpu),
         _package("torch", "in-process models and training", "train"),
@@ -94,10 +94,46 @@ def _docker() -> str:
 
 
 def _jdk() -> str:
-    hint = "apt-get install default-jdk-headless"
+    from sandbox.java.errors import JavaUnavailable
+    from sandbox.java.jdk import find_jdk
+    from sandbox.local import LocalSandbox
+
     if shutil.which("javac") is None or shutil.which("java") is None:
-        raise _Missing(f"needs both java and javac: {hint}")
-    return f"{_first_line(['javac', '-version'])}; {_first_line(['java', '-version'])}"
+        raise _Missing("needs both java and javac: apt-get install default-jdk-headless")
+    if shutil.which("bwrap") is None:
+        return _first_line(["javac", "-version"])
+    with LocalSandbox(SandboxConfig()) as box:
+        try:
+            jdk = find_jdk(box)
+        except JavaUnavailable as error:
+            raise _Missing(f"the sandbox sees no JDK: {error}") from error
+    return f"version {jdk.version} in {jdk.home}, seen from the sandbox"
+
+
+def _maven() -> str:
+    from sandbox.java.maven import maven_options
+    from sandbox.local import LocalSandbox
+
+    if shutil.which("mvn") is None:
+        raise _Missing("apt-get install maven")
+    version = _first_line(["mvn", "--version"])
+    if shutil.which("bwrap") is None:
+        return version
+    with LocalSandbox(SandboxConfig()) as box:
+        options = maven_options(box)
+    if "-s" in options:
+        return f"{version}; offline, with Debian's packages as its repository"
+    return (
+        f"{version}; offline and without a repository that the sandbox sees: name yours in "
+        "sandbox.readable_paths (~/.m2), or apt-get install maven-debian-helper"
+    )
+
+
+def _gradle() -> str:
+    if shutil.which("gradle") is None:
+        raise _Missing("apt-get install gradle")
+    # Debian's tells of its Java first.
+    return _first_line(["gradle", "--version"], "Gradle ")
 
 
 def _gpu() -> str:
@@ -133,8 +169,9 @@ def _key(name: str, enables: str) -> Check:
     return _check(name, enables, look)
 
 
-def _first_line(argv: list[str]) -> str:
-    """The first line with a letter that a program prints. Raises _Missing where it fails."""
+def _first_line(argv: list[str], start: str = "") -> str:
+    """The first line with a letter, and of that start, that a program prints. Raises _Missing
+    where it fails."""
     try:
         answer = subprocess.run(
             argv,
@@ -150,6 +187,7 @@ def _first_line(argv: list[str]) -> str:
         raise _Missing(f"`{' '.join(argv)}` does not work: {error}") from error
     plain = re.sub(r"\x1b\[[0-9;]*m", "", answer.stdout)
     lines = [line.strip() for line in plain.splitlines() if any(map(str.isalpha, line))]
+    lines = [line for line in lines if line.startswith(start)]
     if answer.returncode != 0 or not lines:
         raise _Missing(f"`{' '.join(argv)}` failed: {plain.strip()[:200]}")
     return lines[0]

@@ -22,6 +22,10 @@ def test_finds_what_is_here_and_says_how_to_get_the_rest(monkeypatch: pytest.Mon
     assert checks["bubblewrap"].found, checks["bubblewrap"].detail
     assert "a sandbox runs" in checks["bubblewrap"].detail
     assert checks["git"].detail.startswith("git version")
+    if checks["JDK"].found:
+        assert checks["JDK"].detail.endswith("seen from the sandbox")
+    if checks["Gradle"].found:
+        assert checks["Gradle"].detail.startswith("Gradle ")
     assert checks["OPENAI_API_KEY"] == Check(
         "OPENAI_API_KEY", True, "set", "models of an OpenAI-compatible endpoint"
     )
