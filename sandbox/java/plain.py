@@ -32,6 +32,8 @@ FRAMEWORK_JARS = {
     "org.testng": ("testng", "jcommander", "bsh", "slf4j-api"),
     "org.junit": ("junit4", "hamcrest-core"),
     "junit.framework": ("junit4", "hamcrest-core"),
+    # What tasks of HumanEval are given on the class path.
+    "org.javatuples": ("javatuples",),
 }
 """Jars of the distribution that stand in where a test's own framework is not in the workspace."""
 

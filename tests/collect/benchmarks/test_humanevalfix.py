@@ -102,6 +102,21 @@ def test_a_java_instance_fails_before_and_passes_after(tmp_path: Path) -> None:
     assert done.problems == ()
 
 
+@pytest.mark.skipif(
+    not Path("/usr/share/java/javatuples.jar").exists(), reason="no javatuples on this machine"
+)
+def test_a_java_task_with_tuples_finds_them(tmp_path: Path) -> None:
+    pairs = "Pair.with(1, 2).getValue0() + "
+    row = {
+        **JAVA_ROW,
+        "prompt": "import org.javatuples.Pair;\n" + str(JAVA_ROW["prompt"]),
+        "test": str(JAVA_ROW["test"]).replace("s.mean", f"{pairs}s.mean").replace("!= 2", "!= 3"),
+    }
+    benchmark = HumanEvalFixBenchmark(lines_file(tmp_path / "rows.jsonl", row), languages=("java",))
+    done = verify_instance(benchmark, benchmark.instances()[0], SandboxConfig())
+    assert done.problems == ()
+
+
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK on this machine")
 def test_a_java_program_that_never_ends_scores_as_timed_out(tmp_path: Path) -> None:
     endless = {**JAVA_ROW, "buggy_solution": "        while (true);\n    }\n}"}
