@@ -17,6 +17,7 @@ final class BreakpointTable {
     private final ClassFiles classFiles;
     private final Places places;
     private final Requests requests;
+    final Restarts restarts;
     private int nextNumber = 1;
 
     BreakpointTable(Sources sources, ClassFiles classFiles, Requests requests) {
@@ -24,6 +25,7 @@ final class BreakpointTable {
         this.classFiles = classFiles;
         this.places = new Places(sources, classFiles);
         this.requests = requests;
+        this.restarts = new Restarts(requests);
     }
 
     /** Set one. Raises Refusal where its file, line, function, exception or condition is wrong. */
@@ -90,6 +92,9 @@ final class BreakpointTable {
         }
         for (Location place : places(point, type)) {
             mark(point, requests.manager().createBreakpointRequest(place));
+            if (point.function != null) {
+                point.requests.addAll(restarts.watch(place.method()));
+            }
         }
     }
 

@@ -2,7 +2,10 @@ package stepinto.probe;
 
 import com.sun.jdi.ThreadReference;
 import com.sun.jdi.VirtualMachine;
+import com.sun.jdi.event.EventSet;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 
 /** The parts that debug one program. */
@@ -18,6 +21,8 @@ final class Debugging {
     final ThreadInvoker invoker;
     final ValueText values;
     final Evaluator evaluator;
+    /** Events still to be looked at. */
+    final Deque<EventSet> aside = new ArrayDeque<>();
     final Diagnosis diagnosis;
     /** To be told with the next answer. */
     final List<String> notes = new ArrayList<>();
@@ -37,7 +42,7 @@ final class Debugging {
         failures = new Failures(machine, requests, target);
         handlers = new Handlers(classFiles);
         stepper = new Stepper(program, requests);
-        invoker = new ThreadInvoker(machine, requests);
+        invoker = new ThreadInvoker(machine, requests, aside);
         values = new ValueText(limits, invoker);
         evaluator = new Evaluator(machine, values, invoker, sources);
         diagnosis = new Diagnosis(machine, program);

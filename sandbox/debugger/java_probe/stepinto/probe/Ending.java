@@ -12,8 +12,7 @@ final class Ending {
     private Ending() {}
 
     /** It ended by itself, or crashed; {@code inOrder} where its virtual machine said so. */
-    static Map<String, Object> of(Debuggee debuggee, boolean inOrder) {
-        Integer code = debuggee.exitCode();
+    static Map<String, Object> of(Debuggee debuggee, Integer code, boolean inOrder) {
         debuggee.kill();
         Map<String, Object> stop = new LinkedHashMap<>();
         stop.put("reason", "exited");
@@ -43,21 +42,33 @@ final class Ending {
         }
     }
 
-    /** It did not answer in time, and was killed. */
-    static Map<String, Object> killed(Debuggee debuggee) {
-        String state = debuggee == null ? "?" : Processes.state(Processes.pid(debuggee.process));
-        boolean stopped = state.equals("T") || state.equals("t");
+    /**
+     * It did not answer in time, and was killed.
+     *
+     * @param late what a method run for the debugger is at, as a kill reason; null where none runs
+     */
+    static Map<String, Object> killed(Debuggee debuggee, String late) {
         Map<String, Object> stop = new LinkedHashMap<>();
         stop.put("reason", "killed");
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("state", "done");
         answer.put("stop", stop);
-        answer.put("kill_reason", Diagnosis.NATIVE);
-        answer.put(
-                "lost",
-                "the program's virtual machine did not answer the interrupt ("
-                        + (stopped ? "its process is stopped" : "process state " + state)
-                        + ") and was killed; restart it");
+        answer.put("kill_reason", late == null ? Diagnosis.NATIVE : late);
+        answer.put("lost", problem(debuggee, late) + ", so the program was killed; restart it");
         return answer;
+    }
+
+    private static String problem(Debuggee debuggee, String late) {
+        if (Diagnosis.DEADLOCK.equals(late)) {
+            return "the method that was called waits for a lock that a paused thread holds, and"
+                    + " could not be ended";
+        }
+        if (late != null) {
+            return "the method that was called did not end, not even by an error raised in it";
+        }
+        String state = debuggee == null ? "?" : Processes.state(Processes.pid(debuggee.process));
+        boolean stopped = state.equals("T") || state.equals("t");
+        return "the program's virtual machine did not answer the interrupt ("
+                + (stopped ? "its process is stopped" : "process state " + state) + ")";
     }
 }

@@ -48,6 +48,9 @@ final class Events {
     }
 
     private void take(Event event) throws IncompatibleThreadStateException {
+        if (event.request() == null && event instanceof LocatableEvent) {
+            return; // it was taken back while the event was on its way
+        }
         if (event instanceof BreakpointEvent) {
             breakpoint((BreakpointEvent) event);
         } else if (event instanceof StepEvent) {
@@ -68,6 +71,8 @@ final class Events {
         Object point = event.request().getProperty(Breakpoint.PROPERTY);
         if (point != null) {
             due.add((Breakpoint) point);
+        } else if (event.request().getProperty(Restarts.PROPERTY) != null) {
+            debugging.table.restarts.onEvent(event);
         } else if (event.request().getProperty(Entry.PROPERTY) != null) {
             entered = true;
         } else {
@@ -84,6 +89,8 @@ final class Events {
     }
 
     private Stop reached() {
+        boolean turned = !due.isEmpty() && debugging.table.restarts.turned(thread);
+        due.removeIf(point -> turned && point.function != null);
         List<Breakpoint> hit = hits(due);
         if (entered) {
             debugging.entry.reached();
@@ -162,10 +169,7 @@ final class Events {
     private List<Breakpoint> wanted(Escape escape) {
         List<Breakpoint> points = new ArrayList<>();
         for (ExceptionEvent event : exceptions) {
-            Object owner =
-                    event.request() == null
-                            ? null
-                            : event.request().getProperty(Breakpoint.PROPERTY);
+            Object owner = event.request().getProperty(Breakpoint.PROPERTY);
             if (owner instanceof Breakpoint) {
                 Breakpoint point = (Breakpoint) owner;
                 boolean program = escape.caughtByProgram() || escape.leavesProgram();

@@ -16,7 +16,9 @@ public final class Main {
         wire.greet();
         Threads.start("wire", wire);
         Threads.start("loader", machines);
-        Threads.start("watchdog", new Watchdog(wire, session[0]));
+        // Two threads, for the one that talks to the program may be kept waiting by it.
+        Threads.start("rescue", new Watchdog(wire, session[0]::endLateInvocation));
+        Threads.start("watchdog", new Watchdog(wire, session[0]::killLate));
         session[0].serve();
     }
 }

@@ -34,7 +34,8 @@ final class Runner {
     Stop run(Request request) throws InterruptedException, IncompatibleThreadStateException {
         resume();
         while (true) {
-            EventSet set = machine.eventQueue().remove(request.millisLeft());
+            EventSet set = debugging.aside.poll();
+            set = set == null ? machine.eventQueue().remove(request.millisLeft()) : set;
             if (set == null) {
                 Stop stop = interrupted();
                 return ended ? null : stop;

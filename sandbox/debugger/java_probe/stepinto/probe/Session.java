@@ -200,8 +200,10 @@ final class Session {
             return error("internal", "the virtual machine is gone before it was there");
         }
         state = "done";
-        Map<String, Object> answer = Ending.of(debuggee, debugging != null && debugging.died);
-        Integer code = debuggee.exitCode();
+        boolean died = debugging != null && debugging.died;
+        Integer asked = debugging == null ? null : debugging.invoker.exitCode();
+        Integer code = asked == null ? debuggee.exitCode() : asked;
+        Map<String, Object> answer = Ending.of(debuggee, code, died || asked != null);
         boolean test = debugging != null && debugging.program.target.test;
         if (test && !stopped && code != null && code == NO_SUCH_TEST_CODE) {
             state = "start";
@@ -230,22 +232,26 @@ final class Session {
         }
     }
 
-    /** The program is out of time and grace: end it, and say so. From another thread. */
-    void kill(Request request) {
+    /** The program may be out of time and grace: end it, and say so. From another thread. */
+    void killLate(Request request) {
+        if (System.nanoTime() < request.killAt) {
+            return;
+        }
         Debuggee lost = debuggee;
-        Map<String, Object> answer = Ending.killed(lost);
+        String late = debugging == null ? null : debugging.invoker.lateReason();
+        Map<String, Object> answer = Ending.killed(lost, late);
         if (lost != null) {
-            lost.kill();
             lost.output.putInto(answer);
         }
-        wire.answer(request, answer);
+        wire.answer(request, answer); // before the end of the program, which would be answered too
+        endProgram();
     }
 
     /** End a method that the debugger runs and that runs too long. From another thread. */
-    void endLateInvocation() {
+    void endLateInvocation(Request request) {
         Debugging now = debugging;
-        if (now != null) {
-            now.invoker.endLate();
+        if (now != null && now.invoker.endLate()) {
+            endProgram();
         }
     }
 

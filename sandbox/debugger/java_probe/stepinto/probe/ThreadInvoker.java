@@ -13,28 +13,35 @@ import com.sun.jdi.ThreadReference;
 import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
-import java.util.Collections;
+import com.sun.jdi.event.EventSet;
+import java.util.Deque;
 import java.util.List;
 
 /** Runs methods of the program in its stopped thread, and ends those that take too long. */
 final class ThreadInvoker implements Invoker {
     private static final long NANOS_PER_MILLI = 1_000_000;
     private static final long BETWEEN_TRIES = 100 * NANOS_PER_MILLI;
-    private static final int INTERRUPT_AFTER = 3;
     private final VirtualMachine machine;
     private final Requests requests;
-    /** Raised in a method that runs too long; made before any does. */
-    private volatile ObjectReference ender;
+    private final Deque<EventSet> aside;
+    /** Made before any method is run. */
+    private volatile Rescuer rescuer;
+    private ExitWatch exits;
+    /** The code with which a method has ended the program; null where none has. */
+    private volatile Integer exitCode;
     private ThreadReference thread;
     private boolean atEvent;
     private long actionDeadline;
     private volatile ThreadReference running;
     private volatile long deadline;
     private volatile int tries;
+    private volatile String lateReason;
 
-    ThreadInvoker(VirtualMachine machine, Requests requests) {
+    /** Events that come while methods run are put aside. */
+    ThreadInvoker(VirtualMachine machine, Requests requests, Deque<EventSet> aside) {
         this.machine = machine;
         this.requests = requests;
+        this.aside = aside;
     }
 
     /** The program stopped in a thread; at an event, else methods can't be run in it. */
@@ -46,6 +53,11 @@ final class ThreadInvoker implements Invoker {
     /** When what runs for the action being answered must have ended. */
     void until(long end) {
         actionDeadline = end;
+    }
+
+    @Override
+    public ThreadReference thread() {
+        return thread;
     }
 
     /** Until then. */
@@ -78,20 +90,20 @@ final class ThreadInvoker implements Invoker {
     }
 
     private void prepare() throws InvocationFailed {
-        if (ender != null) {
+        if (rescuer != null) {
             return;
         }
-        List<ReferenceType> types = machine.classesByName("java.lang.ThreadDeath");
-        if (types.isEmpty()) {
-            types = machine.classesByName("java.lang.Error");
+        try {
+            exits = new ExitWatch(machine);
+            rescuer = new Rescuer(machine, thread, aside);
+        } catch (InvocationException
+                | InvalidTypeException
+                | ClassNotLoadedException
+                | IncompatibleThreadStateException error) {
+            throw InvocationFailed.impossible("no method can be run in its thread: " + error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
         }
-        ClassType type = (ClassType) types.get(0);
-        Method constructor = type.concreteMethodByName("<init>", "()V");
-        deadline = actionDeadline;
-        ObjectReference made =
-                (ObjectReference) run(null, type, constructor, Collections.<Value>emptyList());
-        made.disableCollection();
-        ender = made;
     }
 
     private Value run(
@@ -101,6 +113,8 @@ final class ThreadInvoker implements Invoker {
             List<? extends Value> arguments)
             throws InvocationFailed {
         tries = 0;
+        lateReason = null;
+        exits.watch(true);
         running = thread;
         try {
             return call(object, type, method, arguments);
@@ -115,6 +129,9 @@ final class ThreadInvoker implements Invoker {
             throw InvocationFailed.impossible("its thread is not paused where methods can be run");
         } finally {
             running = null;
+            if (exitCode == null) {
+                exits.watch(false);
+            }
         }
     }
 
@@ -139,27 +156,69 @@ final class ThreadInvoker implements Invoker {
                 : owner.invokeMethod(thread, method, arguments, alone);
     }
 
-    /** End what runs past its deadline; called again and again until it does. */
-    void endLate() {
+    /** What a method that runs too long is at, as a kill reason; null where none does. */
+    String lateReason() {
+        return lateReason;
+    }
+
+    /** The code with which a method has ended the program; null where none has. */
+    Integer exitCode() {
+        return exitCode;
+    }
+
+    /**
+     * End what runs past its deadline; called again and again until it does. From another thread.
+     *
+     * @return whether the method has ended the program, which is to be killed then
+     */
+    boolean endLate() {
         ThreadReference late = running;
-        if (late == null || System.nanoTime() < deadline) {
-            return;
+        if (late == null) {
+            return false;
         }
-        deadline = System.nanoTime() + BETWEEN_TRIES;
-        tries++;
         try {
-            if (ender != null) {
-                late.stop(ender);
+            if (exiting()) {
+                return true;
             }
-            if (tries > INTERRUPT_AFTER) {
-                late.interrupt();
+            if (System.nanoTime() > deadline) {
+                deadline = System.nanoTime() + BETWEEN_TRIES;
+                tries++;
+                lateReason = reason(rescuer.state(late));
+                rescuer.stop(late);
             }
-        } catch (InvalidTypeException error) {
+        } catch (InvalidTypeException
+                | InvocationException
+                | ClassNotLoadedException
+                | InterruptedException error) {
             throw new IllegalStateException(error);
         } catch (VMDisconnectedException gone) {
             running = null;
-        } catch (RuntimeException notNow) {
-            deadline = System.nanoTime() + BETWEEN_TRIES; // it has just ended, or can't be stopped
+        } catch (IncompatibleThreadStateException | RuntimeException notNow) {
+            deadline = System.nanoTime() + BETWEEN_TRIES; // it has just ended
+        }
+        return false;
+    }
+
+    private boolean exiting() throws InterruptedException, IncompatibleThreadStateException {
+        EventSet set = machine.eventQueue().remove(1);
+        if (set == null) {
+            return false;
+        }
+        exitCode = exits.code(set);
+        if (exitCode == null) {
+            aside.add(set);
+        }
+        return exitCode != null;
+    }
+
+    private static String reason(String state) {
+        switch (state) {
+            case "BLOCKED":
+                return Diagnosis.DEADLOCK;
+            case "RUNNABLE":
+                return Diagnosis.ENDLESS_LOOP;
+            default:
+                return Diagnosis.NATIVE;
         }
     }
 }

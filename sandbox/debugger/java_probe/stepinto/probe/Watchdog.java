@@ -1,14 +1,16 @@
 package stepinto.probe;
 
-/** Keeps the deadlines: ends what the debugger runs, and in the end the program itself. */
+import java.util.function.Consumer;
+
+/** Looks again and again at the request that is not answered yet, from a thread of its own. */
 final class Watchdog implements Runnable {
     private static final int TICK_MILLIS = 20;
     private final Wire wire;
-    private final Session session;
+    private final Consumer<Request> check;
 
-    Watchdog(Wire wire, Session session) {
+    Watchdog(Wire wire, Consumer<Request> check) {
         this.wire = wire;
-        this.session = session;
+        this.check = check;
     }
 
     @Override
@@ -17,21 +19,13 @@ final class Watchdog implements Runnable {
             while (true) {
                 wire.awaitPending();
                 Thread.sleep(TICK_MILLIS);
-                check(wire.pending());
+                Request pending = wire.pending();
+                if (pending != null) {
+                    check.accept(pending);
+                }
             }
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
-        }
-    }
-
-    private void check(Request pending) {
-        if (pending == null) {
-            return;
-        }
-        if (System.nanoTime() > pending.killAt) {
-            session.kill(pending);
-        } else {
-            session.endLateInvocation();
         }
     }
 }
