@@ -137,6 +137,8 @@ class BreakpointTable:
         self.quiet: Dict[int, types.CodeType] = {}
         """Code known to hold no stop. By id, for code objects hash by their content, slowly; the
         reference keeps an id from being used again."""
+        self.only_raising: Dict[int, types.CodeType] = {}
+        """Code that is traced for its exceptions and nothing else, kept in the same way."""
         self.next_number = 1
 
     def add(self, arguments: Json) -> Tuple[Breakpoint, List[str]]:
@@ -219,6 +221,7 @@ class BreakpointTable:
     def _forget_plans(self) -> None:
         self.plans.clear()
         self.quiet.clear()
+        self.only_raising.clear()
 
     def plan(self, code: types.CodeType) -> Optional[Plan]:
         """The stops of one code object; None where there are none."""
@@ -230,6 +233,8 @@ class BreakpointTable:
         plan = self._make_plan(code)
         if plan is not None:
             self.plans[id(code)] = plan
+            if not plan.lines:
+                self.only_raising[id(code)] = code
         else:
             if len(self.quiet) > MANY_CODES:
                 self.quiet.clear()

@@ -1,4 +1,10 @@
-"""Exceptions that breakpoints name: which classes a name means, and when one counts as raised."""
+"""Exceptions that breakpoints name: which classes a name means, and when one counts as raised.
+
+From CPython 3.12 on `sys.monitoring` tells what is raised, and a program pays nothing else for a
+breakpoint on an exception. Before that each function of the program is traced, without its lines:
+measured, a loop takes 1.6 to 2.7 times as long, deep recursion 7 to 8 times, and a loop that does
+nothing but call a tiny function 12 times; only while there is such a breakpoint.
+"""
 
 from __future__ import annotations
 

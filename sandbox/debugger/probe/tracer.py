@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Protocol, Sequence, Set, Tuple
 from .breakpoints import Breakpoint, BreakpointTable
 from .frames import running_frames
 from .hits import HitCounter
-from .hook import TraceHook
+from .hook import Mending, TraceHook
 from .interpreter import comprehension_turns, way_out
 from .monitor import Monitor
 from .workspace import Workspace
@@ -59,7 +59,8 @@ class Tracer:
         self.turns: Tuple[Optional[types.CodeType], Set[int]] = None, set()
         """Of the code last asked for."""
         self.local = self._on_event
-        self.hook = TraceHook(self.local)
+        self.on_raise = self._make_on_raise()
+        self.hook = TraceHook(self.local, self.on_raise)
         self.filter = self._make_filter()
         self.off = False
 
@@ -115,13 +116,42 @@ class Tracer:
     def _make_filter(self) -> Any:
         """The trace function while running freely: as little as can be for each call."""
         quiet, on_call = self.table.quiet, self._on_call
+        mending = None if self.monitor else Mending(self._trace_again)
+        one, other = Mending.one, Mending.other
+        only_raising, on_raise, hook = self.table.only_raising, self.on_raise, self.hook
 
         def trace_call(frame: types.FrameType, event: str, arg: Any) -> Any:
-            if id(frame.f_code) in quiet:
-                return None
-            return on_call(frame, event, arg)
+            try:
+                _ = one == other
+                if id(frame.f_code) in quiet:
+                    return None
+                if id(frame.f_code) in only_raising:
+                    # A tracer of the program's still has the lines.
+                    frame.f_trace_lines = hook.functions.programs is not None
+                    return on_raise
+                return on_call(frame, event, arg)
+            except RecursionError:
+                if mending is not None:
+                    mending.begin()
+                raise
 
         return trace_call
+
+    def _make_on_raise(self) -> Any:
+        """The trace function inside a frame that is only traced for what is raised in it."""
+        on_event = self._on_event
+
+        def trace_raise(frame: types.FrameType, event: str, arg: Any) -> None:
+            if event == "exception":
+                on_event(frame, event, arg)
+
+        return trace_raise
+
+    def _trace_again(self) -> None:
+        """CPython has taken the trace function away."""
+        if not self.off:
+            self.hook.install(self.hook.functions.ours)
+            self.refresh()
 
     def _on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         if self.off:
@@ -132,12 +162,7 @@ class Tracer:
             if self.mode is INTO and self._enterable(frame):
                 return self.local
         plan = None if self.monitor else self.table.plan(frame.f_code)
-        if plan is None:
-            return None
-        if not plan.lines:
-            # Only for what is raised in it; a tracer of the program's still has its lines.
-            frame.f_trace_lines = self.hook.functions.programs is not None
-        return self.local
+        return None if plan is None else self.local
 
     def _enterable(self, frame: types.FrameType) -> bool:
         if threading.get_ident() != self.step_thread:

@@ -374,3 +374,85 @@ def test_breakpoints_in_threads(bench: Workbench) -> None:
     assert seen == {(f"worker-{n}", str(n)) for n in range(3)}
     assert event.line == bench.line("done")
     assert event.thread is None
+
+
+DEEP = """
+    import sys
+
+    def down(n):
+        return down(n + 1) + 1
+
+    def keyed(n):
+        return sorted([n], key=lambda n: keyed(n + 1))
+
+    def after(error):
+        text = type(error).__name__  # @after
+        return text
+
+    def main(recursion):
+        try:
+            recursion(0)
+        except RecursionError as error:
+            caught = error  # @caught
+            return after(error)
+
+    for recursion in (down, keyed, down):
+        print(main(recursion), sys.gettrace())
+    done = 1  # @done
+"""
+
+
+def test_breakpoints_after_a_recursion_that_reached_its_limit(bench: Workbench) -> None:
+    event = bench.script(DEEP, "after", "done")
+    for _ in range(3):
+        assert (event.state, event.line) == (State.RUNTIME, bench.line("after"))
+        event = bench.debugger.control(Action.CONTINUE)
+    assert event.line == bench.line("done")
+    assert event.output == "RecursionError None\n"
+
+
+TRACED = """
+    import sys, threading
+
+    class Coverage:
+        def __init__(self):
+            self.lines = set()
+
+        def trace(self, frame, event, arg):
+            if event == "line":
+                self.lines.add((frame.f_code.co_name, frame.f_lineno))
+            return self.trace
+
+    def work(n):
+        total = 0
+        for value in range(n):
+            total += value  # @loop
+        return total  # @return
+
+    coverage = Coverage()
+    threading.settrace(coverage.trace)
+    sys.settrace(coverage.trace)
+    same = sys.gettrace() == coverage.trace
+    work(1)  # @call
+    thread = threading.Thread(target=work, args=(1,))
+    thread.start()
+    thread.join()
+    sys.settrace(None)
+    work(1)
+    seen = sorted(line for name, line in coverage.lines if name == "work")
+    print(same, sys.gettrace(), seen)
+"""
+
+
+def test_a_program_that_traces_itself(bench: Workbench) -> None:
+    event = bench.script(TRACED, "loop")
+    for thread in (None, "Thread", None):
+        assert event.line == bench.line("loop")
+        assert (event.thread or "").startswith(thread or "")
+        event = bench.debugger.control(Action.STEP_OVER)
+        assert event.line == bench.line("loop") - 1
+        assert bench.debugger.control(Action.STEP_OVER).line == bench.line("return")
+        event = bench.debugger.control(Action.CONTINUE)
+    assert event.state is State.DONE
+    first = bench.line("loop") - 2
+    assert event.output == f"True None {[first, first + 1, first + 2, first + 3]}\n"
