@@ -5,7 +5,7 @@ from __future__ import annotations
 from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Channel, Json
 from sandbox.debugger.delivery import BOOTSTRAP, probe_message
-from sandbox.debugger.records import DebugLimits, Launch
+from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.debugger.session import DebugSession, LaunchRefused
 from sandbox.debugger.targets import TargetError, parse_target
 
@@ -17,7 +17,7 @@ class PythonLauncher:
         try:
             target = parse_target(launch.test)
         except TargetError as error:
-            raise LaunchRefused(str(error)) from None
+            raise LaunchRefused(str(error), ErrorKind.NO_SUCH_TEST) from None
         return {"kind": target.kind, "names": list(target.names)}
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:

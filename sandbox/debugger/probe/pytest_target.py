@@ -9,7 +9,7 @@ from typing import Any, List
 from .lookup import find_tests
 from .targets import Target, last_lines
 from .unittest_target import run_unittest
-from .wire import Refusal
+from .wire import NoSuchTest, Refusal
 
 
 def run_name(target: Target) -> object:
@@ -17,9 +17,9 @@ def run_name(target: Target) -> object:
     name = target.names[0]
     found = find_tests(target.session.workspace, name)
     if not found:
-        raise Refusal(f"there is no test {name}" + target.near_tests())
+        raise NoSuchTest(f"there is no test {name}" + target.near_tests())
     if len(found) > 1:
-        raise Refusal("there are several tests {}: {}".format(name, ", ".join(found[:8])))
+        raise NoSuchTest("there are several tests {}: {}".format(name, ", ".join(found[:8])))
     target.names = found
     return run_pytest(target)
 
@@ -34,17 +34,19 @@ def run_pytest(target: Target) -> object:
     plugin = plugin_for(target, pytest)
     code = int(pytest.main([*pytest_options(), *target.names], plugins=[plugin]))
     if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
-        target.session.fail_launch(explanation(target, code, plugin.problems))
+        raise explanation(target, code, plugin)
     return code
 
 
-def explanation(target: Target, code: int, problems: List[str]) -> str:
+def explanation(target: Target, code: int, plugin: Plugin) -> Refusal:
     """Why pytest ran no test."""
-    if problems:
-        return last_lines("\n".join(problems))
-    if code in (4, 5):
-        return "pytest found no test {}".format(" ".join(target.names)) + target.near_tests()
-    return f"pytest ended with exit code {code} before the test"
+    if plugin.problems:
+        return Refusal(last_lines("\n".join(plugin.problems)))
+    if code in (4, 5) and plugin.collecting:
+        missing = "pytest found no test {}".format(" ".join(target.names))
+        return NoSuchTest(missing + target.near_tests())
+    message = "pytest ended with exit code {} before it looked for tests; its output says why"
+    return Refusal(message.format(code))
 
 
 def run_without_pytest(target: Target) -> object:
@@ -86,6 +88,8 @@ class Plugin:
         self.target = target
         self.session = target.session
         self.problems: List[str] = []
+        self.collecting = False
+        """Whether pytest has come so far as to look for tests."""
         self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
 
     def pytest_configure(self, config: Any) -> None:
@@ -94,6 +98,9 @@ class Plugin:
         writer = getattr(reporter, "_tw", None)
         if writer is not None:
             writer._file = self.devnull
+
+    def pytest_collection(self) -> None:
+        self.collecting = True
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:

@@ -12,7 +12,7 @@ from .frames import traceback_frames
 from .lookup import find_file, near_tests
 from .session import Session
 from .tracer import INTO
-from .wire import Json, Refusal
+from .wire import Json, NoSuchTest, Refusal
 
 
 class Target:
@@ -45,7 +45,7 @@ class Target:
 
 
 def run_script(target: Target) -> object:
-    path = find_file(target.session.workspace, target.names[0])
+    path = find_script(target)
     sys.argv = list(target.names)
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     module = types.ModuleType("__main__")
@@ -61,9 +61,19 @@ def run_script(target: Target) -> object:
     return guard(target.session, lambda: exec(code, module.__dict__))
 
 
+def find_script(target: Target) -> str:
+    try:
+        return find_file(target.session.workspace, target.names[0])
+    except Refusal as refusal:
+        raise NoSuchTest(str(refusal)) from None
+
+
 def run_module(target: Target) -> object:
     import runpy
+    from importlib.util import find_spec
 
+    if find_spec(target.names[0].partition(".")[0]) is None:
+        raise NoSuchTest("there is no module {}".format(target.names[0]))
     sys.argv = list(target.names)
     if target.stop_at_entry:
         target.session.tracer.entry_module = "__main__"

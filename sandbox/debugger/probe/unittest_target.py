@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
+from .interpreter import import_standard
 from .targets import Target, last_lines
-from .wire import Refusal
+from .wire import NoSuchTest, Refusal
 
 
 def run_unittest(target: Target) -> object:
@@ -14,15 +16,35 @@ def run_unittest(target: Target) -> object:
 
     sys.argv = ["python -m unittest", *target.names]
     loader = unittest.TestLoader()
-    suite = loader.loadTestsFromNames(target.names)
+    try:
+        suite = loader.loadTestsFromNames(target.names)
+    except (Exception, SystemExit):  # raised by the test's module as it is imported
+        raise Refusal(last_lines(import_standard("traceback").format_exc())) from None
     if loader.errors:
-        problems = last_lines("\n".join(map(str, loader.errors)))
-        raise Refusal(problems + target.near_tests())
+        raise explanation(target, "\n".join(map(str, loader.errors)))
     if not suite.countTestCases():
-        raise Refusal("there is no test in {}".format(" ".join(target.names)))
+        raise NoSuchTest("there is no test in {}".format(" ".join(target.names)))
     result = stopping_result(unittest.TestResult, target)
     suite.run(result)
     return 0 if result.wasSuccessful() else 1
+
+
+MISSING = re.compile(
+    r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)'?"
+    r"|AttributeError: (?:module|type object) .* has no attribute '(\w+)'"
+)
+
+
+def explanation(target: Target, problems: str) -> Refusal:
+    """Why unittest loaded no test: the name is wrong, or its module does not import."""
+    found = MISSING.match(problems.strip().splitlines()[-1])
+    missing = (found.group(1) or found.group(2)) if found else ""
+    for name in target.names:
+        parts = name.split(".")
+        if missing and (missing in parts or missing == ".".join(parts[: missing.count(".") + 1])):
+            message = f"there is no test {name}: there is no {missing} in it"
+            return NoSuchTest(message + target.near_tests())
+    return Refusal(last_lines(problems))
 
 
 def stopping_result(base: type, target: Target) -> Any:

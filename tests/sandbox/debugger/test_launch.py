@@ -66,12 +66,17 @@ def one(open_bench: Callable[..., Workbench]) -> Workbench:
     return open_bench(interpreter)
 
 
-def failure(bench: Workbench, test: str) -> str:
+def failure(bench: Workbench, test: str, kind: ErrorKind = ErrorKind.LAUNCH_FAILED) -> str:
     """Why a launch fails."""
     event = bench.debugger.start(Launch(test))
-    assert event.error_kind is ErrorKind.LAUNCH_FAILED
+    assert event.error_kind is kind, event.error
     assert event.state is State.START
     return event.error or ""
+
+
+def missing(bench: Workbench, test: str) -> str:
+    """How a test that does not exist is answered."""
+    return failure(bench, test, ErrorKind.NO_SUCH_TEST)
 
 
 def test_a_pytest_test_from_entry_to_post_mortem(bench: Workbench) -> None:
@@ -147,11 +152,21 @@ def test_a_skipped_test_says_so(one: Workbench) -> None:
 
 def test_unknown_tests_are_answered_with_the_nearest(one: Workbench) -> None:
     shop(one)
-    message = failure(one, "tests/test_cart.py::test_totl")
+    message = missing(one, "tests/test_cart.py::test_totl")
     assert "tests/test_cart.py::test_total" in message
-    assert "tests/test_cart.py" in failure(one, "tests/test_carts.py::test_total")
-    assert "::test_total" in failure(one, "test_totals")
-    assert "names no test" in failure(one, "")
+    assert "tests/test_cart.py" in missing(one, "tests/test_carts.py::test_total")
+    assert "::test_total" in missing(one, "test_totals")
+    assert "names no test" in missing(one, "")
+    assert "there is no module nowhere" in missing(one, "python -m nowhere")
+
+
+def test_a_runner_that_can_not_start_is_told(one: Workbench) -> None:
+    shop(one)
+    one.write({"conftest.py": "import nowhere_to_be_found\n"})
+    event = one.debugger.start(Launch("tests/test_cart.py::test_total"))
+    assert event.error_kind is ErrorKind.LAUNCH_FAILED
+    assert "before it looked for tests" in (event.error or "")
+    assert "nowhere_to_be_found" in event.output
 
 
 def test_a_broken_import_is_told(one: Workbench) -> None:
@@ -217,8 +232,15 @@ def test_a_unittest_under_pytest(one: Workbench) -> None:
 
 def test_unknown_unittests(one: Workbench) -> None:
     one.write({"test_cart.py": UNITTEST})
-    assert "test_price" in failure(one, "test_cart.CartTest.test_prize")
-    assert "nowhere" in failure(one, "nowhere.CartTest.test_price")
+    assert "test_price" in missing(one, "test_cart.CartTest.test_prize")
+    assert "nowhere" in missing(one, "nowhere.CartTest.test_price")
+    for code, told in (
+        ("import nowhere", "'nowhere'"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("(", "Syntax"),
+    ):
+        one.write({"test_cart.py": code})
+        assert told in failure(one, "test_cart.CartTest.test_price")
 
 
 def test_a_script_with_arguments(bench: Workbench) -> None:
@@ -261,4 +283,4 @@ def test_a_module(one: Workbench) -> None:
 def test_a_script_that_does_not_compile(one: Workbench) -> None:
     one.write({"program.py": "def broken(:\n"})
     assert "SyntaxError" in failure(one, "program.py")
-    assert "program.py" in failure(one, "progam.py")
+    assert "program.py" in missing(one, "progam.py")
