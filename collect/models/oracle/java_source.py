@@ -63,18 +63,21 @@ class JavaSource:
 
     def probes(self, line: int) -> list[str]:
         """Pure expressions of what stands at a line, larger ones before their parts."""
-        return self._expressions.probes(self._atline_of(line))
+        return self._expressions.probes(self._at_line(line))
 
     def assigned(self, line: int) -> list[str]:
         """What the statements at a line assign to."""
-        return self._expressions.assigned(self._atline_of(line))
+        return self._expressions.assigned(self._at_line(line))
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
         """The file with one operator or small number changed, so that it still compiles."""
         return mutations(self._root, self._nodes[function])
 
-    def _atline_of(self, line: int) -> list[Node]:
-        return [node for node in walk(self._root) if _is_stop(node) and line_of(node) == line]
+    def _at_line(self, line: int) -> list[Node]:
+        """What runs first at a line: its statements, or else the bodies of its lambdas."""
+        stops = [node for node in walk(self._root) if _is_stop(node) and line_of(node) == line]
+        statements = [node for node in stops if not _is_lambda(node)]
+        return statements or stops
 
 
 def _functions(node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
@@ -138,6 +141,12 @@ def _is_stop(node: Node) -> bool:
         return parent is not None and parent.type in ("block", "switch_block_statement_group")
     if node.type in STOPPABLE or (node.type in INITIALISED and _has_code(node)):
         return True
+    return _is_lambda(node)
+
+
+def _is_lambda(node: Node) -> bool:
+    """Whether it is an expression that a lambda gives."""
+    parent = node.parent
     is_body = parent is not None and parent.type == "lambda_expression"
     return is_body and node.type != "block" and node == _body(parent)
 

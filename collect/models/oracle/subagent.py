@@ -21,8 +21,6 @@ PAUSED = re.compile(
 VALUE = re.compile(r"^(?P<name>\S.*?) = (?P<text>.*)$", re.MULTILINE)
 RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*)$", re.MULTILINE)
 EXCEPTION = re.compile(r"^Exception: (?P<type>[\w.$]+)", re.MULTILINE)
-LAMBDA = ".<lambda>"
-"""How the Java debugger shows the body of a lambda, after the function that it stands in."""
 MAX_CONTINUES = 4
 MAX_PROBES = 3
 MAX_EVIDENCE = 8
@@ -108,6 +106,7 @@ class OracleSubagent:
     def _note_stop(self, stop: re.Match[str]) -> None:
         self._stopped_at = f"{stop['file']}:{stop['line']}"
         self._stopped_line = int(stop["line"])
+        self._stopped_in = stop["function"]
 
     def _look(self) -> Turns:
         seen = yield say(
@@ -130,13 +129,9 @@ class OracleSubagent:
         if returned:
             self._findings.append(f"{returned['name']} returned {returned['text']}")
         stop = PAUSED.search(seen[0])
-        if stop and self._is_in_function(stop["function"]):
+        if stop and stop["function"] == self._stopped_in:
             for target in self._source.assigned(self._stopped_line):
                 yield from self._evaluate(f"What is `{target}` now?", target, after=True)
-
-    def _is_in_function(self, shown: str) -> bool:
-        own = self._place.function.rpartition(".")[2]
-        return shown.replace(LAMBDA, "").endswith(own)
 
     def _evaluate(self, why: str, expression: str, after: bool = False) -> Turns:
         seen = yield say(why, ("debug_inspect", {"what": "evaluate", "expression": expression}))

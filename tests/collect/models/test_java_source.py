@@ -40,6 +40,7 @@ public class Cart {
                     return price * 2;
                 })
                 .sum();
+        rates.replaceAll((key, rate) -> rate + big);
         Runnable later = new Runnable() {
             public void run() {
                 log(limit);
@@ -83,11 +84,11 @@ def test_functions_have_the_debuggers_names() -> None:
         ("Cart.<init>", 8, 8),
         ("Cart.<init>", 11, 11),
         ("Cart.total", 15, 16),
-        ("Cart.1.run", 34, 34),
-        ("Cart.Size.<clinit>", 42, 42),
+        ("Cart.1.run", 35, 35),
         ("Cart.Size.<clinit>", 43, 43),
-        ("Cart.Size.<init>", 45, 45),
-        ("Cart.Shape.twice", 52, 52),
+        ("Cart.Size.<clinit>", 44, 44),
+        ("Cart.Size.<init>", 46, 46),
+        ("Cart.Shape.twice", 53, 53),
     ]
 
 
@@ -141,6 +142,8 @@ def test_where_to_stop(changed: str, stop: str) -> None:
         (".filter(price", ["price > limit", "price", "limit"]),
         ("int big = prices", ["prices"]),
         ("Runnable later", []),
+        # It stops at the statement, where a lambda's variable has no value.
+        ("rates.replaceAll", ["rates"]),
         ("this.limit = limit", ["limit + 1", "limit"]),
         ("LARGE(40", ["40 + 2"]),
     ],
