@@ -31,7 +31,7 @@ _SETTINGS = r"""
 mkdir -p ~/.gradle/init.d && chmod 0777 ~/.gradle
 echo 'org.gradle.daemon=false' >~/.gradle/gradle.properties
 {
-    echo 'gradle.startParameter.offline = true'
+    echo "gradle.startParameter.offline = $1"
     [ -d /usr/share/maven-repo ] &&
         echo "allprojects { repositories { maven { url 'file:///usr/share/maven-repo' } } }"
 } >~/.gradle/init.d/offline.gradle
@@ -51,8 +51,10 @@ def prepare_java_workspace(sandbox: Sandbox) -> None:
     options = maven_options(sandbox)
     if DEBIAN_SETTINGS in options:
         options.append(_NO_FORK)
-    text = _MAVEN.format(options=shlex.join(options))
+    maven = _MAVEN.format(options=shlex.join(options))
+    configured = sandbox.config.java.gradle_options
+    offline = "true" if configured is None or "--offline" in configured else "false"
     for script in (_LINKS, _SETTINGS):
-        result = sandbox.run(Command(["sh", "-c", script, text]))
+        result = sandbox.run(Command(["sh", "-c", script, maven, offline]))
         if result.exit_code:
             raise SandboxError(f"can't prepare a Java workspace: {result.output.strip()}")
