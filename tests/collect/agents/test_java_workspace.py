@@ -13,6 +13,7 @@ from collect.agents.shell_tool import Bash, BashArguments
 from collect.agents.tools import ToolReply
 from collect.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig, open_sandbox
+from tests.sandbox.image import TAG
 
 POM = b"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -81,6 +82,17 @@ def test_tests_run_while_the_gate_is_closed_and_leave_no_change(sandbox: Sandbox
 def test_edits_are_still_refused(sandbox: Sandbox) -> None:
     assert bash(sandbox, "touch src/x").outcome is ToolOutcome.REFUSED
     assert bash(sandbox, "touch target/x app/build/x .gradle/x").outcome is ToolOutcome.OK
+
+
+@pytest.mark.docker
+def test_what_was_built_behind_the_gate_can_be_built_again() -> None:
+    with open_sandbox(SandboxConfig(backend="docker", image=TAG)) as container:
+        container.write_files(FILES)
+        prepare_java_workspace(container)
+        first = bash(container, "mkdir -p target/classes && touch target/classes/a && touch src/x")
+        assert first.outcome is ToolOutcome.REFUSED
+        again = bash(container, "rm target/classes/a && touch target/classes/b src/x", is_open=True)
+        assert again.outcome is ToolOutcome.OK, again.text
 
 
 def test_build_output_is_not_searched(sandbox: Sandbox) -> None:
