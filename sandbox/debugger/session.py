@@ -43,7 +43,13 @@ ALLOWED: Mapping[State, tuple[Action, ...]] = {
     State.POST_MORTEM: (Action.RESTART, *INSPECTIONS, *BREAKPOINTS, *ALWAYS),
     State.DONE: (Action.RESTART, Action.LIST_BREAKPOINTS, *ALWAYS),
 }
-"""InspectWare's state machine (InspectCoder, section 2.5.1)."""
+"""InspectWare's state machine (InspectCoder, section 2.5.1).
+
+There, to set breakpoints post mortem is an example of an invalid action, for pdb loses them with
+the program. Here they are the session's: so post mortem they may be changed, for the restart that
+comes next, and the answer says so. Nothing runs on post mortem, but its frames hold their
+variables still: expressions and code run in them as in a paused program.
+"""
 
 
 LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_SUCH_TEST)
@@ -175,13 +181,13 @@ class DebugSession:
             answer = self._launch_on(self._channel, target, self._launch)
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
-            self._state = State.START
+            self._state = failed_state(action)
             kind = error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
             return self._error(action, arguments, kind, str(error))
-        event = self._event(action, arguments, answer, time.monotonic() - began)
-        if event.error_kind in LAUNCH_ERRORS:
+        if answer.get("error", {}).get("kind") in LAUNCH_ERRORS:
             self._end_program()
-        return event
+            answer = {**answer, "state": failed_state(action), "all_breakpoints": None}
+        return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _connect(self) -> Connection:
         """A running probe. One retry: on a busy machine the first start may come too late."""
@@ -244,6 +250,11 @@ class DebugSession:
             error_kind=kind,
             error=message,
         )
+
+
+def failed_state(action: Action) -> State:
+    """After a launch that failed: a restart can be tried again, with the breakpoints kept."""
+    return State.DONE if action is Action.RESTART else State.START
 
 
 def _page(start: int) -> Json:

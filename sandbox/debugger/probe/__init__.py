@@ -25,6 +25,7 @@ MODULES = (
     "workspace",
     "lookup",
     "exceptions",
+    "following",
     "breakpoints",
     "frames",
     "threads",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dis
+import os
+import time
 import types
 from typing import Dict, List, Optional, Set, Tuple
 
 from .exceptions import KindCache, check_exception, is_loaded
+from .following import REACH, follow, surroundings
 from .interpreter import entry_offset, line_at
 from .lookup import find_file, find_function
 from .source import Function, SourceFile
@@ -140,12 +143,14 @@ class BreakpointTable:
         self.only_raising: Dict[int, types.CodeType] = {}
         """Code that is traced for its exceptions and nothing else, kept in the same way."""
         self.next_number = 1
+        self.started = time.time()
 
     def add(self, arguments: Json) -> Tuple[Breakpoint, List[str]]:
         """Set one. Raises Refusal where the file, line, function or condition is unknown."""
         number = arguments.get("number") or self.next_number
         point = Breakpoint(number, arguments)
         notes: List[str] = []
+        path = ""
         if point.exception:
             point.on_exception(self.workspace, kept="number" in arguments)
         elif arguments.get("function"):
@@ -161,6 +166,8 @@ class BreakpointTable:
             if point.same_place(other):
                 other.temporary = point.temporary
                 return other, [f"breakpoint {other.number} is there already"]
+            if path and (other.path, other.line) == (path, point.line):
+                notes.append(f"breakpoint {other.number} is at this line too")
         self.breakpoints[number] = point
         self.next_number = max(self.next_number, number + 1)
         self.changed()
@@ -173,17 +180,22 @@ class BreakpointTable:
         return find_function(self.workspace, name)
 
     def _line(self, path: str, arguments: Json) -> Tuple[int, List[str]]:
-        """The line now, where a restart gives the text that the line had when it was set."""
+        """The line now, where a restart gives what stood there when it was set."""
         line: int = arguments["line"]
-        text = arguments.get("source")
-        if not text or self.workspace.line(path, line) == text:
-            return line, []
-        lines = self.workspace.text(path)
-        same = [n for n in range(1, len(lines) + 1) if lines[n - 1].strip() == text]
+        known = arguments.get("around")
+        if not known:
+            return line, self._written_since(path)
+        now, same = follow(self.workspace.text(path), line, known)
         if not same:
-            return line, []
-        moved = min(same, key=lambda number: abs(number - line))
-        return moved, [f"breakpoint at line {line} followed its text to {moved}"]
+            message = "the line of breakpoint {}, `{}`, is gone; it is set near where that was"
+            return now, [message.format(arguments["number"], arguments["source"])]
+        return now, [f"breakpoint at line {line} followed its text to {now}"] * (now != line)
+
+    def _written_since(self, path: str) -> List[str]:
+        if os.stat(path).st_mtime <= self.started:
+            return []
+        message = "{} was written after the program started, which may run it as it was before: "
+        return [message.format(self.workspace.relative(path)) + "restart to run it as it is"]
 
     def remove(self, number: int) -> Breakpoint:
         if number not in self.breakpoints:
@@ -269,5 +281,12 @@ class BreakpointTable:
             "exception": point.exception,
             "uncaught": point.uncaught,
             "pending": point.pending,
-            "source": self.workspace.line(point.path, point.line) if point.path else "",
+            **self._text(point),
         }
+
+    def _text(self, point: Breakpoint) -> Json:
+        """What stands at its line and around it, by which a restart finds it again."""
+        if not point.path:
+            return {"source": ""}
+        around = surroundings(self.workspace.text(point.path), point.line)
+        return {"source": around[REACH], "around": around}

@@ -145,6 +145,8 @@ class Session:
                 continue
             self.evaluator.deadline = time.monotonic() + request["timeout"]
             fields = self.actions.handle(action, request["arguments"])
+            if self.state == "post_mortem" and action == "set_breakpoint" and "error" not in fields:
+                fields["notes"].append("the test has ended: it takes effect after a restart")
             self.answer(state=self.state, **fields)
 
     def answer(self, **fields: Any) -> None:

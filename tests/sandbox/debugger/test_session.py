@@ -88,6 +88,84 @@ def test_breakpoints_follow_an_edit_over_a_restart(one: Workbench) -> None:
     assert any("followed" in note for note in event.notes)
 
 
+def test_breakpoints_find_their_lines_in_an_edited_file(one: Workbench) -> None:
+    """Lines above, the line itself, and what looks the same elsewhere."""
+    repeated = """
+        def first(n):
+            n += 1
+            return n  # first
+
+        def second(n):
+            n += 1  # @second
+            n += 1
+            return n
+
+        def third(n):
+            n -= 1  # @third
+            return n
+
+        def fourth(n):
+            a = n
+            gone = a  # @gone
+            return a  # @left
+
+        for n in range(2):
+            first(n), second(n), third(n), fourth(n)
+        """
+    one.script(repeated, "second", "third", "gone")
+    one.debugger.set_breakpoint(one.at("left", condition="n == 1"))
+    text = "import os\n\n\n\n\n" + one.files["program.py"].replace("# @second", "", 1)
+    text = text.replace("n -= 1  # @third", "n = n - 1  # @third").replace(
+        "    gone = a  # @gone\n", ""
+    )
+    one.files["program.py"] = text
+    one.sandbox.write_file("program.py", text.encode())
+    event = one.debugger.restart()
+    second = text.splitlines().index("    n += 1  ") + 1
+    assert [point.number for point in event.breakpoints] == [1, 2, 3, 4]
+    assert [point.line for point in event.breakpoints[:2]] == [second, one.line("third")]
+    assert event.breakpoints[3].line == one.line("left")
+    assert event.breakpoints[3].condition == "n == 1"
+    notes = "\n".join(event.notes)
+    assert "breakpoint 2, `n -= 1  # @third`, is gone" in notes
+    assert "breakpoint 3, `gone = a  # @gone`, is gone" in notes
+
+
+def test_a_restart_that_fails_can_be_tried_again(one: Workbench) -> None:
+    one.script(PROGRAM, "square")
+    one.debugger.set_breakpoint(BreakpointRequest(exception="KeyError", condition="n"))
+    one.sandbox.write_file("program.py", b"def work(:\n")
+    event = one.debugger.restart()
+    assert (event.error_kind, event.state) == (ErrorKind.LAUNCH_FAILED, State.DONE)
+    assert len(one.debugger.list_breakpoints().breakpoints) == 2
+    one.write({"program.py": PROGRAM})
+    event = one.debugger.restart()
+    assert event.line == one.line("square")
+    assert [(p.line, p.exception) for p in event.breakpoints] == [
+        (one.line("square"), None),
+        (0, "KeyError"),
+    ]
+
+
+def test_breakpoints_set_post_mortem_are_for_the_restart(one: Workbench) -> None:
+    one.write({"program.py": PROGRAM + "\n    [][1]\n"})
+    event = one.start(stop_at_entry=False)
+    assert event.state is State.POST_MORTEM
+    event = one.debugger.set_breakpoint(one.at("square"))
+    assert (event.error_kind, event.state) == (None, State.POST_MORTEM)
+    assert "after a restart" in event.notes[0]
+    assert one.debugger.run_code("n = 40").error_kind is None
+    assert one.text_of("n + 2") == "42"
+    assert one.debugger.restart().line == one.line("square")
+
+
+def test_a_breakpoint_in_a_file_written_since_says_so(one: Workbench) -> None:
+    one.script(PROGRAM)
+    one.write({"program.py": "# new\n" + one.files["program.py"]})
+    event = one.debugger.set_breakpoint(one.at("square"))
+    assert "was written after the program started" in event.notes[0]
+
+
 def test_a_breakpoint_that_no_longer_fits_is_dropped_and_told(one: Workbench) -> None:
     one.script(PROGRAM)
     one.debugger.set_breakpoint(BreakpointRequest(function="work"))
