@@ -3,6 +3,7 @@ package stepinto.probe;
 import com.sun.jdi.Method;
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.ReferenceType;
+import com.sun.jdi.ThreadReference;
 import com.sun.jdi.Value;
 import java.util.List;
 
@@ -33,4 +34,9 @@ interface Invoker {
             List<? extends Value> arguments,
             long millis)
             throws InvocationFailed;
+
+    /** The thread that methods run in; null where there is none. */
+    default ThreadReference thread() {
+        return null;
+    }
 }

@@ -5,6 +5,7 @@ import com.sun.jdi.Method;
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.StringReference;
+import com.sun.jdi.ThreadReference;
 import com.sun.jdi.Value;
 import java.util.Collections;
 import java.util.HashMap;
@@ -29,6 +30,8 @@ final class ProgramText {
     private final Set<ReferenceType> endless = new HashSet<>();
     private final Map<ObjectReference, Said> said = new HashMap<>();
     private long spent;
+    private boolean locksKnown;
+    private String locked;
 
     ProgramText(Heap heap, Invoker invoker) {
         this.heap = heap;
@@ -52,11 +55,24 @@ final class ProgramText {
     void begin() {
         said.clear();
         spent = 0;
+        locksKnown = false;
     }
 
-    /** Whether {@code toString} may be run; else the fields have to do. */
-    boolean mayRun(ReferenceType type) {
-        return !endless.contains(type) && spent < ANSWER_MILLIS;
+    /** Why {@code toString} had better not be run, so that the fields have to do; else null. */
+    String obstacle(ReferenceType type) {
+        if (endless.contains(type) || spent >= ANSWER_MILLIS) {
+            return "was too slow before and not run";
+        }
+        if (TypeNames.isPlatform(type.name())) {
+            return null;
+        }
+        if (!locksKnown) {
+            ThreadReference thread = invoker.thread();
+            String holder = thread == null ? null : HeldLocks.holder(thread);
+            locked = holder == null ? null : "was not run: thread " + holder + " holds a lock";
+            locksKnown = true;
+        }
+        return locked;
     }
 
     /**
@@ -126,8 +142,8 @@ final class ProgramText {
 
     private Said invoke(ObjectReference object, String name) {
         ReferenceType type = object.referenceType();
-        if (!mayRun(type)) {
-            return new Said(null, "<" + name + "() did not end before, so it was not run>");
+        if (obstacle(type) != null) {
+            return Said.IMPOSSIBLE;
         }
         try {
             Method method = ((ClassType) type).concreteMethodByName(name, SIGNATURE);

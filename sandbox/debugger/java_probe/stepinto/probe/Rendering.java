@@ -162,14 +162,15 @@ final class Rendering {
     }
 
     private void composed(ObjectReference object, Kind kind) {
-        ProgramText program = values.programText();
-        boolean runs = kind == Kind.TEXT && program.mayRun(object.referenceType());
-        if (runs && program.put(object, text, open.isEmpty())) {
+        if (kind != Kind.TEXT) {
+            fields(object, kind == Kind.RECORD);
             return;
         }
-        fields(object, kind == Kind.RECORD);
-        if (kind == Kind.TEXT && !runs) {
-            text.put(" <its toString() was too slow before and not run>");
+        ProgramText program = values.programText();
+        String obstacle = program.obstacle(object.referenceType());
+        if (obstacle != null || !program.put(object, text, open.isEmpty())) {
+            fields(object, false);
+            text.putForeign(obstacle == null ? "" : " <its toString() " + obstacle + ">");
         }
     }
 

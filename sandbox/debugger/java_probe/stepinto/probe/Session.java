@@ -88,7 +88,17 @@ final class Session {
                 if (actions == null) {
                     throw new Refusal("not_allowed", "no program is being debugged");
                 }
-                return actions.handle(request);
+                return look(request);
+        }
+    }
+
+    /** Methods of the program may run meanwhile, and write. */
+    private Map<String, Object> look(Request request) throws Refusal {
+        debuggee.output.follow(true);
+        try {
+            return actions.handle(request);
+        } finally {
+            debuggee.output.follow(false);
         }
     }
 
@@ -168,14 +178,15 @@ final class Session {
         if (stop == null) {
             return ended();
         }
-        debuggee.output.follow(false);
         debugging.values.begin();
         boolean steps = !request.action.equals("continue") && !request.action.equals("launch");
         if (stop.ending && steps) {
             toCome = stop.again();
             stop.ending = false;
         }
-        return describe(stop);
+        Map<String, Object> answer = describe(stop);
+        debuggee.output.follow(false);
+        return answer;
     }
 
     private Map<String, Object> describe(Stop stop) {

@@ -102,7 +102,10 @@ final class SnippetCompiler {
                 text.append(text.length() > 0 ? "; " : "").append(line.trim());
             }
         }
-        String message = text.toString().replaceAll("\\s+", " ").replaceAll("this\\$\\d+", "this");
+        String message = text.toString()
+                .replaceAll("\\s+", " ")
+                .replaceAll("this\\$\\d+", "this")
+                .replaceAll("in method run\\([^)]*\\)", "here");
         int start = (int) Math.max(0, problem.getStartPosition());
         int line = source.indexOf('\n', start);
         String code = source.substring(start, line < 0 ? source.length() : line).trim();

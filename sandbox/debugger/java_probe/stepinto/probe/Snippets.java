@@ -10,10 +10,14 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** Runs code that the interpreter does not know, compiled: lambdas, streams, try, switch ... */
 final class Snippets {
     private static final int REMEMBERED = 50;
+    private static final Pattern UNKNOWN =
+            Pattern.compile("cannot find symbol; symbol: variable (\\w+)");
     private static final Map<String, TypeName> NONE = Collections.emptyMap();
 
     private final Services services;
@@ -55,7 +59,7 @@ final class Snippets {
             run(source, source.ofStatements(NONE.keySet()), NONE, scope);
             return Operand.of(services.types.machine().mirrorOfVoid());
         } catch (NotCompiled again) {
-            throw failure.reason;
+            throw failure.reason(scope);
         }
     }
 
@@ -81,7 +85,7 @@ final class Snippets {
             }
             run(source, source.ofStatements(NONE.keySet()), NONE, scope);
         } catch (NotCompiled again) {
-            throw again.reason;
+            throw again.reason(scope);
         }
     }
 
@@ -89,10 +93,16 @@ final class Snippets {
     private static final class NotCompiled extends Exception {
         private static final long serialVersionUID = 1;
 
-        final transient EvaluationFailed reason;
+        private final transient EvaluationFailed reason;
 
         NotCompiled(EvaluationFailed reason) {
             this.reason = reason;
+        }
+
+        /** What to answer: of a name that means nothing, the nearest ones. */
+        EvaluationFailed reason(Scope scope) throws EvaluationFailed {
+            Matcher unknown = UNKNOWN.matcher(reason.getMessage());
+            return unknown.find() ? new Lookup(scope).unknown(unknown.group(1)) : reason;
         }
     }
 
