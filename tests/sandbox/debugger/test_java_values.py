@@ -110,6 +110,7 @@ def test_collections_are_shown_by_what_they_hold(
         ("raises", "<toString() raised IllegalStateException: no text>"),
         ("endless", "<toString() did not end within 1 s>"),
         ("nullText", "<toString() returned null>"),
+        ("prints", "printed"),
         ("colourful", '\\u001b[31mred\n(Pdb) main[1] \\u000d{"id":1}'),
     ],
 )
@@ -123,6 +124,49 @@ def test_an_endless_to_string_is_not_run_again(bench: JavaBench, shown: dict[str
     assert shown["endless"].text
     text = bench.text_of("endless")
     assert text == "Values.Endless{} <its toString() was too slow before and not run>"
+
+
+def test_a_to_string_that_may_need_a_lock_is_not_run(java_bench: JavaBench) -> None:
+    java_bench.program(LOCKED, "here")
+    assert java_bench.text_of("locked") == (
+        "Program.Locked{state=1} <its toString() was not run: thread holder holds a lock>"
+    )
+    assert java_bench.text_of("new java.math.BigDecimal(1)") == "1"
+
+
+LOCKED = """
+    import java.util.concurrent.*;
+
+    public class Program {
+        static final Object LOCK = new Object();
+
+        static class Locked {
+            int state = 1;
+
+            @Override
+            public String toString() {
+                synchronized (LOCK) {
+                    return "free";
+                }
+            }
+        }
+
+        public static void main(String[] args) throws Exception {
+            CountDownLatch held = new CountDownLatch(1);
+            Thread holder = new Thread(() -> {
+                synchronized (LOCK) {
+                    held.countDown();
+                    new Semaphore(0).acquireUninterruptibly();
+                }
+            }, "holder");
+            holder.setDaemon(true);
+            holder.start();
+            held.await();
+            Locked locked = new Locked();
+            System.out.println("done"); // @here
+        }
+    }
+"""
 
 
 def test_megabytes_are_cut_and_say_what_is_left(shown: dict[str, Value]) -> None:

@@ -98,6 +98,16 @@ public class Values {
         }
     }
 
+    static class Prints {
+        @Override
+        public String toString() {
+            for (int line = 0; line < 20_000; line++) {
+                System.out.println("spam");
+            }
+            return "printed";
+        }
+    }
+
     static class Counted {
         int asked;
 
@@ -183,6 +193,7 @@ public class Values {
         Object nullText = new NullText();
         Object colourful = new Colourful();
         Object lines = new Lines();
+        Object prints = new Prints();
         String longText = "y".repeat(100_000);
         List<Integer> thousands = new ArrayList<>();
         for (int number = 0; number < 200_000; number++) {

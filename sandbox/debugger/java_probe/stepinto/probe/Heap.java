@@ -6,6 +6,7 @@ import com.sun.jdi.Field;
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.PrimitiveValue;
 import com.sun.jdi.ReferenceType;
+import com.sun.jdi.StringReference;
 import com.sun.jdi.Value;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -20,6 +21,7 @@ import java.util.Map;
  */
 final class Heap {
     private final Map<ReferenceType, Map<String, Field>> fields = new HashMap<>();
+    private ReferenceType string;
 
     /** The fields of a class and its superclasses, none of them static; the topmost class first. */
     static List<Field> instanceFields(ReferenceType type) {
@@ -56,7 +58,18 @@ final class Heap {
 
     /** The value of one field that the object's class declares or inherits. */
     Value value(ObjectReference object, String name) {
-        return object.getValue(field(object.referenceType(), name));
+        return object.getValue(field(type(object), name));
+    }
+
+    /** Its class; that of a string is asked for once only. */
+    private ReferenceType type(ObjectReference object) {
+        if (!(object instanceof StringReference)) {
+            return object.referenceType();
+        }
+        if (string == null) {
+            string = object.referenceType();
+        }
+        return string;
     }
 
     /** The value of a field that a certain superclass declares, whatever hides it below. */

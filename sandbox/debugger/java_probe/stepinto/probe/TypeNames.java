@@ -3,6 +3,7 @@ package stepinto.probe;
 import com.sun.jdi.ClassType;
 import com.sun.jdi.InterfaceType;
 import com.sun.jdi.ReferenceType;
+import com.sun.jdi.StringReference;
 import com.sun.jdi.Type;
 import com.sun.jdi.Value;
 import java.util.List;
@@ -32,6 +33,9 @@ final class TypeNames {
     static String of(Value value, String declared) {
         if (value == null) {
             return declared == null ? "null" : simple(declared);
+        }
+        if (value instanceof StringReference) {
+            return "String";
         }
         String name = nameOf(value.type());
         return isLambda(name) ? lambdaInterface((ReferenceType) value.type()) : simple(name);
