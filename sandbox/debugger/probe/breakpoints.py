@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Set, Tuple
 
 from .exceptions import KindCache, check_exception, is_loaded
 from .following import REACH, follow, surroundings
-from .interpreter import entry_offset, line_at
+from .interpreter import entry_offset, inlined_comprehensions, line_at
 from .lookup import find_file, find_function
 from .source import Function, SourceFile
 from .wire import Json, Refusal
@@ -109,11 +109,14 @@ class Plan:
             if not point.at_entry:
                 self.by_line.setdefault(point.line, []).append(point)
         self.lines = set(self.by_line)
+        self.repeated = inlined_comprehensions(code).repeated
         if self.at_entry or entry:
             self.lines.add(line_at(code, self.offset))
 
     def due(self, frame: types.FrameType, line: int) -> List[Breakpoint]:
         """The breakpoints of this line event, conditions aside."""
+        if frame.f_lasti in self.repeated:
+            return []
         due = list(self.by_line.get(line, ()))
         if self.at_entry and frame.f_lasti == self.offset:
             for point in self.at_entry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 import types
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List, NamedTuple, Set
 
 STARTUP_PATH = list(sys.path)
 PROLOGUE = {
@@ -49,21 +49,35 @@ LOOP_HEADS = {"FOR_ITER", "GET_ANEXT", "EXTENDED_ARG"}
 APPENDS = {"LIST_APPEND", "SET_ADD", "MAP_ADD"}
 
 
-def comprehension_turns(code: types.CodeType) -> Set[int]:
-    """Where comprehensions inlined in a function (3.12 on) take a turn within one line.
+class Inlined(NamedTuple):
+    """The comprehensions that are inlined in a function (3.12 on), by their offsets in it.
 
-    `sys.settrace` reports each turn as if the line began again: 3.12 at the head of the loop,
-    3.13 at the jump back to it.
+    `sys.settrace` reports each turn as if its line began again: 3.12 at the head of the loop,
+    3.13 at the jump back to it; and each line of a comprehension on several.
     """
+
+    turns: Set[int]
+    """Where one takes a turn within one line."""
+    inside: Dict[int, int]
+    """What runs for each turn, and in how many comprehensions it lies."""
+    repeated: Set[int]
+    """Where a turn comes back to a line that began further out."""
+
+
+NONE_INLINED = Inlined(set(), {}, set())
+
+
+def inlined_comprehensions(code: types.CodeType) -> Inlined:
+    found = Inlined(set(), {}, set())
     if sys.version_info < (3, 12):
-        return set()
+        return found
     instructions = {at.offset: at for at in dis.get_instructions(code)}
     jumps: Dict[int, List[int]] = {}
     for at in instructions.values():
         if at.opname == "JUMP_BACKWARD" and instructions[at.argval].opname in LOOP_HEADS:
             jumps.setdefault(at.argval, []).append(at.offset)
     lines = {at.offset: at.positions and at.positions.lineno for at in instructions.values()}
-    turns: Set[int] = set()
+    heads = set()
     for at in instructions.values():
         if at.opname in APPENDS:
             around = [head for head in jumps if head < at.offset < jumps[head][-1]]
@@ -71,8 +85,22 @@ def comprehension_turns(code: types.CodeType) -> Set[int]:
             for head in sorted(around, reverse=True)[: (at.arg or 1) - 1]:
                 line = lines[head]
                 within = [jump for jump in jumps[head] if lines[jump] == line]
-                turns.update(within, [head] if within else [])
-    return turns
+                found.turns.update(within, [head] if within else [])
+                heads.add(head)
+    for head in heads:
+        for offset in range(head, jumps[head][-1] + 1):
+            found.inside[offset] = found.inside.get(offset, 0) + 1
+    found.repeated.update(repeated_lines(lines, found.inside))
+    return found
+
+
+def repeated_lines(lines: Dict[int, Any], depths: Dict[int, int]) -> Set[int]:
+    """The offsets whose line has others that lie in fewer comprehensions."""
+    least: Dict[int, int] = {}
+    for offset, line in lines.items():
+        if line:
+            least[line] = min(least.get(line, 99), depths.get(offset, 0))
+    return {offset for offset in depths if depths[offset] > least.get(lines.get(offset) or 0, 99)}
 
 
 SUSPENDS = {"YIELD_VALUE", "YIELD_FROM", "SEND", "RETURN_GENERATOR"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import types
-from typing import Any, List, Optional, Protocol, Sequence, Set, Tuple
+from typing import Any, List, Optional, Protocol, Sequence, Tuple
 
 from .breakpoints import Breakpoint, BreakpointTable
 from .frames import running_frames
 from .hits import HitCounter
 from .hook import Mending, TraceHook
-from .interpreter import comprehension_turns, way_out
+from .interpreter import NONE_INLINED, Inlined, inlined_comprehensions, way_out
 from .monitor import Monitor
 from .workspace import Workspace
 
@@ -56,8 +56,10 @@ class Tracer:
         self.hits = HitCounter(workspace, table)
         self.monitor = Monitor.available(table, self.at_breakpoint, self.at_raise)
         table.trace_raises = self.monitor is None
-        self.turns: Tuple[Optional[types.CodeType], Set[int]] = None, set()
+        self.inlined: Tuple[Optional[types.CodeType], Inlined] = None, NONE_INLINED
         """Of the code last asked for."""
+        self.step_inside = False
+        """Whether the step began inside an inlined comprehension."""
         self.local = self._on_event
         self.on_raise = self._make_on_raise()
         self.hook = TraceHook(self.local, self.on_raise)
@@ -95,6 +97,7 @@ class Tracer:
         self.step_frame = frame
         self.step_thread = threading.get_ident()
         if frame is not None:
+            self.step_inside = frame.f_lasti in self._inlined(frame.f_code).inside
             self.hook.watch(frame, lines=True)
         self.hook.install(self._on_call)
 
@@ -217,11 +220,19 @@ class Tracer:
             self.at_breakpoint(frame)
 
     def _takes_turn(self, frame: types.FrameType) -> bool:
-        """Whether a line goes on, with the next turn of a comprehension in it."""
-        code = frame.f_code
-        if self.turns[0] is not code:
-            self.turns = code, comprehension_turns(code)
-        return frame.f_lasti in self.turns[1]
+        """Whether a line goes on: with a turn of a comprehension in it, over which a step goes.
+
+        A breakpoint inside one comes by the monitor, or there are none inlined.
+        """
+        inlined = self._inlined(frame.f_code)
+        if frame.f_lasti in inlined.turns:
+            return True
+        return frame.f_lasti in inlined.inside and not self.step_inside and bool(self.monitor)
+
+    def _inlined(self, code: types.CodeType) -> Inlined:
+        if self.inlined[0] is not code:
+            self.inlined = code, inlined_comprehensions(code)
+        return self.inlined[1]
 
     def _step_reason(self) -> str:
         return "step" if self.step_frame is not None else "entry"

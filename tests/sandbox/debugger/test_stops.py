@@ -203,6 +203,43 @@ def test_a_line_with_a_comprehension_is_one_step(bench: Workbench, comprehension
     assert [point.hits for point in points] == [2]
 
 
+def test_a_comprehension_on_several_lines_is_no_step_a_turn(bench: Workbench) -> None:
+    bench.script(
+        """
+        def main(values):
+            made = [  # @made
+                n + 1  # @turn
+                for n in values
+                if n % 2
+            ]
+            again = {  # @again
+                n: [m for m in values
+                    if m < n]  # @inner
+                for n in values
+            }
+            return made, again  # @end
+
+        main(list(range(20)))
+        """,
+        "made",
+        "turn",
+    )
+    made, event = bench.line("made"), bench.debugger.control(Action.STEP_OVER)
+    while event.line != bench.line("turn"):
+        assert event.line in (made, made + 2)
+        event = bench.debugger.control(Action.STEP_OVER)
+    assert event.stop_reason is StopReason.BREAKPOINT
+    bench.debugger.remove_breakpoint(2)
+    bench.debugger.set_breakpoint(bench.at("again"))
+    steps, event = 0, bench.debugger.control(Action.CONTINUE)
+    while event.line != bench.line("end"):
+        event = bench.debugger.control(Action.STEP_OVER)
+        steps += 1
+    assert steps <= 4
+    hits = {p.line: p.hits for p in bench.debugger.list_breakpoints().breakpoints}
+    assert hits[bench.line("again")] in (1, 2)
+
+
 def test_a_step_into_a_comprehension_enters_what_it_calls(bench: Workbench) -> None:
     bench.script(
         """
