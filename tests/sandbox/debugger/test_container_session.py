@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,8 @@ from sandbox import Command, SandboxConfig
 from sandbox.container import ContainerSandbox
 from sandbox.debugger import Action, BreakpointRequest, DebugLimits, Launch, State, StopReason
 from sandbox.debugger.python_session import PythonDebugger
+from sandbox.debugger.records import KillReason
+from sandbox.errors import SandboxDead
 
 pytestmark = pytest.mark.docker
 
@@ -57,3 +60,63 @@ def test_breakpoints_steps_an_interrupt_and_the_end(box: ContainerSandbox) -> No
     debugger.close()
     assert debugger.state is State.START
     assert "python" not in box.run(Command(("ps", "-e", "-o", "comm"))).output
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["paused", "running"])
+def test_a_killed_container_ends_the_session(box: ContainerSandbox, running: bool) -> None:
+    debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=20))
+    event = debugger.start(Launch("test_program.py::test_doubling"))
+    assert event.stop_reason is StopReason.ENTRY
+    killer = threading.Timer(1.0 if running else 0.0, box._container.kill)
+    killer.start()
+    if not running:
+        killer.join()
+    try:
+        event = debugger.control(Action.CONTINUE)
+    except SandboxDead:
+        assert debugger.state is State.DONE
+    else:
+        assert (event.state, event.stop_reason) == (State.DONE, StopReason.KILLED)
+        assert event.kill_reason is KillReason.EXITED
+    killer.join()
+    debugger.close()
+    assert debugger.state is State.START
+
+
+def test_a_supervisor_that_the_program_kills(box: ContainerSandbox) -> None:
+    code = b"import os, time\nos.kill(os.getppid(), 9)\nwhile True: time.sleep(1)\n"
+    box.write_files({"program.py": code})
+    debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=20))
+    debugger.start(Launch("program.py"))
+    event = debugger.control(Action.CONTINUE)
+    assert (event.state, event.stop_reason) == (State.DONE, StopReason.KILLED)
+    assert event.kill_reason is KillReason.EXITED
+    debugger.close()
+    assert "python" not in box.run(Command(("ps", "-e", "-o", "comm"))).output
+
+
+def test_a_program_that_the_memory_limit_kills(image: str) -> None:
+    code = b"kept = []\nwhile True:\n    kept.append(bytearray(1_000_000))\n"
+    config = SandboxConfig(backend="docker", memory_mb=128)
+    with ContainerSandbox(config, image) as box:
+        box.write_files({"program.py": code})
+        debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=40))
+        debugger.start(Launch("program.py"))
+        event = debugger.control(Action.CONTINUE)
+        assert event.state in {State.DONE, State.POST_MORTEM}, event
+        assert event.kill_reason in {KillReason.OUT_OF_MEMORY, KillReason.EXITED}, event
+        debugger.close()
+
+
+def test_a_full_disk(box: ContainerSandbox) -> None:
+    code = b"with open('/dev/shm/full', 'wb') as file:\n    file.write(bytes(10 ** 9))\n"
+    box.write_files({"program.py": code})
+    debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=20))
+    debugger.start(Launch("program.py"))
+    event = debugger.control(Action.CONTINUE)
+    assert (event.state, event.exception and event.exception.type) == (
+        State.POST_MORTEM,
+        "OSError",
+    )
+    assert debugger.evaluate("1 + 1").values[0].text == "2"
+    debugger.close()
