@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from sandbox.base import Command, Sandbox
+from sandbox.java.errors import BuildFailed
 from sandbox.java.gradle import build_gradle
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.job import BuildJob
@@ -31,6 +32,8 @@ class _Built:
     scan: Scan
     target: str
     project: JavaProject
+    outputs: str
+    """A digest of its classes; empty where only the build tool knows what it made."""
 
 
 @dataclass
@@ -57,7 +60,8 @@ def built_test(
     """
     jdk = find_jdk(sandbox)
     workspace = _workspace(sandbox)
-    scan = workspace.scan = scan_workspace(sandbox, workspace.scan)
+    outputs = [known.project.class_roots for known in workspace.built.values()]
+    scan = workspace.scan = scan_workspace(sandbox, workspace.scan, outputs)
     found = Lookup(sandbox, scan).find(parse_name(test))
     return found, _build(BuildJob(sandbox, jdk, scan, time.monotonic() + timeout), found)
 
@@ -70,23 +74,38 @@ def built_project(sandbox: Sandbox, test: str, timeout: float = BUILD_TIMEOUT) -
 def _build(job: BuildJob, found: Found) -> JavaProject:
     workspace = _workspace(job.sandbox)
     module = find_module(job.sandbox, job.scan, found.file, workspace.tools)
-    known = workspace.built.get(module)
-    changes = _changes(known, module, job.scan) if known is not None else set()
-    # Without a build tool what is compiled follows the target.
-    fixed = module.kind is not BuildKind.PLAIN
-    if known is not None and not changes and (fixed or known.target == found.file):
-        return known.project
-    if known is not None and recompile(job, known.project, changes):
-        project = known.project
-    else:
-        # A build that fails leaves nothing that could be taken for built.
-        workspace.built.pop(module, None)
+    known = workspace.built.pop(module, None)
+    if known is None or not _intact(known, module, job.scan, found):
         project = _with_tool(job, module, found)
-    # What the build itself writes is no change; what was edited meanwhile is one.
-    after = scan_workspace(job.sandbox)
-    seen = Scan({**after.stamps, **job.scan.stamps})
-    workspace.built[module] = _Built(seen, found.file, project)
+    elif changes := _changes(known, module, job.scan):
+        try:
+            project = known.project
+            if not recompile(job, project, changes):
+                project = _with_tool(job, module, found)
+        except BuildFailed:
+            # What javac made is gone, and the next attempt starts from the same changes.
+            workspace.built[module] = _as_built(job, known.scan, found, known.project)
+            raise
+    else:
+        workspace.built[module] = known
+        return known.project
+    workspace.built[module] = _as_built(job, job.scan, found, project)
     return project
+
+
+def _intact(known: _Built, module: Module, scan: Scan, found: Found) -> bool:
+    """Whether what was built is there as it was: nobody has cleaned or compiled since. Without a
+    build tool, what is compiled follows the target."""
+    same = known.target == found.file or module.kind is not BuildKind.PLAIN
+    return same and scan.outputs.get(known.project.class_roots, "") in (known.outputs, "")
+
+
+def _as_built(job: BuildJob, scan: Scan, found: Found, project: JavaProject) -> _Built:
+    """What the build itself wrote is no change; what was edited meanwhile is one."""
+    roots = project.class_roots
+    after = scan_workspace(job.sandbox, outputs=[roots] if project.class_path else [])
+    seen = Scan({**after.stamps, **scan.stamps})
+    return _Built(seen, found.file, project, after.outputs.get(roots, ""))
 
 
 def _changes(known: _Built, module: Module, scan: Scan) -> set[str]:

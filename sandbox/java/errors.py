@@ -18,6 +18,11 @@ class JavaUnavailable(JavaError):
 class BuildFailed(JavaError):
     """The build failed; the message holds the compiler's errors, cut to what matters."""
 
+    def __init__(self, message: str, in_sources: bool = False) -> None:
+        super().__init__(message)
+        self.in_sources = in_sources
+        """Whether the compiler found errors in the sources."""
+
 
 class NoSuchTest(JavaError):
     """Nothing of that name; the message gives the nearest names."""

@@ -12,7 +12,7 @@ from typing import Any
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.java.errors import BuildFailed
-from sandbox.java.javac import build_message, timed_out
+from sandbox.java.javac import build_failed, timed_out
 from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
 from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool, unknown_project
@@ -90,7 +90,7 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
         if posixpath.basename(SCRIPT) in output:
             # No compiler's fault: this build is of no kind that the script knows.
             return unknown_project(job.absolute(module.folder), module)
-        raise BuildFailed(build_message(job.sandbox, "gradle", output))
+        raise build_failed(job.sandbox, "gradle", output)
     return _project(job, module)
 
 

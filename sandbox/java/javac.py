@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxFileError
-from sandbox.java.compiler_errors import shown_errors
+from sandbox.java.compiler_errors import compiler_errors, shown_errors
 from sandbox.java.errors import BuildFailed
 from sandbox.java.job import BuildJob
 from sandbox.java.project import CompileStep
@@ -37,7 +37,7 @@ def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) ->
     if result.timed_out:
         raise BuildFailed(timed_out("javac"))
     if result.exit_code != 0:
-        raise BuildFailed(build_message(job.sandbox, "javac", result.output))
+        raise build_failed(job.sandbox, "javac", result.output)
 
 
 def timed_out(tool: str) -> str:
@@ -45,10 +45,12 @@ def timed_out(tool: str) -> str:
     return f"the build failed: `{tool}` was still at it at the time-out (DebugLimits.build_timeout)"
 
 
-def build_message(sandbox: Sandbox, tool: str, output: str) -> str:
+def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
     """Why a build failed, for who has to mend it."""
     shown = shown_errors(output, sandbox.workspace, _SourceLines(sandbox).get)
-    return f"the build failed ({tool}); mend this, then start again:\n{shown}"
+    found = next(compiler_errors(output, sandbox.workspace), None)
+    message = f"the build failed ({tool}); mend this, then start again:\n{shown}"
+    return BuildFailed(message, in_sources=found is not None)
 
 
 def _quoted(word: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from sandbox.base import Sandbox
 from sandbox.java.errors import BuildFailed
-from sandbox.java.javac import build_message, timed_out
+from sandbox.java.javac import build_failed, timed_out
 from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
 from sandbox.java.maven_log import project_of, read_log
@@ -90,7 +90,7 @@ def build_maven(job: BuildJob, module: Module) -> JavaProject:
         raise missing_tool(module)
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
-        raise BuildFailed(build_message(job.sandbox, "mvn", output))
+        raise build_failed(job.sandbox, "mvn", output)
     return project_of(read_log(told.output), job.absolute(module.folder), module)
 
 

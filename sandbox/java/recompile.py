@@ -6,9 +6,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Set
 
+from sandbox.java.errors import BuildFailed
 from sandbox.java.javac import compile_sources
 from sandbox.java.job import BuildJob
-from sandbox.java.project import JavaProject
+from sandbox.java.project import CompileStep, JavaProject
 from sandbox.java.scan import OUTPUT_FOLDERS
 
 OTHER_LANGUAGES = (".kt", ".groovy", ".scala")
@@ -31,8 +32,19 @@ def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
     concerned = [any(_inside(path, own) for path in changed) for own in roots]
     for step, own in list(zip(project.steps, roots, strict=True))[concerned.index(True) :]:
         sources = [job.absolute(path) for path in job.scan.sources if _inside(path, own)]
-        if sources:
-            compile_sources(job, step, sources)
+        if sources and not _compiled(job, step, sources):
+            return False
+    return True
+
+
+def _compiled(job: BuildJob, step: CompileStep, sources: list[str]) -> bool:
+    """False where javac fails for another reason than the sources': the class path may be gone."""
+    try:
+        compile_sources(job, step, sources)
+    except BuildFailed as error:
+        if error.in_sources:
+            raise
+        return False
     return True
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sandbox.base import Sandbox
 from sandbox.java.errors import JavaError
@@ -34,9 +34,17 @@ find . -type d \( -name .git -o -name .gradle -o -name .idea -o -name node_modul
     -type d ${built:+\( -name target -o -name build -o -name out -o -name bin \)
         ! -path "*/src/*" -prune -o -type d} -o \
     -type f ! -name "*.class" ! -name "*.pyc" -exec stat -c "%n|%s|%y|%z" {} + >"$list"
-digest=$(sha256sum <"$list")
-echo "${digest%% *}"
-[ "${digest%% *}" = "$1" ] || cat "$list"
+known=$1; shift
+digest() { found=$(sha256sum); echo "${found%% *}"; }
+IFS="
+"
+set -f
+for roots; do
+    find $roots -name "*.class" -exec stat -c "%n|%s|%z" {} + 2>/dev/null | sort | digest
+done
+found=$(digest <"$list")
+echo "$found"
+[ "$found" = "$known" ] || cat "$list"
 rm -f "$list"
 """
 
@@ -49,6 +57,8 @@ class Scan:
     """Size and times of each."""
     digest: str = ""
     """Of all stamps."""
+    outputs: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """A digest of the classes, by the folders that were asked for."""
 
     @property
     def sources(self) -> list[str]:
@@ -67,22 +77,36 @@ class Scan:
         }
 
 
-def scan_workspace(sandbox: Sandbox, last: Scan | None = None) -> Scan:
-    """Look at all files; `last` itself where nothing has changed since that look, which spares
-    the list. Raises JavaError where that takes too long, SandboxError."""
+def scan_workspace(
+    sandbox: Sandbox, last: Scan | None = None, outputs: Sequence[tuple[str, ...]] = ()
+) -> Scan:
+    """Look at all files, and at the classes in some output folders.
+
+    Where nothing has changed since the `last` look its list is spared. Raises JavaError where it
+    takes too long, SandboxError.
+    """
     known = last.digest if last is not None else ""
-    found = capture(sandbox, _SCAN, known, cwd=sandbox.workspace, timeout=SCAN_TIMEOUT)
+    arguments = [known, *("\n".join(roots) for roots in outputs)]
+    found = capture(sandbox, _SCAN, *arguments, cwd=sandbox.workspace, timeout=SCAN_TIMEOUT)
     if found.timed_out:
         raise JavaError(f"listing the workspace's files took more than {SCAN_TIMEOUT:g} s")
-    digest, *lines = found.output.splitlines() or [""]
+    lines = found.output.splitlines()
+    if len(lines) <= len(outputs):
+        raise JavaError(f"can't list the workspace's files: {found.output.strip()}")
+    classes = dict(zip(outputs, lines, strict=False))
+    digest = lines[len(outputs)]
     if last is not None and digest == known:
-        return last
+        return replace(last, outputs=classes)
+    return Scan(_stamps(lines[len(outputs) + 1 :]), digest, classes)
+
+
+def _stamps(lines: Sequence[str]) -> dict[str, str]:
     stamps = {}
     for line in lines:
         path, bar, stamp = line.removeprefix("./").partition("|")
         if bar:
             stamps[posixpath.normpath(path)] = stamp
-    return Scan(dict(sorted(stamps.items())), digest)
+    return dict(sorted(stamps.items()))
 
 
 def is_build_file(path: str) -> bool:

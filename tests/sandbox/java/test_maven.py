@@ -51,8 +51,15 @@ def test_one_build_tells_all_and_later_ones_are_incremental(lay_out: Lay) -> Non
     with pytest.raises(BuildFailed, match=r"src/main/java/demo/Calc\.java:9: cannot find symbol"):
         built_test(box, "CalcTest")
     assert box.run(Command(["stat", "-c", "%y", LOG])).output == asked
+    # What somebody has cleaned or compiled since is not taken for built.
+    write(box, {MAIN: CALC})
+    built_test(box, "CalcTest")
+    box.run(Command(["rm", "-r", "target"]))
+    assert statuses(run_tests(box, "CalcTest#testEmpty")[1]) == {
+        "demo.CalcTest#testEmpty": "passed"
+    }
     # A build file that changes asks for Maven again.
-    write(box, {MAIN: CALC, "pom.xml": MAVEN["pom.xml"].replace("by-line", "anew")})
+    write(box, {"pom.xml": MAVEN["pom.xml"].replace("by-line", "anew")})
     assert "-Dgiven=anew" in built_test(box, "CalcTest")[1].jvm_options
 
 

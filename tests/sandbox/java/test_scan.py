@@ -33,9 +33,19 @@ def test_many_files_and_no_change(lay_out: Lay) -> None:
     box = lay_out({f"src/p{n}/File{n}.java": "" for n in range(400)}, output_limit=2_000)
     seen = scan_workspace(box)
     assert len(seen.sources) == 400
-    assert scan_workspace(box, seen) is seen
+    assert scan_workspace(box, seen) == seen
     write(box, {"src/p1/File1.java": "class File1 {}"})
     assert scan_workspace(box, seen).changed(seen) == {"src/p1/File1.java"}
+
+
+def test_classes_are_told_apart(lay_out: Lay) -> None:
+    box = lay_out({"one/A.class": "1", "two words/B.class": "2"})
+    roots = [("/workspace/one",), ("/workspace/two words", "/workspace/none")]
+    before = scan_workspace(box, outputs=roots).outputs
+    assert scan_workspace(box, outputs=roots).outputs == before
+    write(box, {"two words/B.class": "3"})
+    after = scan_workspace(box, outputs=roots).outputs
+    assert [after[each] == before[each] for each in roots] == [True, False]
 
 
 def test_without_a_build_file_every_folder_counts(lay_out: Lay) -> None:
