@@ -10,22 +10,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from sandbox.base import Sandbox
-from sandbox.errors import SandboxFileError
 from sandbox.java.errors import NoSuchTest
 from sandbox.java.names import ACCEPTED, Named
-from sandbox.java.outline import JavaClass, Method, Outline, outline
+from sandbox.java.outline import JavaClass
 from sandbox.java.scan import Scan
-from sandbox.java.shell import capture
+from sandbox.java.sources import TEST_CASES, Sources
 
 NEAREST = 6
 """Names shown in place of one that does not exist."""
-MAX_PARENTS = 10
-MAX_CANDIDATES = 20
-SEARCH_TIMEOUT = 30.0
 FRAMEWORKS = ("org.junit", "junit.framework", "org.testng", "spock.", "net.jqwik")
-TEST_CASES = ("TestCase", "junit.framework.TestCase")
-
-_SEARCH = 'find . -name "*.java" ! -path "*/target/*" -exec grep -lE -e "$1" {} + | head -n "$2"'
 
 
 @dataclass(frozen=True)
@@ -54,9 +47,7 @@ class Lookup:
     """Looks in one workspace."""
 
     def __init__(self, sandbox: Sandbox, scan: Scan) -> None:
-        self._sandbox = sandbox
-        self._scan = scan
-        self._outlines: dict[str, Outline] = {}
+        self._sources = Sources(sandbox, scan)
 
     def find(self, named: Named) -> Found:
         """Raises NoSuchTest with the nearest names, SandboxDead."""
@@ -70,29 +61,22 @@ class Lookup:
         """Classes in files of their own name, and the method that the name has at its end."""
         if named.name.endswith(".java") or "/" in named.name:
             path = named.name if named.name.endswith(".java") else f"{named.name}.java"
-            for file in self._files(path):
+            for file in self._sources.files(path):
                 yield from self._of_file(file, named.method)
             return
         parts = [part for part in re.split(r"[.$]", named.name) if part]
         for length in range(len(parts), 0, -1):
-            matches = list(self._files("/".join(parts[:length]) + ".java"))
+            matches = list(self._sources.files("/".join(parts[:length]) + ".java"))
             for file in matches:
                 yield from self._of_parts(file, parts[length - 1 :], named.method)
             if matches:
                 return
 
-    def _files(self, path: str) -> Iterator[str]:
-        """Sources whose path ends so; a `*` stands for any text."""
-        wanted = posixpath.normpath(path.removeprefix(f"{self._sandbox.workspace}/")).lstrip("/")
-        for source in self._scan.sources:
-            if source == wanted or fnmatchcase(f"/{source}", f"*/{wanted}"):
-                yield source
-
     def _of_file(
         self, file: str, method: str | None
     ) -> Iterator[tuple[str, JavaClass, str | None]]:
         """The file's first class, or the one of its classes that has the method."""
-        classes = self._outline(file).classes
+        classes = self._sources.outline(file).classes
         with_method = [each for each in classes if method and each.method(method)]
         stem = posixpath.basename(file).removesuffix(".java")
         named = [each for each in classes if each.simple_name == stem]
@@ -105,7 +89,7 @@ class Lookup:
     ) -> Iterator[tuple[str, JavaClass, str | None]]:
         """`Outer`, `Outer.Inner` or `Outer.method` within the file of `Outer`."""
         outer, *inner = parts
-        for each in self._outline(file).classes:
+        for each in self._sources.outline(file).classes:
             names = each.name.rpartition(".")[2].split("$")
             if names[0] != outer and not fnmatchcase(names[0], outer):
                 continue
@@ -116,7 +100,7 @@ class Lookup:
 
     def _nested(self, file: str, outer: JavaClass, inner: list[str]) -> bool:
         nested = f"{outer.name}${inner[-1]}"
-        return any(each.name == nested for each in self._outline(file).classes)
+        return any(each.name == nested for each in self._sources.outline(file).classes)
 
     def _searched(self, named: Named) -> Iterator[tuple[str, JavaClass, str | None]]:
         """Classes in files of another name, and bare names of test methods."""
@@ -125,33 +109,21 @@ class Lookup:
         if not tail:
             return
         pattern = rf"(class|enum|record)[[:space:]]+({'|'.join(tail)})\b"
-        for file in self._grep(pattern):
-            for each in self._outline(file).classes:
+        for file in self._sources.grep(pattern):
+            for each in self._sources.outline(file).classes:
                 if each.simple_name == tail[-1]:
                     yield file, each, named.method
                 elif len(tail) > 1 and each.simple_name == tail[-2] and each.method(tail[-1]):
                     yield file, each, tail[-1]
         if len(parts) == 1 and named.method is None:
-            for file in self._grep(rf"\b{parts[0]}[[:space:]]*\("):
-                for each in self._outline(file).classes:
+            for file in self._sources.grep(rf"\b{parts[0]}[[:space:]]*\("):
+                for each in self._sources.outline(file).classes:
                     method = each.method(parts[0])
                     if method is not None and method.test:
                         yield file, each, parts[0]
 
-    def _grep(self, pattern: str) -> list[str]:
-        found = capture(
-            self._sandbox,
-            _SEARCH,
-            pattern,
-            str(MAX_CANDIDATES),
-            cwd=self._sandbox.workspace,
-            timeout=SEARCH_TIMEOUT,
-        )
-        files = [posixpath.normpath(line) for line in found.output.splitlines()]
-        return [file for file in files if self._scan.has(file)]
-
     def _found(self, file: str, chosen: JavaClass, method: str | None, named: Named) -> Found:
-        imports = self._outline(file).imports
+        imports = self._sources.outline(file).imports
         entry = any(each.entry for each in chosen.methods)
         if named.main or (method == "main" and entry):
             if not entry:
@@ -159,10 +131,12 @@ class Lookup:
                     f"{chosen.name} ({file}) has no `public static void main(String[])`"
                 )
             return Found(file, chosen.name, None, ("main",), False, named.arguments, imports)
+        if not chosen.concrete and not entry:
+            raise NoSuchTest(self._abstract(file, chosen))
         if method is not None:
             self._require_method(file, chosen, method)
             return Found(file, chosen.name, method, (method,), True, (), imports)
-        tests = tuple(dict.fromkeys(m.name for m in self._tests(file, chosen)))
+        tests = tuple(dict.fromkeys(m.name for m in self._sources.tests(file, chosen)))
         if not tests and entry:
             return Found(file, chosen.name, None, ("main",), False, (), imports)
         if not tests and not _uses_framework(imports):
@@ -170,50 +144,35 @@ class Lookup:
             raise NoSuchTest(f"{chosen.name} ({file}) holds no test and no main method{nearest}")
         return Found(file, chosen.name, None, tests, True, (), imports)
 
+    def _abstract(self, file: str, chosen: JavaClass) -> str:
+        """Where the tests of a class run that has no objects of its own."""
+        name = chosen.simple_name
+        heirs = [
+            each.name
+            for path in self._sources.grep(rf"extends[[:space:]]+[A-Za-z0-9_.]*{name}\b")
+            for each in self._sources.outline(path).classes
+            if each.concrete and (each.parent or "").rpartition(".")[2] == name
+        ]
+        shown = f"; name one of its subclasses: {', '.join(heirs[:NEAREST])}" if heirs else ""
+        return f"{chosen.name} ({file}) is abstract, so that no test of it can run{shown}"
+
     def _require_method(self, file: str, chosen: JavaClass, method: str) -> None:
         """A test method may be inherited, from the workspace or from a library."""
-        family = list(self._family(file, chosen))
+        family = list(self._sources.family(file, chosen))
         if any(each.method(method) for _, each in family):
             return
         last_file, last = family[-1]
         if last.parent not in (None, *TEST_CASES) or re.search(
-            rf"\b{method}\s*\(", self._text(last_file)
+            rf"\b{method}\s*\(", self._sources.text(last_file)
         ):
             return
-        known = list(dict.fromkeys(m.name for m in self._tests(file, chosen)))
+        known = list(dict.fromkeys(m.name for m in self._sources.tests(file, chosen)))
         close = difflib.get_close_matches(method, known, NEAREST, 0.4) or known[:NEAREST]
         nearest = f"; its tests: {', '.join(close)}" if close else "; it holds no tests"
         raise NoSuchTest(f"{chosen.name} ({file}) has no method {method}{nearest}")
 
-    def _tests(self, file: str, chosen: JavaClass) -> Iterator[Method]:
-        """The test methods of a class, inherited ones included."""
-        family = list(self._family(file, chosen))
-        old = family[-1][1].parent in TEST_CASES
-        for _, each in family:
-            for method in each.methods:
-                if method.test or (old and method.name.startswith("test")):
-                    yield method
-
-    def _family(self, file: str, chosen: JavaClass) -> Iterator[tuple[str, JavaClass]]:
-        """A class and its parents, as far as the workspace has their sources."""
-        for _ in range(MAX_PARENTS):
-            yield file, chosen
-            simple = (chosen.parent or "").rpartition(".")[2]
-            if not simple:
-                return
-            parents = (
-                (path, each)
-                for path in [file, *self._files(f"{simple}.java")]
-                for each in self._outline(path).classes
-                if each.simple_name == simple and each is not chosen
-            )
-            following = next(parents, None)
-            if following is None:
-                return
-            file, chosen = following
-
     def _nothing(self, named: Named) -> str:
-        if not self._scan.sources:
+        if not self._sources.paths:
             return "the workspace holds no Java sources"
         what = "main class" if named.main else "test"
         shown = named.name + (f"#{named.method}" if named.method else "")
@@ -223,7 +182,7 @@ class Lookup:
     def _nearest_classes(self, *names: str) -> str:
         """Sources with like names, those of tests first where none is alike."""
         stems = {
-            posixpath.basename(path).removesuffix(".java"): path for path in self._scan.sources
+            posixpath.basename(path).removesuffix(".java"): path for path in self._sources.paths
         }
         close = [
             match
@@ -233,18 +192,6 @@ class Lookup:
         tests = [stem for stem, path in stems.items() if "test" in path.lower()]
         shown = list(dict.fromkeys([*close, *([] if close else tests or stems)]))[:NEAREST]
         return f"; the nearest: {', '.join(stems[stem] for stem in shown)}" if shown else ""
-
-    def _outline(self, file: str) -> Outline:
-        if file not in self._outlines:
-            self._outlines[file] = outline(self._text(file))
-        return self._outlines[file]
-
-    def _text(self, file: str) -> str:
-        try:
-            return self._sandbox.read_file(file).decode("utf-8", "replace")
-        except SandboxFileError:
-            # A link, or gone since the look at the workspace.
-            return ""
 
 
 def _preferred(

@@ -65,8 +65,8 @@ def _words(text: str) -> list[str]:
 
 
 def _split_method(text: str) -> Named:
-    """`Class#method`, `Class::method`, with a parameter list or an invocation's index."""
-    plain = re.sub(r"(\(.*\)|\[.*\])+$", "", text.strip())
+    """`Class#method`, `Class::method`, with a parameter list, an invocation's index or a line."""
+    plain = re.sub(r"(\(.*\)|\[.*\]|(?<=\.java):\d+)+$", "", text.strip())
     name, _, method = plain.replace("::", "#").partition("#")
     if not NAME.fullmatch(name) or (method and not re.fullmatch(r"[\w$*]+", method)):
         raise NoSuchTest(f"{text!r} names no test: {ACCEPTED}")

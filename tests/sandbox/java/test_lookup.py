@@ -92,6 +92,7 @@ def test_main_classes_and_their_arguments(workspace: Sandbox) -> None:
         ("app/src/test/java/demo/CalcTest.java::testOdd", "its tests: testOld"),
         ("demo.CalkTest", "the nearest: .*CalcTest.java"),
         ("org.other.Nothing#x", r"there is no test org.other.Nothing#x; the nearest: .*Test.java"),
+        ("BaseTest#base", "BaseTest.*is abstract.*its subclasses: demo.CalcTest$"),
         ("Base 1 2", "there is no main class Base"),
         ("CalcTest 1 2", "no `public static void main"),
     ],

@@ -21,6 +21,7 @@ CALC = Named("demo.CalcTest", "testTotal")
         ("demo.Outer$Inner#m", Named("demo.Outer$Inner", "m")),
         ("demo.CalcTest.testTotal", Named("demo.CalcTest.testTotal")),
         ("src/test/java/demo/CalcTest.java", Named("src/test/java/demo/CalcTest.java")),
+        ("demo/CalcTest.java:12", Named("demo/CalcTest.java")),
         ("demo/CalcTest.java::testTotal", Named("demo/CalcTest.java", "testTotal")),
         ("mvn -B -o test -Dtest=demo.CalcTest#testTotal", CALC),
         (
