@@ -216,6 +216,7 @@ def test_names_reach_out_of_lambdas_and_anonymous_classes(shop: JavaBench) -> No
     assert names == ["this", "a"]
     shop.debugger.control(Action.CONTINUE)
     assert shop.text_of("best.compareTo(items.get(1)) + best") == "4"
+    assert shop.text_of("items.stream().filter(n -> n.compareTo(best) < 0).count()") == "2"
 
 
 def test_what_never_ends_is_interrupted(open_java_bench: Callable[..., JavaBench]) -> None:

@@ -40,7 +40,9 @@ final class SnippetSource {
             Lookup.Level each = levels.get(level);
             String name = SnippetNames.parameter(level);
             if (names.used.contains(name)) {
-                String type = nameable(each.type.name());
+                boolean named = SourceTypes.canName(each.type.name());
+                String plain = nameable(each.type.name());
+                String type = named ? TypeVariables.applied(each.type, plain) : plain;
                 variables.add(new SnippetVariable(name, type, each.instance, null));
             }
         }
@@ -62,11 +64,12 @@ final class SnippetSource {
             captured(level, found);
         }
         StackFrame frame = scope.at.frame();
+        TypeVariables typeVariables = TypeVariables.of(frame.location().method());
         try {
             for (LocalVariable local : frame.visibleVariables()) {
                 String name = local.typeName();
                 String type = SourceTypes.canName(name)
-                        ? SourceTypes.of(name, local.genericSignature())
+                        ? SourceTypes.of(name, local.genericSignature(), typeVariables)
                         : nameable(name);
                 found.put(local.name(), new SnippetVariable(
                         local.name(), type, frame.getValue(local), Slots.local(scope, local)));
@@ -88,7 +91,7 @@ final class SnippetSource {
             if (level.instance != null && field.name().startsWith("val$")) {
                 String name = field.name().substring(4);
                 Value value = level.instance.getValue(field);
-                String type = SourceTypes.of(field.typeName(), null);
+                String type = SourceTypes.of(field.typeName(), null, TypeVariables.NONE);
                 found.putIfAbsent(name, new SnippetVariable(name, type, value, null));
             }
         }

@@ -3,10 +3,14 @@ package stepinto.probe;
 /** Types as Java source writes them, from the signatures in class files. */
 final class SourceTypes {
     private final String signature;
+    private final TypeVariables variables;
     private int at;
 
-    private SourceTypes(String signature) {
+    /** Reads a type from a place in a signature on. */
+    SourceTypes(String signature, int start, TypeVariables variables) {
         this.signature = signature;
+        this.at = start;
+        this.variables = variables;
     }
 
     /**
@@ -14,12 +18,13 @@ final class SourceTypes {
      *
      * @param typeName its erased type, by its binary name
      * @param generic its signature with type arguments; null where it has none
+     * @param variables the type variables that the signature may name
      */
-    static String of(String typeName, String generic) {
+    static String of(String typeName, String generic, TypeVariables variables) {
         if (generic == null || generic.replace("[", "").startsWith("T")) {
             return dotted(typeName);
         }
-        return new SourceTypes(generic).type();
+        return new SourceTypes(generic, 0, variables).type();
     }
 
     /** {@code demo.Calc$Node[]} as {@code demo.Calc.Node[]}. */
@@ -38,7 +43,12 @@ final class SourceTypes {
         return binaryName.indexOf('/') < 0;
     }
 
-    private String type() {
+    /** Where what was read ends. */
+    int end() {
+        return at;
+    }
+
+    String type() {
         char kind = signature.charAt(at++);
         switch (kind) {
             case '[':
@@ -47,8 +57,9 @@ final class SourceTypes {
                 return classType();
             case 'T':
                 // A type variable of the method or class has no meaning elsewhere.
+                int start = at;
                 at = signature.indexOf(';', at) + 1;
-                return "Object";
+                return variables.bound(signature.substring(start, at - 1));
             default:
                 return primitive(kind);
         }
@@ -89,7 +100,7 @@ final class SourceTypes {
             at++;
             return (kind == '+' ? "? extends " : "? super ") + type();
         }
-        return type();
+        return (kind == 'T' ? "? extends " : "") + type();
     }
 
     private static String primitive(char kind) {
