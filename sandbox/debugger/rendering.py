@@ -98,8 +98,16 @@ def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
     if event.state is State.POST_MORTEM:
-        return "post mortem: an exception ended the test"
+        return "post mortem: an exception ended the test" + _raised(event)
+    if event.stop_reason is StopReason.EXCEPTION:
+        return "exception" + _raised(event)
     return str(event.stop_reason)
+
+
+def _raised(event: DebugEvent) -> str:
+    """The exception breakpoints that were hit."""
+    hit = [str(point.number) for point in event.breakpoints if point.exception and point.hits]
+    return f", breakpoint {', '.join(hit)}" if hit else ""
 
 
 def _done(event: DebugEvent) -> str:
@@ -163,7 +171,9 @@ def _more(event: DebugEvent) -> Iterable[str]:
 
 
 def _breakpoints(event: DebugEvent) -> Iterable[str]:
-    if event.stop_reason is StopReason.BREAKPOINT:
+    starts = event.action in (Action.START, Action.RESTART)
+    hit = event.stop_reason is StopReason.EXCEPTION and not starts
+    if hit or event.stop_reason is StopReason.BREAKPOINT:
         return (_breakpoint(point) for point in event.breakpoints if point.condition)
     lines = [_breakpoint(point) for point in event.breakpoints]
     heading = ["Breakpoints:"] if lines and event.stop_reason is not None else []

@@ -284,3 +284,80 @@ def test_a_script_that_does_not_compile(one: Workbench) -> None:
     one.write({"program.py": "def broken(:\n"})
     assert "SyntaxError" in failure(one, "program.py")
     assert "program.py" in missing(one, "progam.py")
+
+
+MOCKED = """
+    import pytest
+    from unittest import mock
+
+    def charge(gateway, amount):
+        receipt = gateway.pay(amount)  # @pay
+        if not receipt:
+            raise RuntimeError("declined")  # @declined
+        return receipt
+
+    @pytest.fixture
+    def gateway():
+        with mock.patch.object(Gateway, "pay", return_value=None) as pay:
+            yield Gateway()
+            assert pay.called
+
+    class Gateway:
+        def pay(self, amount):
+            return amount
+
+    @pytest.mark.parametrize("amount", [1, pytest.param(2, id="two")])
+    def test_charge(gateway, amount, capsys, monkeypatch):
+        monkeypatch.setenv("AMOUNT", str(amount))
+        assert charge(gateway, amount) == amount  # @test
+
+    @pytest.fixture
+    def leaky():
+        yield 1
+        raise OSError("teardown")  # @teardown
+
+    def test_leaky(leaky):
+        assert leaky == 1
+"""
+
+
+def test_post_mortem_of_pytest_with_fixtures_and_mocks(some_bench: Workbench) -> None:
+    shop(some_bench)
+    some_bench.write({"test_pay.py": MOCKED})
+    event = some_bench.start(test="test_pay.py::test_charge[two]", stop_at_entry=False)
+    assert (event.state, event.line) == (
+        State.POST_MORTEM,
+        some_bench.line("declined", "test_pay.py"),
+    )
+    assert [frame.function for frame in some_bench.debugger.stack().frames] == [
+        "charge",
+        "test_charge",
+    ]
+    assert some_bench.text_of("amount", 1) == "2"
+    assert some_bench.text_of("gateway.pay.called") == "True"
+    event = some_bench.start(test="test_pay.py::test_leaky", stop_at_entry=False)
+    assert event.line == some_bench.line("teardown", "test_pay.py")
+    assert event.exception is not None
+    assert event.exception.message == "teardown"
+
+
+def test_post_mortem_of_unittests(some_bench: Workbench) -> None:
+    some_bench.write({"test_cart.py": UNITTEST})
+    event = some_bench.start(test="test_cart.CartTest.test_subtests", stop_at_entry=False)
+    assert (event.state, event.function) == (State.POST_MORTEM, "CartTest.test_subtests")
+    assert some_bench.text_of("n") == "2"
+    assert [frame.function for frame in some_bench.debugger.stack().frames][-1] == event.function
+
+
+def test_post_mortem_of_a_program_that_is_fed(some_bench: Workbench) -> None:
+    program = """
+        def solve(n):
+            return 10 // n  # @solve
+
+        for _ in range(int(input())):
+            print(solve(int(input())))
+        """
+    event = some_bench.script(program, stdin="2\n5\n0\n", stop_at_entry=False)
+    assert (event.state, event.line) == (State.POST_MORTEM, some_bench.line("solve"))
+    assert event.output == "2\n"
+    assert [frame.function for frame in some_bench.debugger.stack().frames] == ["solve", "<module>"]

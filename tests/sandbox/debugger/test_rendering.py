@@ -96,3 +96,15 @@ def test_a_return_and_an_exception() -> None:
         "    b",
         "Returned from total: 7  (int)",
     ]
+
+
+def test_an_exception_breakpoint() -> None:
+    other = Breakpoint(1, "a.py", 3)
+    point = Breakpoint(2, "", 0, exception="KeyError", hits=1)
+    event = replace(STOP, stop_reason=StopReason.EXCEPTION, breakpoints=(point,), output="")
+    assert render(event).splitlines()[0].endswith("in Cart.total (exception, breakpoint 2)")
+    assert "Breakpoints:" not in render(event)
+    ended = replace(event, state=State.POST_MORTEM, action=Action.START, breakpoints=(other, point))
+    lines = render(ended).splitlines()
+    assert lines[0].endswith("(post mortem: an exception ended the test, breakpoint 2)")
+    assert lines[-2:] == ["1: a.py:3, hit 0 times", "2: exception KeyError, hit 1 times"]
