@@ -15,7 +15,7 @@ from typing import Callable, Dict
 
 from .guards import install as install_guards
 from .link import Link
-from .pytest_target import run_name, run_pytest
+from .pytest_target import preload, run_name, run_pytest
 from .session import Session
 from .supervisor import Supervisor
 from .targets import Target, run_module, run_script
@@ -66,6 +66,7 @@ def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
     launch = link.next_request()["arguments"]
     session = Session(link, launch["limits"], debuggee.__code__)
     feed_stdin(launch["stdin"])
+    preload(launch["target"]["kind"], session.workspace)
     session.prepare(launch["breakpoints"])
     return run(Target(session, launch))
 

@@ -10,6 +10,7 @@ from .lookup import find_tests
 from .targets import Target, last_lines
 from .unittest_target import run_unittest
 from .wire import NoSuchTest, Refusal
+from .workspace import Workspace
 
 
 def run_name(target: Target) -> object:
@@ -22,6 +23,25 @@ def run_name(target: Target) -> object:
         raise NoSuchTest("there are several tests {}: {}".format(name, ", ".join(found[:8])))
     target.names = found
     return run_pytest(target)
+
+
+def preload(kind: str, workspace: Workspace) -> None:
+    """Import the test runner before anything is traced, which would make it twice as slow; but
+    not where it is itself the program."""
+    if kind not in ("pytest", "name"):
+        return
+    from importlib.util import find_spec
+
+    path = sys.path[:]
+    sys.path.insert(0, workspace.root)
+    try:
+        spec = find_spec("pytest")
+        if spec is not None and spec.origin and not workspace.mine(spec.origin):
+            import pytest  # noqa: F401
+    except Exception:
+        return  # it is told when the tests are run
+    finally:
+        sys.path[:] = path
 
 
 def run_pytest(target: Target) -> object:
