@@ -135,7 +135,8 @@ FAILURES = {
     '"open': "is not closed",
     "3000000000": "too large; write a long with L",
     "": "there is no expression",
-    "list.stream().map(n -> n > nope).count()": "does not compile: cannot find symbol; symbol: variable",
+    "list.stream().map(n -> n > lits).count()": "no variable, field or class is named lits here",
+    "list.stream().foo(n -> n)": "does not compile: cannot find symbol; symbol: method foo",
     "new Object() { int z = 3; }.z": "classes can't be declared here",
     "(" * 1000 + "1" + ")" * 1000: "nested too deeply",
 }

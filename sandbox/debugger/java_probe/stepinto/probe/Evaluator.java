@@ -74,6 +74,7 @@ final class Evaluator {
     }
 
     private Operand operand(String expression, Scope scope) throws EvaluationFailed {
+        scope.enterBlock(); // what a pattern declares is gone with the expression
         try {
             return parse(expression).evaluate(scope);
         } catch (NeedsCompiler construct) {

@@ -43,7 +43,7 @@ final class TypeVariables {
         return bound == null ? "Object" : bound;
     }
 
-    /** {@code <T:Ljava/lang/Number;U::Ljava/util/List<TT;>;>...}: a class bound, then interfaces. */
+    /** {@code <T:Ljava/lang/Number;U::Ljava/util/List<TT;>;>}: a class bound, then interfaces. */
     private void add(String signature) {
         if (signature == null || !signature.startsWith("<")) {
             return;
