@@ -10,7 +10,8 @@ public final class CellRef {
 
     public CellRef(int row, int column) {
         if (row < 0 || column < 0) {
-            throw new IllegalArgumentException("outside the sheet: row " + row + ", column " + column);
+            throw new IllegalArgumentException(
+                    "outside the sheet: row " + row + ", column " + column);
         }
         this.row = row;
         this.column = column;

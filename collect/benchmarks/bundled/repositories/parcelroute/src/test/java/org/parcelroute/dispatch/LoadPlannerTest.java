@@ -45,7 +45,8 @@ public class LoadPlannerTest {
 
     @Test
     public void whatIsTooHeavyGoesAlone() {
-        List<Van> vans = planner.plan(Collections.singletonList(parcel("p1", "ABB", "BRO", 30_000)));
+        List<Van> vans = planner.plan(
+                Collections.singletonList(parcel("p1", "ABB", "BRO", 30_000)));
         assertEquals(1, vans.size());
         assertEquals(30_000, vans.get(0).grams());
     }
