@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Channel, Json
-from sandbox.debugger.delivery import BOOTSTRAP, probe_message
+from sandbox.debugger.delivery import BOOTSTRAP, message_for
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.debugger.session import DebugSession, LaunchRefused
 from sandbox.debugger.targets import TargetError, parse_target
@@ -24,8 +24,8 @@ class PythonLauncher:
         terminal = sandbox.spawn(Command((sandbox.python, "-c", BOOTSTRAP)))
         channel = Channel(terminal)
         try:
-            channel.await_marker(b"STEPINTO ready", limits.start_timeout)
-            channel.send_line(probe_message())
+            magic = channel.await_marker(b"STEPINTO ready", limits.start_timeout)
+            channel.send_line(message_for(magic))
             channel.await_marker(b"STEPINTO forked", limits.start_timeout)
             channel.hello(limits.output_chars, limits.start_timeout)
         except BaseException:
