@@ -1,4 +1,4 @@
-"""Java source with one operator or number changed: what wrong candidates are made of."""
+"""Java source with one small thing changed: what wrong candidates are made of."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ SWAPPED = {
     "/": "*",
     "%": "/",
 }
+FLIPPED = {"true": "false", "false": "true"}
+LOOPS = words("while_statement do_statement for_statement")
 NUMBERS = words("int long double float short byte char Integer Long Double")
 GIVE_NUMBERS = words("size length indexOf abs intValue")
 SMALL_NUMBERS = set("0123456789")
@@ -48,6 +50,10 @@ def mutations(root: Node, function: Node) -> Iterator[Mutation]:
             yield _replaced(source, operator, SWAPPED[text_of(operator)])
         elif node.type == INTEGER and _is_free(node):
             yield _replaced(source, node, str(int(text_of(node)) + 1))
+        elif node.type in FLIPPED and not _is_loops_condition(node):
+            yield _replaced(source, node, FLIPPED[node.type])
+        elif _is_lone_call(node):
+            yield _replaced(source, node, ";")
 
 
 def _replaced(source: bytes, node: Node, text: str) -> Mutation:
@@ -59,6 +65,23 @@ def _is_free(literal: Node) -> bool:
     """Whether another small number can stand there: a label of a switch may exist already."""
     is_label = literal.parent is not None and literal.parent.type == "switch_label"
     return text_of(literal) in SMALL_NUMBERS and not is_label
+
+
+def _is_loops_condition(literal: Node) -> bool:
+    """Whether a loop goes on for ever by it: what follows could never be reached, or had to be."""
+    around = literal.parent
+    if around is not None and around.type == "parenthesized_expression":
+        around = around.parent
+    return around is not None and around.type in LOOPS
+
+
+def _is_lone_call(statement: Node) -> bool:
+    """Whether it is a call that nothing waits for, on one line, where it may be left out."""
+    if statement.type != "expression_statement" or statement.parent is None:
+        return False
+    called = statement.named_children[0].type == "method_invocation"
+    one_line = statement.start_point.row == statement.end_point.row
+    return called and one_line and statement.parent.type != "switch_rule"
 
 
 def _can_swap(node: Node, types: Mapping[str, str]) -> bool:

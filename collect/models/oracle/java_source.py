@@ -70,7 +70,7 @@ class JavaSource:
         return self._expressions.assigned(self._at_line(line))
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
-        """The file with one operator or small number changed, so that it still compiles."""
+        """The file with one small thing changed, so that it still compiles."""
         return mutations(self._root, self._nodes[function])
 
     def _at_line(self, line: int) -> list[Node]:

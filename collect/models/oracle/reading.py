@@ -20,7 +20,7 @@ class FunctionRange:
 
 @dataclass(frozen=True)
 class Mutation:
-    """A file with one operator changed."""
+    """A file with one small thing changed."""
 
     line: int
     text: str

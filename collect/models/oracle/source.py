@@ -38,7 +38,7 @@ class SourceFile(Protocol):
         """What the statement at a line assigns to."""
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
-        """The file with one operator or number of the function changed, for each that can be."""
+        """The file with one small thing of the function changed, for each that can be."""
 
 
 @dataclass(frozen=True)

@@ -188,6 +188,20 @@ def test_mutations_change_one_line_and_keep_sums_of_strings() -> None:
     assert line_of("label = name") not in changed
 
 
+def test_mutations_leave_loops_and_rules_whole() -> None:
+    text = (
+        "class A {\n void f(boolean b, int k) {\n  while (true) { step(); }\n  b = true;\n"
+        "  switch (k) { case 1 -> step(); default -> k--; }\n }\n}\n"
+    )
+    read = source(text.encode())
+    [function] = read.functions
+    lines = [
+        mutation.text.splitlines()[mutation.line - 1].strip()
+        for mutation in read.mutations(function)
+    ]
+    assert lines == ["while (true) { ; }", "b = false;"]
+
+
 def test_what_is_no_java_is_not_read() -> None:
     assert read_source("Cart.java", b"total = 1\n") is None
     assert read_source("README.md", SOURCE) is None
