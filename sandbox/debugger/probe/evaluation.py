@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 import time
 import types
+from contextlib import suppress
 from typing import Any, Callable, List, Optional, Tuple
 
 from .frames import frame_locals
@@ -123,6 +125,10 @@ class Evaluator:
     def flush(self, streams: List[Any]) -> None:
         """Bring out what the program's streams hold back, whatever the program made of them."""
         for stream in streams:
+            if type(stream) is io.TextIOWrapper:
+                with suppress(Exception):
+                    stream.flush()
+                continue
             self.value_started = time.monotonic()
             with self.evaluating():
                 try:

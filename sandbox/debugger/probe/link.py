@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -45,12 +46,16 @@ class Link:
             self._send({"reached": True})
 
     def paused(self) -> None:
-        """The program has stopped; what it shows of itself is not to take long."""
+        """The program has stopped, and code of its own is run to show it: not for long."""
         self._send({"paused": True})
 
     def streams(self) -> List[object]:
         """All that may hold output of the program back."""
         return list({id(s): s for s in (sys.stdout, sys.stderr, self.stdout)}.values())
+
+    def plain_streams(self) -> bool:
+        """Whether no stream is the program's own making."""
+        return all(type(stream) is io.TextIOWrapper for stream in self.streams())
 
     def close(self) -> None:
         """In a forked process: leave the link to the parent."""

@@ -25,6 +25,8 @@ from .workspace import Workspace
 
 SHOWN_FRAMES = 10
 """Of an interrupted program, with the stop."""
+PLAIN_TYPES = (type(None), bool, int, float, str, bytes)
+"""What is shown without code of the program's."""
 STEPS = {"step_over": OVER, "step_into": INTO, "step_out": OUT}
 
 
@@ -90,7 +92,9 @@ class Session:
             if hit and not any(self.table.holds(point) for point in hit):
                 return  # removed while this thread waited for its turn
             self.evaluator.pause()
-            self.link.paused()
+            shown = returned is not None and type(returned[1]) not in PLAIN_TYPES
+            if exception is not None or shown or not self.link.plain_streams():
+                self.link.paused()
             frames = self.describer.visible(live_frames(frame, self.outermost))
             self.state = "runtime_error" if exception is not None else "runtime"
             stop = self.describer.stop(frames, reason, exception, returned)
