@@ -153,6 +153,8 @@ def _is_label(node: Node) -> bool:
         return node == parent.child_by_field_name("name")
     if parent.type == "field_access":
         return node == parent.child_by_field_name("field")
+    if parent.type == "resource":
+        return node == parent.child_by_field_name("name")
     return parent.type in ("variable_declarator", "method_reference", "labeled_statement")
 
 

@@ -27,7 +27,8 @@ INITIALISED = {"field_declaration", "constant_declaration", "enum_constant"}
 STOPPABLE = words(
     "expression_statement if_statement while_statement for_statement enhanced_for_statement "
     "return_statement throw_statement yield_statement assert_statement break_statement "
-    "continue_statement synchronized_statement explicit_constructor_invocation"
+    "continue_statement synchronized_statement try_with_resources_statement "
+    "explicit_constructor_invocation"
 )
 """Nodes whose first line holds code, apart from those that `_is_stop` looks at."""
 

@@ -188,6 +188,13 @@ def test_mutations_change_one_line_and_keep_sums_of_strings() -> None:
     assert line_of("label = name") not in changed
 
 
+def test_resources_are_opened_where_the_try_begins() -> None:
+    text = b"class A {\n void f(Path p) {\n  try (Reader r = open(p)) {\n   r.read();\n  }\n }\n}\n"
+    read = source(text)
+    assert read.stops(read.functions[0]) == [3, 4]
+    assert read.probes(3) == ["p"]
+
+
 def test_mutations_leave_loops_and_rules_whole() -> None:
     text = (
         "class A {\n void f(boolean b, int k) {\n  while (true) { step(); }\n  b = true;\n"
