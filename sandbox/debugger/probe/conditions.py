@@ -7,9 +7,9 @@ import time
 import types
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from .breakpoints import Breakpoint
 from .frames import frame_locals
 from .interruption import interruptible, raise_in
+from .points import Breakpoint
 from .values import exception_text, type_name
 from .window import Bounds
 from .wire import TICK, Interrupted

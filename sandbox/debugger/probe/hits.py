@@ -5,10 +5,11 @@ from __future__ import annotations
 import types
 from typing import Iterable, List, NamedTuple, Optional
 
-from .breakpoints import Breakpoint, BreakpointTable
+from .breakpoints import BreakpointTable
 from .conditions import condition_holds
 from .exceptions import first_reached
 from .frames import keep_cells
+from .points import Breakpoint
 from .workspace import Workspace
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from typing import Any, Callable, Tuple
+from typing import Any
 
 set_trace, get_trace = sys.settrace, sys.gettrace
 set_trace_for_threads = threading.settrace
@@ -89,48 +89,6 @@ class TraceHook:
 
     def _apply(self) -> None:
         set_trace(joined(self.functions.ours, self.functions.programs))
-
-
-def nested(depth: int) -> Tuple[Any, ...]:
-    value: Tuple[Any, ...] = ()
-    for _ in range(depth):
-        value = (value,)
-    return value
-
-
-class Mending:
-    """Sets the trace function again that CPython takes away because it raised.
-
-    Before 3.12 a recursion that reaches its limit does so first in the trace function of the
-    call, where it leaves no room for anything. So that function looks for room ahead, by
-    comparing `one` with `other`, which takes some levels; where there is none it calls `begin`,
-    and raises while there is still a little. What mends is a pending call of the interpreter's:
-    `PyObject_IsTrue`, and so the method below, comes in the main thread, which the recursion
-    must be in, as soon as the program goes on.
-    """
-
-    one, other = nested(8), nested(8)
-
-    def __init__(self, lost: Callable[[], None]) -> None:
-        import ctypes
-
-        self.lost = lost
-        """What is to be done once the trace function is gone."""
-        self.wanted = False
-        self._add: Any = ctypes.pythonapi.Py_AddPendingCall
-        self._arguments = ctypes.pythonapi.PyObject_IsTrue, ctypes.py_object(self)
-
-    def begin(self) -> None:
-        self.wanted = True
-        self._add(*self._arguments)
-
-    def __bool__(self) -> bool:
-        if get_trace() is not None:
-            self._add(*self._arguments)  # still in the trace function
-        elif self.wanted:
-            self.wanted = False
-            self.lost()
-        return False  # anything else is an error
 
 
 class Joined:

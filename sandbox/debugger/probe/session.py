@@ -10,7 +10,7 @@ import types
 from typing import Any, List, Optional, Sequence, Tuple
 
 from .actions import Actions
-from .breakpoints import Breakpoint, BreakpointTable
+from .breakpoints import BreakpointTable
 from .conditions import interrupt_conditions
 from .describing import Describer
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator
@@ -18,6 +18,7 @@ from .frames import FrameAt, keep_cells, live_frames, traceback_frames
 from .guards import set_handler
 from .interpreter import MoreStack
 from .link import Link
+from .points import Breakpoint
 from .tracer import INTO, OUT, OVER, Tracer
 from .window import Bounds
 from .wire import INTERRUPT, RUN_ACTIONS, Json, Refusal

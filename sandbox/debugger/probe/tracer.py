@@ -6,12 +6,20 @@ import threading
 import types
 from typing import Any, List, Optional, Protocol, Sequence, Tuple
 
-from .breakpoints import Breakpoint, BreakpointTable
+from .breakpoints import BreakpointTable
+from .filters import Mending, call_filter, raise_filter
 from .frames import running_frames
 from .hits import HitCounter
-from .hook import Mending, TraceHook
-from .interpreter import NONE_INLINED, Inlined, inlined_comprehensions, way_out
+from .hook import TraceHook
+from .interpreter import (
+    NONE_INLINED,
+    Inlined,
+    MoreStack,
+    inlined_comprehensions,
+    way_out,
+)
 from .monitor import Monitor
+from .points import Breakpoint
 from .workspace import Workspace
 
 RUN, OVER, INTO, OUT = "run", "over", "into", "out"
@@ -61,9 +69,9 @@ class Tracer:
         self.step_inside = False
         """Whether the step began inside an inlined comprehension."""
         self.local = self._on_event
-        self.on_raise = self._make_on_raise()
-        self.hook = TraceHook(self.local, self.on_raise)
-        self.filter = self._make_filter()
+        self.hook = TraceHook(self.local, raise_filter(self.local))
+        self.filter = call_filter(table, self.hook, self._on_call, self._at_limit)
+        self.mending = None if self.monitor else Mending(self._trace_again)
         self.off = False
 
     def run_freely(self, frame: Optional[types.FrameType]) -> None:
@@ -116,39 +124,14 @@ class Tracer:
         if self.monitor:
             self.monitor.close()
 
-    def _make_filter(self) -> Any:
-        """The trace function while running freely: as little as can be for each call."""
-        quiet, on_call = self.table.quiet, self._on_call
-        mending = None if self.monitor else Mending(self._trace_again)
-        one, other = Mending.one, Mending.other
-        only_raising, on_raise, hook = self.table.only_raising, self.on_raise, self.hook
-
-        def trace_call(frame: types.FrameType, event: str, arg: Any) -> Any:
-            try:
-                _ = one == other
-                if id(frame.f_code) in quiet:
-                    return None
-                if id(frame.f_code) in only_raising:
-                    # A tracer of the program's still has the lines.
-                    frame.f_trace_lines = hook.functions.programs is not None
-                    return on_raise
-                return on_call(frame, event, arg)
-            except RecursionError:
-                if mending is not None:
-                    mending.begin()
-                raise
-
-        return trace_call
-
-    def _make_on_raise(self) -> Any:
-        """The trace function inside a frame that is only traced for what is raised in it."""
-        on_event = self._on_event
-
-        def trace_raise(frame: types.FrameType, event: str, arg: Any) -> None:
-            if event == "exception":
-                on_event(frame, event, arg)
-
-        return trace_raise
+    def _at_limit(self, frame: types.FrameType, error: RecursionError) -> None:
+        """A call is about to raise, for want of room; no event will tell of it."""
+        if self.mending is None:
+            return
+        if self.table.raised.points:
+            with MoreStack():
+                self.at_raise(frame, error, None)
+        self.mending.begin()
 
     def _trace_again(self) -> None:
         """CPython has taken the trace function away."""

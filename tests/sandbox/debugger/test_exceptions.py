@@ -237,3 +237,29 @@ def test_an_exception_breakpoint_set_while_the_program_runs(bench: Workbench) ->
     assert bench.text_of("name") == "'plum'"
     assert bench.debugger.list_breakpoints().breakpoints == ()
     assert bench.debugger.control(Action.CONTINUE).state is State.DONE
+
+
+def test_a_recursion_that_reaches_its_limit(bench: Workbench) -> None:
+    bench.write(
+        {
+            "program.py": """
+            def down(n):
+                return down(n + 1) + 1
+
+            def main():
+                try:
+                    down(0)
+                except RecursionError:
+                    return "caught"
+
+            print(main(), main())  # @end
+            """
+        }
+    )
+    event = bench.start(on("RecursionError"))
+    for hits in (1, 2):
+        assert (event.state, event.function) == (State.RUNTIME_ERROR, "down")
+        assert [point.hits for point in event.breakpoints] == [hits]
+        assert (event.depth or 0) > 900
+        event = bench.debugger.control(Action.CONTINUE)
+    assert (event.state, event.output) == (State.DONE, "caught caught\n")
