@@ -75,7 +75,7 @@ final class Events {
             debugging.table.restarts.onEvent(event);
         } else if (event.request().getProperty(Entry.PROPERTY) != null) {
             entered = true;
-        } else {
+        } else if (event.request().getProperty(ReturnWatch.PROPERTY) != null) {
             debugging.stepper.returns.onReturnPoint(event.location());
         }
     }

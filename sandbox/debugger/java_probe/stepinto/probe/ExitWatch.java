@@ -20,6 +20,9 @@ import java.util.List;
  * for the method.
  */
 final class ExitWatch {
+    /** Marks the requests, which stay on while methods run. */
+    static final String PROPERTY = "stepinto.exit";
+
     private static final String[] METHODS = {"exit", "halt"};
     private final List<BreakpointRequest> requests = new ArrayList<>();
 
@@ -30,14 +33,9 @@ final class ExitWatch {
             BreakpointRequest request =
                     machine.eventRequestManager().createBreakpointRequest(method.location());
             request.setSuspendPolicy(EventRequest.SUSPEND_EVENT_THREAD);
+            request.putProperty(PROPERTY, true);
+            request.enable();
             requests.add(request);
-        }
-    }
-
-    /** Only while a method runs. */
-    void watch(boolean on) {
-        for (BreakpointRequest request : requests) {
-            request.setEnabled(on);
         }
     }
 

@@ -66,7 +66,7 @@ final class Requests {
 
     private void pause(List<? extends EventRequest> requests) {
         for (EventRequest request : new ArrayList<>(requests)) {
-            if (request.isEnabled()) {
+            if (request.isEnabled() && request.getProperty(ExitWatch.PROPERTY) == null) {
                 request.disable();
                 paused.add(request);
             }

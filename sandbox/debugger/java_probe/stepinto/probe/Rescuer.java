@@ -103,52 +103,23 @@ final class Rescuer {
         return ((StringReference) name).value();
     }
 
-    /** Raise an error in a thread that runs; it may take effect only later, or be caught. */
+    /**
+     * Raise an error in a thread that runs; it may take effect only later, or be caught. It also
+     * interrupts the thread. From JDK 20 on this is not supported.
+     */
     void stop(ThreadReference late)
-            throws InvalidTypeException, ClassNotLoadedException,
+            throws InvocationException, InvalidTypeException, ClassNotLoadedException,
                     IncompatibleThreadStateException {
-        try {
-            call(late, thread, "stop", "()V", new ArrayList<Value>());
-        } catch (InvocationException unsupported) {
-            returnEarly(late);
-        }
+        call(late, thread, "stop", "()V", new ArrayList<Value>());
     }
 
-    /** From JDK 20 on threads can't be stopped: end their innermost method instead. */
-    private void returnEarly(ThreadReference late)
-            throws InvalidTypeException, ClassNotLoadedException,
+    /** Take back what {@link #stop} left behind: a thread that is stopped is interrupted too. */
+    void clear(ThreadReference stopped)
+            throws InvocationException, InvalidTypeException, ClassNotLoadedException,
                     IncompatibleThreadStateException {
-        late.suspend();
-        try {
-            Method method = late.frame(0).location().method();
-            late.forceEarlyReturn(nothing(method.returnTypeName()));
-        } finally {
-            late.resume();
-        }
-    }
-
-    private Value nothing(String type) {
-        switch (type) {
-            case "void":
-                return machine.mirrorOfVoid();
-            case "boolean":
-                return machine.mirrorOf(false);
-            case "byte":
-                return machine.mirrorOf((byte) 0);
-            case "char":
-                return machine.mirrorOf('\0');
-            case "short":
-                return machine.mirrorOf((short) 0);
-            case "int":
-                return machine.mirrorOf(0);
-            case "long":
-                return machine.mirrorOf(0L);
-            case "float":
-                return machine.mirrorOf(0f);
-            case "double":
-                return machine.mirrorOf(0.0);
-            default:
-                return null;
-        }
+        ClassType type = (ClassType) machine.classesByName("java.lang.Thread").get(0);
+        Method interrupted = type.concreteMethodByName("interrupted", "()Z");
+        int alone = ClassType.INVOKE_SINGLE_THREADED;
+        type.invokeMethod(stopped, interrupted, new ArrayList<Value>(), alone);
     }
 }

@@ -75,6 +75,7 @@ final class Runner {
         if (debugging.requests.resume()) {
             debugging.table.recheck(debugging.notes);
         }
+        debugging.invoker.resuming();
         if (suspended) {
             suspended = false;
             machine.resume();

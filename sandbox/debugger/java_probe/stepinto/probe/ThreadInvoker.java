@@ -2,6 +2,7 @@ package stepinto.probe;
 
 import com.sun.jdi.ClassNotLoadedException;
 import com.sun.jdi.ClassType;
+import com.sun.jdi.Field;
 import com.sun.jdi.IncompatibleThreadStateException;
 import com.sun.jdi.InterfaceType;
 import com.sun.jdi.InvalidTypeException;
@@ -20,6 +21,10 @@ import java.util.List;
 /** Runs methods of the program in its stopped thread, and ends those that take too long. */
 final class ThreadInvoker implements Invoker {
     private static final long NANOS_PER_MILLI = 1_000_000;
+    private static final String ENDED = "it did not end in time and was interrupted";
+    private static final int TURNS = 10;
+    private static final int POPS = 2;
+    private static final int RESUMES = 2;
     private static final long BETWEEN_TRIES = 100 * NANOS_PER_MILLI;
     private final VirtualMachine machine;
     private final Requests requests;
@@ -27,6 +32,7 @@ final class ThreadInvoker implements Invoker {
     /** Made before any method is run. */
     private volatile Rescuer rescuer;
     private ExitWatch exits;
+    private FramePopper popper;
     /** The code with which a method has ended the program; null where none has. */
     private volatile Integer exitCode;
     private ThreadReference thread;
@@ -35,6 +41,13 @@ final class ThreadInvoker implements Invoker {
     private volatile ThreadReference running;
     private volatile long deadline;
     private volatile int tries;
+    /** Whether an error was raised in the thread. */
+    private volatile boolean stopped;
+    /** Of the thread's stack before the method was run. */
+    private int depth;
+    /** How often the thread may still be found interrupted, for a method was ended in it. */
+    private int interrupted;
+    private final Object ending = new Object();
     private volatile String lateReason;
 
     /** Events that come while methods run are put aside. */
@@ -95,6 +108,7 @@ final class ThreadInvoker implements Invoker {
         }
         try {
             exits = new ExitWatch(machine);
+            popper = new FramePopper(machine, aside);
             rescuer = new Rescuer(machine, thread, aside);
         } catch (InvocationException
                 | InvalidTypeException
@@ -113,14 +127,19 @@ final class ThreadInvoker implements Invoker {
             List<? extends Value> arguments)
             throws InvocationFailed {
         tries = 0;
+        stopped = false;
         lateReason = null;
-        exits.watch(true);
-        running = thread;
         try {
-            return call(object, type, method, arguments);
+            depth = thread.frameCount();
+            running = thread;
+            Value value = call(object, type, method, arguments);
+            if (tries > 0) {
+                throw InvocationFailed.timedOut(ENDED);
+            }
+            return value;
         } catch (InvocationException raised) {
             if (tries > 0) {
-                throw InvocationFailed.timedOut("it did not end in time and was interrupted");
+                throw InvocationFailed.timedOut(ENDED);
             }
             throw InvocationFailed.raised(raised.exception());
         } catch (InvalidTypeException | ClassNotLoadedException error) {
@@ -128,10 +147,62 @@ final class ThreadInvoker implements Invoker {
         } catch (IncompatibleThreadStateException error) {
             throw InvocationFailed.impossible("its thread is not paused where methods can be run");
         } finally {
+            settle();
+        }
+    }
+
+    /** Nothing runs any more; what was raised in the thread too late must not hit the program. */
+    private void settle() {
+        synchronized (ending) {
             running = null;
-            if (exitCode == null) {
-                exits.watch(false);
+        }
+        if (!stopped) {
+            return;
+        }
+        stopped = false;
+        interrupted = RESUMES;
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (clear()) {
+                return;
             }
+        }
+    }
+
+    /** Whether nothing was raised in the thread any more. */
+    private boolean clear() {
+        try {
+            rescuer.clear(thread);
+            return true;
+        } catch (InvocationException pending) {
+            return false; // that was it
+        } catch (InvalidTypeException
+                | ClassNotLoadedException
+                | IncompatibleThreadStateException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    /**
+     * The program is about to go on.
+     *
+     * <p>A thread in which a method was ended is interrupted too, and the virtual machine's agent
+     * keeps that back until the thread runs again. So it runs for a moment first, to take it back.
+     */
+    void resuming() {
+        if (interrupted == 0) {
+            return;
+        }
+        interrupted--;
+        Field flag = thread.referenceType().fieldByName("interrupted");
+        if (flag == null) {
+            return; // before JDK 14 it is no field, and can't be taken back
+        }
+        thread.resume();
+        thread.suspend();
+        try {
+            thread.setValue(flag, machine.mirrorOf(false));
+        } catch (InvalidTypeException | ClassNotLoadedException error) {
+            throw new IllegalStateException(error);
         }
     }
 
@@ -181,10 +252,7 @@ final class ThreadInvoker implements Invoker {
                 return true;
             }
             if (System.nanoTime() > deadline) {
-                deadline = System.nanoTime() + BETWEEN_TRIES;
-                tries++;
-                lateReason = reason(rescuer.state(late));
-                rescuer.stop(late);
+                stop(late);
             }
         } catch (InvalidTypeException
                 | InvocationException
@@ -197,6 +265,22 @@ final class ThreadInvoker implements Invoker {
             deadline = System.nanoTime() + BETWEEN_TRIES; // it has just ended
         }
         return false;
+    }
+
+    private void stop(ThreadReference late)
+            throws InvocationException, InvalidTypeException, ClassNotLoadedException,
+                    IncompatibleThreadStateException, InterruptedException {
+        synchronized (ending) {
+            if (running == late) {
+                deadline = System.nanoTime() + BETWEEN_TRIES;
+                tries++;
+                lateReason = reason(rescuer.state(late));
+                if (tries > POPS || !popper.end(late, depth)) {
+                    stopped = true;
+                    rescuer.stop(late);
+                }
+            }
+        }
     }
 
     private boolean exiting() throws InterruptedException, IncompatibleThreadStateException {
