@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from itertools import islice
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .contents import Field, dataclass_fields, instance_attributes, named_fields, size_of
@@ -10,6 +11,8 @@ from .window import Bounds, Full, Window, bounded_text, counted, quoted
 from .wire import Interrupted
 
 HUGE_BITS = 12000
+BATCH = 1000
+MANY_CHARS = 1_000_000
 
 
 class Shape(NamedTuple):
@@ -135,10 +138,11 @@ class Rendering:
         if not self._enter(value, depth, shape.again, size):
             return
         self.put(shape.opening)
-        for index, item in enumerate(shape.items(value)):
+        first = self._behind(value, size) if depth == 0 else 0
+        for index, item in enumerate(islice(shape.items(value), first, None), first):
             if self._full(index, size, depth, "item"):
                 break
-            self.put(", " if index else "")
+            self.put(", " if index > first else "")
             self.partly = self.partly or depth == 0
             if mapping:
                 self.value(item[0], depth + 1)
@@ -147,6 +151,18 @@ class Rendering:
         self._leave(depth)
         self.put("," if shape.items is tuple.__iter__ and size == 1 else "")
         self.put(shape.closing)
+
+    def _behind(self, value: Any, size: int) -> int:
+        """How many items of a long list lie before the window, found a batch at a time."""
+        index, kind = 0, tuple if issubclass(type(value), tuple) else list
+        while self.window.skip > BATCH and index + BATCH < size and issubclass(type(value), kind):
+            batch = list(kind.__getitem__(value, slice(index, index + BATCH)))
+            length = plain_length(batch)
+            if length is None or length > self.window.skip:
+                break
+            self.window.skip -= length
+            index += BATCH
+        return index
 
     def _object(
         self, value: object, fields: List[Field], depth: int, form: Tuple[str, str, str]
@@ -197,6 +213,16 @@ class Rendering:
         self.seen.pop()
         if depth == 0:
             self.what = ""
+
+
+def plain_length(items: List[Any]) -> Optional[int]:
+    """The length of some items' text, with a separator after each; None where it is not plain."""
+    kinds = set(map(type, items))
+    if kinds == {int} and any(item.bit_length() > HUGE_BITS for item in (max(items), min(items))):
+        return None
+    if kinds == {str} and sum(map(len, items)) > MANY_CHARS:
+        return None
+    return len(repr(items)) if kinds in ({int}, {str}, {float}) else None
 
 
 def type_name(kind: type) -> str:

@@ -212,3 +212,76 @@ def test_xdist_of_the_project_is_switched_off(some_bench: Workbench) -> None:
     )
     event = some_bench.start(test="test_prices.py::test_total")
     assert (event.stop_reason, event.function) == (StopReason.ENTRY, "test_total")
+
+
+def test_a_continue_that_times_out_keeps_state_and_breakpoints(bench: Workbench) -> None:
+    """debug-gym's pdb tool kills the session, with all program state and the breakpoints."""
+    bench.script(
+        """
+        kept = [1, 2]
+        done = False
+        while not done:
+            pass
+        print("after")  # @after
+        """
+    )
+    point = bench.debugger.set_breakpoint(bench.at("after", condition="kept"))
+    for _ in range(2):
+        event = bench.debugger.control(Action.CONTINUE, 0.3)
+        assert (event.state, event.error_kind) == (State.RUNTIME, ErrorKind.TIMEOUT)
+    assert bench.text_of("kept") == "[1, 2]"
+    assert bench.debugger.list_breakpoints().breakpoints == point.breakpoints
+    bench.debugger.run_code("done = True")
+    assert bench.debugger.control(Action.CONTINUE).line == bench.line("after")
+
+
+def test_prompts_in_output_source_and_values_stay(some_bench: Workbench) -> None:
+    """debug-gym strips `(Pdb)` from all output; in pdb a `__repr__` of it looks like a prompt."""
+    event = some_bench.script(
+        """
+        class Prompt:
+            def __repr__(self):
+                return "(Pdb) "
+        prompt = Prompt()
+        print("(Pdb) printed")
+        x = "(Pdb) source"  # @here
+        """,
+        "here",
+    )
+    assert event.output == "(Pdb) printed\n"
+    assert any('"(Pdb) source"' in line for line in event.source)
+    assert some_bench.text_of("prompt") == "(Pdb) "
+    assert some_bench.text_of("[prompt, '(Pdb) ']") == "[(Pdb) , '(Pdb) ']"
+
+
+def test_values_and_output_are_capped(bench: Workbench) -> None:
+    """A list of 200,000 items is 1.5 MB in pdb; debug-gym gave 812,929 characters for a value."""
+    event = bench.script(
+        """
+        class Long:
+            def __repr__(self):
+                return "line\\n" * 100_000
+        numbers, long = list(range(200_000)), Long()
+        print(numbers)
+        x = 1  # @here
+        """,
+        "here",
+    )
+    assert (event.output_truncated, len(event.output) < 4_200) == (True, True)
+    values = {value.name: value for value in bench.debugger.locals().values}
+    assert values["numbers"].text.endswith(", ... 199,900 more items")
+    assert values["long"].text.endswith("\n... 99,960 more lines")
+    assert all(value.truncated and len(value.text) < 700 for value in (*values.values(),)[1:3])
+
+
+def test_colours_and_line_editing_do_not_get_in(some_bench: Workbench) -> None:
+    """pdb needs TERM=dumb, NO_COLOR and no echo for clean output; here there is no terminal."""
+    event = some_bench.script(
+        """
+        import sys
+        print(sys.stdin.isatty(), sys.stdout.isatty(), "\\x1b[1mbold")
+        x = 1  # @here
+        """,
+        "here",
+    )
+    assert event.output == "False False \\x1b[1mbold\n"
