@@ -56,10 +56,11 @@ def test_maven_from_a_command_to_the_first_stop(bench: JavaBench) -> None:
     # An edit is built in before the next start, and a mistake in it is told.
     write(bench.sandbox, {MAIN: CALC.replace("sum + 1", "sums")})
     event = bench.debugger.restart()
-    assert (event.error_kind, event.state) == (ErrorKind.BUILD_FAILED, State.START)
+    assert (event.error_kind, event.state) == (ErrorKind.BUILD_FAILED, State.DONE)
     assert "src/main/java/demo/Calc.java:9: cannot find symbol" in str(event.error)
     assert "return sums;" in str(event.error)
     write(bench.sandbox, {MAIN: CALC.replace("sum + 1", "sum + 41")})
+    assert bench.debugger.restart().stop_reason is StopReason.ENTRY
     event = start(bench, "CalcTest#testEmpty", IN_TOTAL)
     event = bench.debugger.control(Action.CONTINUE)
     assert event.exception is not None
