@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from sandbox.debugger import Action, BreakpointRequest, ErrorKind, Launch, State, StopReason
+from sandbox import Sandbox
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugLimits,
+    ErrorKind,
+    Launch,
+    State,
+    StopReason,
+)
+from sandbox.debugger.channel import Channel
+from sandbox.debugger.python_session import PythonLauncher
+from sandbox.debugger.session import DebugSession
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -361,3 +374,21 @@ def test_post_mortem_of_a_program_that_is_fed(some_bench: Workbench) -> None:
     assert (event.state, event.line) == (State.POST_MORTEM, some_bench.line("solve"))
     assert event.output == "2\n"
     assert [frame.function for frame in some_bench.debugger.stack().frames] == ["solve", "<module>"]
+
+
+def test_a_debugger_that_does_not_come_up_is_started_once_more(one: Workbench) -> None:
+    class Late(PythonLauncher):
+        tries = 0
+
+        def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
+            self.tries += 1
+            return super().connect(
+                sandbox, replace(limits, start_timeout=0.0) if self.tries == 1 else limits
+            )
+
+    one.write({"program.py": "print(1)\n"})
+    launcher = Late()
+    session = DebugSession(one.sandbox, launcher)
+    assert session.start(Launch("program.py")).stop_reason is StopReason.ENTRY
+    assert launcher.tries == 2
+    session.close()

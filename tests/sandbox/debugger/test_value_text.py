@@ -164,3 +164,13 @@ def test_fields_come_in_pages() -> None:
     assert total == 1_000
     assert fields_of(Point(1, 2), 0, 10)[0] == [("x", 1), ("y", 2)]
     assert fields_of(Order([1]), 1, 1) == ([("note", "none")], 3)
+
+
+def test_arrays_and_tables_are_cut_by_lines() -> None:
+    numpy = pytest.importorskip("numpy")
+    pandas = pytest.importorskip("pandas")
+    assert render(numpy.arange(3), BOUNDS).text == "array([0, 1, 2])"
+    table = pandas.DataFrame({"n": range(1_000)})
+    page = render(table, BOUNDS._replace(chars=2_000, lines=5))
+    assert page.text.count("\n") == 5
+    assert page.text.endswith(" more lines")
