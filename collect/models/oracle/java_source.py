@@ -24,6 +24,8 @@ METHODS = {
 }
 """By the kind of node: the debugger's name of the function, empty for the node's own."""
 INITIALISED = {"field_declaration", "constant_declaration", "enum_constant"}
+LAMBDA = "<lambda>"
+"""How the debugger calls the body of a lambda, after the function that it stands in."""
 STOPPABLE = words(
     "expression_statement if_statement while_statement for_statement enhanced_for_statement "
     "return_statement throw_statement yield_statement assert_statement break_statement "
@@ -62,9 +64,13 @@ class JavaSource:
         node = self._nodes[function]
         return sorted({line_of(stop) for stop in _stops(node)})
 
-    def probes(self, line: int) -> list[str]:
+    def probes(self, line: int, function: str = "") -> list[str]:
         """Pure expressions of what stands at a line, larger ones before their parts."""
-        return self._expressions.probes(self._at_line(line))
+        at_line = self._at_line(line)
+        bodies = [node for node in at_line if _is_lambda(node)]
+        statements = [node for node in at_line if not _is_lambda(node)]
+        inside = function.endswith(LAMBDA) and bodies
+        return self._expressions.probes(bodies if inside else statements)
 
     def assigned(self, line: int) -> list[str]:
         """What the statements at a line assign to."""
@@ -75,10 +81,7 @@ class JavaSource:
         return mutations(self._root, self._nodes[function])
 
     def _at_line(self, line: int) -> list[Node]:
-        """What runs first at a line: its statements, or else the bodies of its lambdas."""
-        stops = [node for node in walk(self._root) if _is_stop(node) and line_of(node) == line]
-        statements = [node for node in stops if not _is_lambda(node)]
-        return statements or stops
+        return [node for node in walk(self._root) if _is_stop(node) and line_of(node) == line]
 
 
 def _functions(node: Node, prefix: str) -> Iterator[tuple[str, Node]]:

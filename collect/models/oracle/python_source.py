@@ -63,7 +63,7 @@ class PythonSource:
         scope = self._tree if function is None else self._nodes[function]
         return sorted(statement.lineno for statement in _statements(scope))
 
-    def probes(self, line: int) -> list[str]:
+    def probes(self, line: int, function: str = "") -> list[str]:
         """Pure expressions of the statement at a line, larger ones before their parts."""
         found: dict[str, None] = {}
         for header in self._headers(line):

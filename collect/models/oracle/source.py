@@ -28,10 +28,11 @@ class SourceFile(Protocol):
     def stops(self, function: FunctionRange | None) -> list[int]:
         """The first lines of a function's own statements; of None: of those outside all."""
 
-    def probes(self, line: int) -> list[str]:
+    def probes(self, line: int, function: str = "") -> list[str]:
         """Expressions of the statement at a line that can be evaluated without changing anything.
 
-        Larger ones come before their parts.
+        Larger ones come before their parts. `function` is where the debugger says that it is: a
+        line can hold code of several.
         """
 
     def assigned(self, line: int) -> list[str]:

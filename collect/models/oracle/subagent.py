@@ -113,7 +113,7 @@ class OracleSubagent:
             "This is the code in question. Which values does it work on?",
             ("debug_inspect", {"what": "locals"}),
         )
-        used = self._source.probes(self._stopped_line)
+        used = self._source.probes(self._stopped_line, self._stopped_in)
         known = {value["name"]: value for value in VALUE.finditer(seen[0])}
         for name in used:
             if name in known:

@@ -139,7 +139,8 @@ def test_where_to_stop(changed: str, stop: str) -> None:
         # Its own variable is not there yet, and reading a map may reorder it.
         ("for (int i", ["net", "limit", "rates", "name"]),
         ("net += prices", ["prices.get(i) / 2", "prices.get(i)", "prices", "i"]),
-        (".filter(price", ["price > limit", "price", "limit"]),
+        # Here the lambda is made, not run.
+        (".filter(price", []),
         ("int big = prices", ["prices"]),
         ("Runnable later", []),
         # It stops at the statement, where a lambda's variable has no value.
@@ -150,6 +151,13 @@ def test_where_to_stop(changed: str, stop: str) -> None:
 )
 def test_probes_change_nothing(text: str, expressions: list[str]) -> None:
     assert source().probes(line_of(text)) == expressions
+
+
+def test_probes_inside_a_lambda() -> None:
+    expressions = ["price > limit", "price", "limit"]
+    assert source().probes(line_of(".filter(price"), "Cart.total.<lambda>") == expressions
+    inside = source().probes(line_of("return price * 2"), "Cart.total.<lambda>")
+    assert inside == ["price * 2", "price"]
 
 
 def test_an_expression_over_two_lines_is_one() -> None:
