@@ -95,6 +95,9 @@ EXPRESSIONS = {
     ),
     "map.keySet().stream().map(String::length).reduce(0, Integer::sum)": ("6", "Integer"),
     "((Function<Integer, Integer>) n -> secret(n) + item.price).apply(4)": ("16", "Integer"),
+    "new Object() { int z = 3; }.z": ("3", "Integer"),
+    "list.stream().map(n -> new Item(n)).mapToInt(n -> n.price).sum() + LIMIT": ("16", "Integer"),
+    "switch (Color.GREEN) { case RED -> 1; case GREEN -> count; }": ("7", "Integer"),
     'switch (a) { case 1 -> "one"; default -> "other"; }': ('"one"', "String"),
 }
 
@@ -137,7 +140,6 @@ FAILURES = {
     "": "there is no expression",
     "list.stream().map(n -> n > lits).count()": "no variable, field or class is named lits here",
     "list.stream().foo(n -> n)": "does not compile: cannot find symbol; symbol: method foo",
-    "new Object() { int z = 3; }.z": "classes can't be declared here",
     "(" * 1000 + "1" + ")" * 1000: "nested too deeply",
 }
 
@@ -201,6 +203,8 @@ def test_code_has_variables_loops_and_output(shop: JavaBench) -> None:
     assert shop.text_of("some.stream().mapToInt(n -> n + 1).sum()") == "5"
     said = run("list.forEach(n -> System.out.println(n + total));", 0)
     assert said.output == "10\n8\n9\n"
+    named = "Runnable said = new Runnable() { public void run() { System.out.println(f); } };"
+    assert run(f"{named} said.run();", 0).output == "text\n"
     again = run("int a = 3;", 0)
     assert again.error is not None
     assert "a is a local variable of the frame already" in again.error

@@ -7,7 +7,9 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.URI;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import javax.tools.FileObject;
 import javax.tools.ForwardingJavaFileManager;
@@ -19,8 +21,8 @@ import javax.tools.StandardLocation;
 
 /** The files of one compilation: the program's classes, opened; the result is kept in memory. */
 final class OpenedClasses extends ForwardingJavaFileManager<JavaFileManager> {
-    /** The class files that were made. */
-    final List<byte[]> made = new ArrayList<>();
+    /** The class files that were made, by the names of their classes. */
+    final Map<String, byte[]> made = new LinkedHashMap<>();
 
     private final boolean open;
 
@@ -60,7 +62,7 @@ final class OpenedClasses extends ForwardingJavaFileManager<JavaFileManager> {
                 return new ByteArrayOutputStream() {
                     @Override
                     public void close() {
-                        made.add(toByteArray());
+                        made.put(name, toByteArray());
                     }
                 };
             }

@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import javax.tools.Diagnostic;
 import javax.tools.DiagnosticCollector;
 import javax.tools.JavaCompiler;
@@ -29,12 +30,12 @@ final class SnippetCompiler {
     }
 
     /**
-     * The class files of a source, the main one last.
+     * The class files of a source, by the names of their classes.
      *
      * @param open whether the source may use private members
      * @throws EvaluationFailed with the compiler's first error
      */
-    List<byte[]> compile(String source, boolean open) throws EvaluationFailed {
+    Map<String, byte[]> compile(String source, boolean open) throws EvaluationFailed {
         JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
         if (compiler == null) {
             throw new EvaluationFailed("it takes a JDK to run this, and here is only a JRE");

@@ -2,6 +2,7 @@ package stepinto.probe;
 
 import com.sun.jdi.Field;
 import com.sun.jdi.Method;
+import com.sun.jdi.ReferenceType;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -17,6 +18,7 @@ final class SnippetNames {
     private final List<Token> tokens;
     private final String source;
     private final List<Lookup.Level> levels;
+    private final Types types;
     private final Set<String> declared = new HashSet<>();
 
     /** Names that the code assigns, the frame's or its own. */
@@ -26,8 +28,9 @@ final class SnippetNames {
     final Set<String> used = new HashSet<>();
 
     /** @param locals names that need no owner */
-    SnippetNames(String source, List<Lookup.Level> levels, Set<String> locals)
+    SnippetNames(String source, List<Lookup.Level> levels, Set<String> locals, Types types)
             throws EvaluationFailed {
+        this.types = types;
         this.source = source;
         this.tokens = Lexer.tokens(source);
         this.levels = levels;
@@ -48,10 +51,7 @@ final class SnippetNames {
     private void look(int at) {
         Token before = token(at - 1);
         Token after = token(at + 1);
-        boolean typed = before.kind == Token.Kind.NAME || closesArguments(at - 1)
-                || before.is("]")
-                || before.is("...")
-                || (before.kind == Token.Kind.KEYWORD && Types.isPrimitive(before.text));
+        boolean typed = isTyped(at);
         if (after.is("->") || inLambdaHead(at)
                 || (typed && AFTER_DECLARED.contains(after.text))) {
             declared.add(token(at).text);
@@ -64,6 +64,15 @@ final class SnippetNames {
         if (steps || assigns || shifts) {
             assigned.add(token(at).text);
         }
+    }
+
+    /** Whether a type stands before a name, as where it is declared. */
+    private boolean isTyped(int at) {
+        Token before = token(at - 1);
+        boolean primitive =
+                before.kind == Token.Kind.KEYWORD && Types.isPrimitive(before.text);
+        return primitive || before.kind == Token.Kind.NAME || closesArguments(at - 1)
+                || before.is("]") || before.is("...");
     }
 
     /** Whether a token is the end of type arguments, and no comparison. */
@@ -100,6 +109,13 @@ final class SnippetNames {
         int copied = 0;
         for (int at = 0; at < tokens.size(); at++) {
             Token token = tokens.get(at);
+            String outer = outerThis(at);
+            if (outer != null) {
+                text.append(source, copied, token.start).append(outer);
+                at += 2;
+                copied = tokens.get(at).start + tokens.get(at).text.length();
+                continue;
+            }
             String owner = owner(at);
             if (owner == null) {
                 continue;
@@ -110,6 +126,30 @@ final class SnippetNames {
         return text.append(source.substring(copied)).toString();
     }
 
+    /** The parameter that stands for {@code Outer.this} here; null where there is none. */
+    private String outerThis(int at) {
+        boolean fits = tokens.get(at).kind == Token.Kind.NAME
+                && token(at + 1).is(".") && token(at + 2).is("this") && !token(at - 1).is(".");
+        for (int level = 0; fits && level < levels.size(); level++) {
+            String name = levels.get(level).type.name();
+            boolean named = SourceTypes.dotted(name).endsWith("." + token(at).text)
+                    || name.equals(token(at).text);
+            if (named && levels.get(level).instance != null) {
+                return instance(level);
+            }
+        }
+        return null;
+    }
+
+    /** Whether a name is a label of a switch: a constant whose enum is known without a name. */
+    private boolean isCase(int at) {
+        int first = at;
+        while (token(first - 1).is(",") && token(first - 2).kind == Token.Kind.NAME) {
+            first -= 2;
+        }
+        return token(first - 1).is("case");
+    }
+
     /** What to write before a name, or in place of {@code this}; null for nothing. */
     private String owner(int at) {
         Token token = tokens.get(at);
@@ -117,13 +157,31 @@ final class SnippetNames {
         if (token.is("this")) {
             return qualified ? null : instance(0);
         }
-        boolean owned = token.kind != Token.Kind.NAME || qualified
-                || token(at - 1).is("new") || token(at - 1).is("@");
-        if (owned) {
+        if (token.kind != Token.Kind.NAME || qualified) {
             return null;
         }
+        String type = ofClass(token.text);
+        boolean owned = type != null || token(at - 1).is("new") || token(at - 1).is("@")
+                || isCase(at);
+        if (owned) {
+            return isCase(at) ? null : type;
+        }
         boolean call = token(at + 1).is("(");
-        return call ? ofMethod(token.text) : ofField(token.text);
+        boolean declaration = call && isTyped(at);
+        return declaration ? null : call ? ofMethod(token.text) : ofField(token.text);
+    }
+
+    /** Nested classes of a package are imported; those without a package can't be. */
+    private String ofClass(String name) {
+        boolean mayBe = Character.isUpperCase(name.charAt(0)) && !declared.contains(name);
+        for (int level = 0; mayBe && level < levels.size(); level++) {
+            ReferenceType outer = levels.get(level).type;
+            boolean imported = outer.name().indexOf('.') >= 0;
+            if (!imported && types.find(outer.name() + "$" + name, outer) != null) {
+                return type(level) + ".";
+            }
+        }
+        return null;
     }
 
     private String ofMethod(String name) {

@@ -34,7 +34,8 @@ final class SnippetSource {
         this.imports = scope.services.types.imports(scope.here);
         List<Lookup.Level> levels = new Lookup(scope).levels();
         Map<String, SnippetVariable> locals = locals(levels);
-        SnippetNames names = new SnippetNames(snippet, levels, locals.keySet());
+        SnippetNames names = new SnippetNames(
+                snippet, levels, locals.keySet(), scope.services.types);
         this.code = names.rewritten();
         for (int level = 0; level < levels.size(); level++) {
             Lookup.Level each = levels.get(level);

@@ -146,26 +146,28 @@ final class Snippets {
 
     private ReferenceType define(String text, ReferenceType host)
             throws EvaluationFailed, NotCompiled {
-        if (loader.hides()) {
-            byte[] content = compiled(text, true);
-            return loader.defineHidden(HiddenLambdas.bound(content), host);
-        }
         String name = SnippetSource.CLASS + ++number;
-        return loader.define(compiled(text.replace(SnippetSource.CLASS, name), false), host);
+        boolean hides = loader.hides();
+        Map<String, byte[]> made = compiled(text.replace(SnippetSource.CLASS, name), hides);
+        byte[] main = null;
+        for (Map.Entry<String, byte[]> each : made.entrySet()) {
+            if (each.getKey().endsWith(name)) {
+                main = each.getValue();
+            } else {
+                // Anonymous classes and the tables of a switch: the main one finds them by name.
+                loader.define(each.getValue(), host);
+            }
+        }
+        return hides
+                ? loader.defineHidden(HiddenLambdas.bound(main), host) : loader.define(main, host);
     }
 
-    private byte[] compiled(String text, boolean open) throws EvaluationFailed, NotCompiled {
-        List<byte[]> made;
+    private Map<String, byte[]> compiled(String text, boolean open) throws NotCompiled {
         try {
-            made = compiler.compile(text, open);
+            return compiler.compile(text, open);
         } catch (EvaluationFailed failure) {
             throw new NotCompiled(failure);
         }
-        if (made.size() != 1) {
-            throw new EvaluationFailed(
-                    "classes can't be declared here, anonymous ones neither; use a lambda");
-        }
-        return made.get(0);
     }
 
     private ArrayReference out(int size) {

@@ -74,7 +74,9 @@ final class StatementParser {
         boolean word = tokens.peek().kind == Token.Kind.KEYWORD
                 && COMPILED.contains(tokens.peek().text);
         boolean label = tokens.atName() && tokens.peek(1).is(":");
-        return word || label || tokens.at("@");
+        boolean record = tokens.atName() && tokens.peek().text.equals("record")
+                && tokens.peek(1).kind == Token.Kind.NAME && tokens.peek(2).is("(");
+        return word || label || record || tokens.at("@");
     }
 
     /** The semicolon, which may be missing at the very end. */
