@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,8 @@ from collect.agents.prompts import prompt
 from collect.agents.tools import Toolbox
 from collect.agents.wording import WORDINGS, wording
 from collect.errors import ConfigError
+from collect.messages import ToolCall
+from collect.records import ToolOutcome
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import BreakpointRequest, DebugLimits
 from sandbox.debugger.opening import open_debugger
@@ -57,6 +62,79 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
         assert not any(term in text for term in OTHER_LANGUAGE[language])
         assert not any("{" + name + "}" in text for name in values)
     assert values["location"] in schemas
+
+
+PYTHON = b"""\
+def look(n):
+    items = list(range(n))
+    try:
+        return {}[n]
+    except KeyError:
+        return len(items)
+
+
+for n in (200, 300):
+    look(n)
+"""
+JAVA = b"""\
+import java.util.*;
+
+public class Main {
+    static int look(int n) {
+        List<Integer> items = new ArrayList<>(Collections.nCopies(n, 7));
+        try {
+            return new HashMap<Integer, Integer>().get(n);
+        } catch (NullPointerException error) {
+            return items.size();
+        }
+    }
+
+    public static void main(String[] args) {
+        for (int n : new int[] {200, 300}) {
+            look(n);
+        }
+    }
+}
+"""
+needs_javac = pytest.mark.skipif(shutil.which("javac") is None, reason="there is no JDK here")
+
+
+@pytest.mark.parametrize(
+    ("language", "file", "text", "exception", "handler"),
+    [
+        ("python", "program.py", PYTHON, "KeyError", 6),
+        pytest.param("java", "Main.java", JAVA, "NullPointerException", 9, marks=needs_javac),
+    ],
+)
+def test_the_tools_do_the_same_in_each_language(
+    language: str, file: str, text: bytes, exception: str, handler: int
+) -> None:
+    test = file if language == "python" else "Main"
+    with open_sandbox(SandboxConfig()) as sandbox:
+        sandbox.write_file(file, text)
+        with closing(open_debugger(language, sandbox, DebugLimits())) as debugger:
+            tools = Toolbox(debug_tools(debugger))
+
+            def call(name: str, **arguments: Any) -> str:
+                reply = tools.call(ToolCall("1", name, json.dumps(arguments)))
+                assert reply.outcome is ToolOutcome.OK, reply.text
+                return reply.text
+
+            points = [f"exception {exception}"]
+            stop = call("debug_start_session", test=test, breakpoints=points, stop_at_test=False)
+            assert stop.startswith(f"Paused at {file}:{handler - 2} in ")
+            assert "(exception, breakpoint 1)" in stop
+            assert "look | return" in call("debug_inspect", what="threads")
+            page = call("debug_inspect", what="fields", expression="items", start=190)
+            assert page.splitlines()[1].startswith("[190] = ")
+            assert page.count("\n") == 10
+            assert "#0 " not in call("debug_inspect", what="stack", start=1)
+            place = f"{file}:{handler}"
+            assert "temporary" in call(
+                "debug_breakpoint", action="set", location=place, temporary=True
+            )
+            assert "(breakpoint 2)" in call("debug_control", action="continue")
+            assert place not in call("debug_breakpoint", action="list")
 
 
 def test_a_language_without_wording_is_refused() -> None:
