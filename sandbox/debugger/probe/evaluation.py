@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import sys
 import threading
 import time
@@ -42,7 +43,7 @@ class Evaluator:
         """Held by the serving thread where it ends an evaluation, and by the main one where it
         interrupts it there: an `Interrupted` that came late would end the program's thread."""
 
-        self.reserve: Optional[bytearray] = reserve()
+        self.reserve: Optional[mmap.mmap] = reserve()
 
     def pause(self) -> None:
         """The program has stopped in this thread."""
@@ -140,14 +141,14 @@ class Evaluator:
             self.value_started = 0.0
 
 
-def reserve() -> Optional[bytearray]:
+def reserve() -> Optional[mmap.mmap]:
     """Memory for the debugger, given back where a program that has used up all its own stops.
 
     It is never touched, and so costs nothing but its part of the limit.
     """
     try:
-        return bytearray(RESERVE)
-    except MemoryError:
+        return mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, MemoryError):
         return None
 
 
