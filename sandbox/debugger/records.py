@@ -186,6 +186,8 @@ class BreakpointRequest:
     line: int | None = None
     function: str | None = None
     condition: str | None = None
+    """An expression of the program's language. In Python that of an exception breakpoint sees the
+    exception as `__exception__`."""
     temporary: bool = False
     exception: str | None = None
     """An exception's class, its subclasses included: `KeyError`, `java.io.IOException`."""

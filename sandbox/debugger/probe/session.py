@@ -32,7 +32,10 @@ STEPS = {"step_over": OVER, "step_into": INTO, "step_out": OUT}
 
 
 class Session:
-    """Serves the host's requests while the program is stopped."""
+    """Serves the host's requests while the program is stopped.
+
+    Only the thread that stopped stands still; see `threads` for what the others do.
+    """
 
     def __init__(self, link: Link, limits: Json, outermost: types.CodeType) -> None:
         self.link = link
