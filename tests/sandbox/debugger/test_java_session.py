@@ -142,7 +142,8 @@ def run(bench: JavaBench, test: str) -> DebugEvent:
 def test_a_failing_assertion_is_post_mortem_in_the_test(tests: JavaBench) -> None:
     event = run(tests, "demo.OldTest#fails")
     assert (event.state, event.stop_reason) == (State.POST_MORTEM, StopReason.EXCEPTION)
-    assert (event.file, event.line) == ("src/demo/OldTest.java", tests.line("assert", event.file))
+    file = "src/demo/OldTest.java"
+    assert (event.file, event.line) == (file, tests.line("assert", file))
     assert event.function == "OldTest.fails"
     assert event.exception is not None
     assert event.exception.type == "java.lang.AssertionError"

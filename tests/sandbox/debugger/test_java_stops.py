@@ -135,7 +135,7 @@ def test_functions_by_name_class_and_signature(shapes: JavaBench) -> None:
     wanted = ["area", "Program.add(String, List<String>)", "Box.<init>", "Program.java:fib"]
     event = shapes.start(*(BreakpointRequest(function=name) for name in wanted))
     assert (event.function, event.line) == ("Program.add", shapes.line("texts"))
-    known = {point.function: point.line for point in event.breakpoints}
+    known = {point.function or "": point.line for point in event.breakpoints}
     assert known["Program.add(String, List)"] == shapes.line("texts")
     assert sorted(known) == [
         "Program.Box.<init>",

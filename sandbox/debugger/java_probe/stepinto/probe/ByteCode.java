@@ -35,7 +35,7 @@ final class ByteCode {
             int opcode = code[at] & 0xff;
             if (opcode >= IRETURN && opcode <= ARETURN) {
                 returns.add(at);
-            } else if (jumps(opcode) && at + (short) (code[at + 1] << 8 | code[at + 2] & 0xff) == 0) {
+            } else if (jumps(opcode) && at + distance(at) == 0) {
                 restarts.add(at);
             }
             int size = size(at);
@@ -59,6 +59,10 @@ final class ByteCode {
 
     private static boolean jumps(int opcode) {
         return opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
+    }
+
+    private int distance(int at) {
+        return (short) (code[at + 1] << 8 | code[at + 2] & 0xff);
     }
 
     /** Whether the instruction only jumps on a condition. */

@@ -132,7 +132,8 @@ final class Describer {
         int current = place.lineNumber();
         List<Object> shown = new ArrayList<>();
         int first = Math.max(current - limits.contextLines, 1);
-        for (int line = first; line <= Math.min(current + limits.contextLines, lines.length); line++) {
+        int last = Math.min(current + limits.contextLines, lines.length);
+        for (int line = first; line <= last; line++) {
             StringBuilder text = new StringBuilder(line == current ? "-> " : "   ");
             text.append(table.watches(path, line) ? "* " : "  ");
             String number = Integer.toString(line);

@@ -57,7 +57,7 @@ final class Program {
         return false;
     }
 
-    /** The file of a place: an absolute path, or what the class says where its source is not here. */
+    /** The file of a place: absolute, or as the class has it where its source is not here. */
     String path(Location location) {
         Facts facts = facts(location.declaringType());
         if (facts.path == null) {

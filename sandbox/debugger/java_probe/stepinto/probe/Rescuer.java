@@ -105,12 +105,16 @@ final class Rescuer {
 
     /**
      * Raise an error in a thread that runs; it may take effect only later, or be caught. It also
-     * interrupts the thread. From JDK 20 on this is not supported.
+     * interrupts the thread, and from JDK 20 on does no more than that.
      */
     void stop(ThreadReference late)
             throws InvocationException, InvalidTypeException, ClassNotLoadedException,
                     IncompatibleThreadStateException {
-        call(late, thread, "stop", "()V", new ArrayList<Value>());
+        try {
+            call(late, thread, "stop", "()V", new ArrayList<Value>());
+        } catch (InvocationException unsupported) {
+            call(late, thread, "interrupt", "()V", new ArrayList<Value>());
+        }
     }
 
     /** Take back what {@link #stop} left behind: a thread that is stopped is interrupted too. */

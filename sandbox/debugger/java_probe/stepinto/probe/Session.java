@@ -164,6 +164,8 @@ final class Session {
         }
         if (step && !stack.isEmpty()) {
             debugging.stepper.start(request.action, stack);
+        } else {
+            debugging.stepper.release();
         }
         return run(request);
     }

@@ -73,7 +73,7 @@ final class Sources {
         return number > 0 && number <= lines.length ? lines[number - 1].trim() : "";
     }
 
-    /** The one file that a name means: a path, or its end. Raises Refusal with the nearest names. */
+    /** The one file that a name means: a path, or its end. Refuses with the nearest names. */
     String file(String name) throws Refusal {
         File direct = name.startsWith("/") ? new File(name) : new File(target.workspace, name);
         if (direct.isFile()) {

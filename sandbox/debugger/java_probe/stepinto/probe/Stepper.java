@@ -50,7 +50,9 @@ final class Stepper {
     /** Whether nothing foreign was left on the way out. */
     private boolean direct;
     private StepRequest request;
+    /** Stays from one step to the next. */
     private ExceptionRequest exceptions;
+    private ThreadReference watched;
     private int exceptionsSeen;
 
     Stepper(Program program, Requests requests) {
@@ -92,6 +94,11 @@ final class Stepper {
             methods.add(place.method());
         }
         exceptionsSeen = 0;
+        if (exceptions != null && watched.equals(thread)) {
+            return;
+        }
+        release();
+        watched = thread;
         exceptions = requests.manager().createExceptionRequest(null, true, true);
         exceptions.addThreadFilter(thread);
         requests.enable(exceptions);
@@ -101,11 +108,15 @@ final class Stepper {
     void stop() {
         drop();
         returns.stop();
+        phase = Phase.IDLE;
+    }
+
+    /** No step is likely to follow: watch the exceptions on its way no longer. */
+    void release() {
         if (exceptions != null) {
             requests.delete(exceptions);
             exceptions = null;
         }
-        phase = Phase.IDLE;
     }
 
     private void drop() {
