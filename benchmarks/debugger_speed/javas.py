@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from benchmarks.debugger_speed.actions import MAIN_CLASS
 from benchmarks.debugger_speed.measuring import Row, medians, seconds, stopped_at
-from sandbox import Command, Sandbox
+from sandbox import Sandbox
 from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, jdb_parsing
 from sandbox.debugger.channel import Json
 from sandbox.debugger.java_session import JavaDebugger
-from sandbox.debugger.jdb_terminal import ATTACH, JdbLauncher
+from sandbox.debugger.jdb_launch import jdb_command
+from sandbox.debugger.jdb_terminal import JdbLauncher
 from sandbox.debugger.prompts import End, PromptTerminal
 from sandbox.errors import DebuggerError
 
@@ -88,8 +89,7 @@ def _launches(sandbox: Sandbox, launch: Launch, what: str, quick: bool) -> Row:
 
 def _jdb_to_breakpoint(sandbox: Sandbox, target: Json, spec: str) -> None:
     """Start the same JVM suspended, attach jdb, set the breakpoint, and go there."""
-    argv = ("sh", "-c", ATTACH, "sh", "jdb", "/dev/null", *target["command"])
-    terminal = sandbox.spawn(Command(argv, cwd=target["cwd"], env=target["env"]))
+    terminal = sandbox.spawn(jdb_command(sandbox, target, stdin=""))
     jdb = PromptTerminal(terminal, jdb_parsing.recognise)
     try:
         jdb.wait(60.0, running=True)

@@ -10,16 +10,16 @@ killed; a test runner catches everything, so only a thrown AssertionError stops 
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Mapping, Sequence
 
-from sandbox.base import Command, Sandbox
+from sandbox.base import Sandbox
 from sandbox.debugger import jdb_parsing
 from sandbox.debugger.channel import Json
 from sandbox.debugger.java_session import launch_target
 from sandbox.debugger.java_sources import JavaSources
 from sandbox.debugger.jdb_breakpoints import JdbBreakpoints, Point
 from sandbox.debugger.jdb_inspection import JdbInspector
+from sandbox.debugger.jdb_launch import jdb_command
 from sandbox.debugger.jdb_parsing import Event
 from sandbox.debugger.prompts import End, PromptTerminal, Reply
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch, State
@@ -35,35 +35,6 @@ from sandbox.java.build import built_test
 from sandbox.java.errors import BuildFailed, JavaError, NoSuchTest
 from sandbox.java.jdk import find_jdk
 
-WAIT_FOR_PORT = """\
-port=$((20000 + $$ % 30000)); hex=$(printf %04X $port); jdb=$1; input=$2; shift 2
-listening() { grep -q ":$hex 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 2>/dev/null; }
-"""
-# `quit` leaves an attached JVM running: it gets a moment to end by itself.
-END_JVM = """
-(sleep 1; kill -9 $jvm) </dev/null >/dev/null 2>&1 &
-wait $jvm
-exit $?
-"""
-FLAGS = "-J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -J-Xshare:auto"
-AGENT = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=y,quiet=y,address=127.0.0.1:$port"
-ATTACH = f"""{WAIT_FOR_PORT}java=$1; shift
-"$java" {AGENT} "$@" <$input &
-jvm=$!
-until listening; do
-    kill -0 $jvm 2>/dev/null || {{ wait $jvm; exit $?; }}
-    sleep 0.01
-done
-"$jdb" {FLAGS} -attach 127.0.0.1:$port
-{END_JVM}"""
-LISTEN = f"""{WAIT_FOR_PORT}
-(until listening; do sleep 0.01; done
-for word; do shift; set -- "$@" "$(printf %s "$word" | sed "s/{{port}}/$port/g")"; done
-exec "$@") <$input &
-jvm=$!
-"$jdb" {FLAGS} -connect com.sun.jdi.SocketListen:port=$port,localAddress=127.0.0.1
-{END_JVM}"""
-STDIN = "/tmp/stepinto-stdin"
 COMMANDS = {
     "continue": "cont",
     "step_over": "next",
@@ -149,15 +120,7 @@ class JdbConnection(TerminalConnection):
         return {**answer, "notes": notes + answer.get("notes", [])}
 
     def _spawn(self, target: Json, stdin: str) -> Reply:
-        source = "/dev/null"
-        if stdin:
-            source = STDIN
-            self.sandbox.run(Command(("sh", "-c", f"cat > {STDIN}"), stdin=stdin.encode()))
-        command = target["command"]
-        folder = posixpath.dirname(command[0]) if target["kind"] == "java" else ""
-        script = ATTACH if target["kind"] == "java" else LISTEN
-        argv = ("sh", "-c", script, "sh", posixpath.join(folder, "jdb"), source, *command)
-        terminal = self.sandbox.spawn(Command(argv, cwd=target["cwd"], env=target["env"]))
+        terminal = self.sandbox.spawn(jdb_command(self.sandbox, target, stdin))
         self.prompt = PromptTerminal(terminal, jdb_parsing.recognise)
         try:
             return self.checked(self.prompt.wait(self.left, running=True))

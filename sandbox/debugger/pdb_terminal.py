@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sandbox.base import Command, Sandbox
+from sandbox.base import Sandbox
 from sandbox.debugger import pdb_parsing
 from sandbox.debugger.channel import Json
 from sandbox.debugger.pdb_breakpoints import PdbBreakpoints
 from sandbox.debugger.pdb_inspection import PdbInspector
+from sandbox.debugger.pdb_launch import entry_requests, pdb_command, resolved
 from sandbox.debugger.pdb_parsing import Stop
 from sandbox.debugger.pdb_places import look_up
 from sandbox.debugger.prompts import End, PromptTerminal, Reply
@@ -33,28 +34,6 @@ from sandbox.debugger.terminal_session import (
     TerminalDebugger,
 )
 
-# pdb clears the namespace of `__main__`, where this runs; and `.pdbrc` may hold anything.
-RUN_PDB = """\
-def run():
-    import pdb, sys
-    terminal, screen = open("/dev/tty"), sys.stdout
-    class Pdb(pdb.Pdb):
-        def __init__(self, *arguments, **named):
-            named.update(stdin=terminal, stdout=screen, readrc=False)
-            super().__init__(*arguments, **named)
-    pdb.Pdb = Pdb
-    pdb.main()
-run()
-"""
-ENVIRONMENT = {
-    "COLUMNS": "100",
-    "NO_COLOR": "1",
-    "PYTHON_COLORS": "0",
-    "PYTHON_BASIC_REPL": "1",
-    # As options they would be read by pdb 3.13.0 itself.
-    "PYTEST_ADDOPTS": "-s -q --pdb -p no:cacheprovider",
-}
-STDIN = "/tmp/stepinto-stdin"
 COMMANDS = {
     "continue": "continue",
     "step_over": "next",
@@ -120,10 +99,10 @@ class PdbConnection(TerminalConnection):
     def _launch(self, arguments: Json) -> Json:
         target = arguments["target"]
         kept = arguments["breakpoints"]
-        wanted = _entry_requests(target)
+        wanted = entry_requests(target)
         found = look_up(self.sandbox, [*kept, *wanted])
         places, entries = found[: len(kept)], found[len(kept) :]
-        names = _resolved(target, entries)
+        names = resolved(target, entries)
         banner = self._spawn(target["kind"], names, arguments["stdin"])
         if target["first_prompt"]:
             self.state = State.RUNTIME
@@ -142,14 +121,7 @@ class PdbConnection(TerminalConnection):
         return {**answer, "notes": notes + answer.get("notes", [])}
 
     def _spawn(self, kind: str, names: list[str], stdin: str) -> Reply:
-        source = "/dev/null"
-        if stdin:
-            source = STDIN
-            self.sandbox.run(Command(("sh", "-c", f"cat > {STDIN}"), stdin=stdin.encode()))
-        modules = {"pytest": ["-m", "pytest"], "unittest": ["-m", "unittest"], "module": ["-m"]}
-        program = (self.sandbox.python, "-c", RUN_PDB, *modules.get(kind, []), *names)
-        argv = ("sh", "-c", f'exec "$@" < {source}', "sh", *program)
-        terminal = self.sandbox.spawn(Command(argv, env=ENVIRONMENT))
+        terminal = self.sandbox.spawn(pdb_command(self.sandbox, kind, names, stdin))
         self.prompt = PromptTerminal(terminal, pdb_parsing.recognise)
         try:
             return self.checked(self.prompt.wait(self.left, running=True))
@@ -287,28 +259,3 @@ class PdbTerminal(TerminalDebugger):
 
 def _returned(stop: Stop) -> Json:
     return {"name": stop.function, "type": "?", "text": stop.returned}
-
-
-def _entry_requests(target: Json) -> list[Json]:
-    """What to look up so as to stop where the test begins."""
-    name = target["names"][0]
-    if target["kind"] == "name":
-        return [{"test": name}]
-    if target["kind"] == "unittest":
-        return [{"function": name}]
-    path, _, test = name.partition("::")
-    if target["kind"] != "pytest" or not test:
-        return []
-    return [{"function": f"{path}:{test.partition('[')[0].replace('::', '.')}"}]
-
-
-def _resolved(target: Json, entries: list[Json]) -> list[str]:
-    """The names to run: a bare name is the one test that has it. Raises Refused."""
-    names: list[str] = target["names"]
-    if target["kind"] != "name":
-        return names
-    tests = entries[0]["tests"]
-    if len(tests) != 1:
-        found = f"several tests: {', '.join(tests[:8])}" if tests else "no such test"
-        raise Refused(f"{names[0]}: {found}", ErrorKind.NO_SUCH_TEST)
-    return list(tests)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sandbox.base import Sandbox
+from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Json
 from sandbox.debugger.prompts import End, PromptTerminal, Reply
 from sandbox.debugger.records import (
@@ -36,6 +36,7 @@ from sandbox.debugger.session import Connection, DebugSession, Launcher
 
 MAX_COMMAND = 8_000
 """Characters of one raw command."""
+STDIN_FILE = "/tmp/stepinto-stdin"
 LEAST_WAIT = 0.2
 """Seconds that a command is given at least, however late it comes in its action."""
 
@@ -231,6 +232,14 @@ class TerminalDebugger(DebugSession):
 
     def _launch_on(self, channel: Connection, target: Json, launch: Launch) -> Json:
         return super()._launch_on(channel, {**target, "first_prompt": self._first_prompt}, launch)
+
+
+def stdin_source(sandbox: Sandbox, stdin: str) -> str:
+    """A file of the sandbox that holds a program's standard input."""
+    if not stdin:
+        return "/dev/null"
+    sandbox.run(Command(("sh", "-c", f"cat > {STDIN_FILE}"), stdin=stdin.encode()))
+    return STDIN_FILE
 
 
 def _untypable(text: str) -> str | None:

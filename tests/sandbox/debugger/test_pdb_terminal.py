@@ -388,7 +388,7 @@ def test_a_thread_that_goes_on_printing_hides_no_prompt(bench_311: Bench) -> Non
         ("absent.py", ErrorKind.LAUNCH_FAILED, "absent.py"),
         ("test_broken.py::test_x", ErrorKind.LAUNCH_FAILED, "SyntaxError"),
         ("nothing", ErrorKind.NO_SUCH_TEST, "no such test"),
-        ("print('x')", ErrorKind.LAUNCH_FAILED, "names no test"),
+        ("print('x')", ErrorKind.NO_SUCH_TEST, "names no test"),
     ],
 )
 def test_what_can_not_be_launched_is_told(
