@@ -20,8 +20,8 @@ CONFIG = Path(__file__).resolve().parents[2] / "configs" / "debug2fix.yaml"
 BUNDLED = BundledBenchmark(languages=("python", "java"))
 INSTANCES = {instance.id: instance for instance in BUNDLED.instances()}
 PYTHON = [name for name, instance in INSTANCES.items() if instance.language == "python"]
-JAVA = ["gridcalc__moving-source", "parcelroute__lost-loads", "parcelroute__dear-neighbours"]
-"""Changes in several places of a file, in a constructor, in a comparison of objects."""
+JAVA = ["gridcalc__moving-source", "parcelroute__lost-loads"]
+"""One changes several places, the other a constructor."""
 needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
 
 
