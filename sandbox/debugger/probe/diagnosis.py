@@ -14,8 +14,9 @@ from .wire import INTERRUPT
 
 LOOK = 0.06
 """Seconds between the two looks."""
-BUSY = 0.3
-"""The share of that time from which on a thread counts as busy; the machine may be shared."""
+BUSY = 0.5
+"""The share of that time from which on a thread counts as busy: it runs, or waits for a
+processor on a shared machine."""
 
 ENDLESS_LOOP, WAITING_FOR_STDIN, DEADLOCK = "endless_loop", "waiting_for_stdin", "deadlock"
 NATIVE_CODE, EXITED, CRASHED = "native_code", "exited", "crashed"
@@ -106,7 +107,9 @@ def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
         for tid, task in after.items()
         if tid in before
     }
-    busy = [tid for tid in after if ran.get(tid, 1.0) > BUSY]
+    # A thread that waits for a processor all the time shows no running, but its state.
+    ready = [tid for tid in ran if before[tid].state == after[tid].state == "R"]
+    busy = [tid for tid in after if tid in ready or ran.get(tid, 1.0) > BUSY]
     if busy:
         text = "was busy, in an endless loop or with work that takes longer than this"
         return Diagnosis(ENDLESS_LOOP, text, 0 if pid in busy else busy[0])
@@ -115,7 +118,8 @@ def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
         return Diagnosis(NATIVE_CODE, "had stopped itself with a signal")
     if any(ran.values()):
         text = "woke up again and again for short turns of work, as a loop that waits does"
-        return Diagnosis(ENDLESS_LOOP, text)
+        most = max(ran, key=lambda tid: ran[tid])
+        return Diagnosis(ENDLESS_LOOP, text, 0 if most == pid else most)
     return waiting(pid, after)
 
 
