@@ -76,7 +76,7 @@ def launches(interpreter: Interpreter, quick: bool) -> Iterator[Row]:
 
 
 def slow_downs(interpreter: Interpreter, quick: bool) -> Iterator[Row]:
-    """The program's own processor time with a breakpoint in another function of the same hot file."""
+    """The program's own processor time, with a breakpoint in another function of the hot file."""
     monitored = tuple(map(int, interpreter.version.split("."))) >= (3, 12)
     targets = {"loop": LOOP_TARGET, "recursion": RECURSION_TARGET}
     with python_sandbox(interpreter) as sandbox:
