@@ -13,6 +13,10 @@ from .wire import Json
 DEEPEST = 20_000
 
 
+CALLBACKS = frozenset(f"<stepinto {name}>" for name in ("filters", "hook", "monitor", "tracer"))
+"""What CPython calls of the debugger at an event: all that these call is not the program's."""
+
+
 class FrameAt(NamedTuple):
     """A frame and the line it is at, which for a traceback is not `f_lineno`."""
 
@@ -38,7 +42,10 @@ def live_frames(
     """
     found: List[FrameAt] = []
     while frame is not None and frame.f_code is not outermost and len(found) < DEEPEST:
-        found.append(FrameAt(frame, frame.f_lineno))
+        if frame.f_code.co_filename in CALLBACKS:
+            found = []
+        else:
+            found.append(FrameAt(frame, frame.f_lineno))
         frame = frame.f_back
     return found
 

@@ -138,7 +138,8 @@ def test_code_in_a_class_body_and_in_a_module(bench: Workbench) -> None:
     assert event.output == "1 ['made', 'mine']\n"
 
 
-def test_code_in_generators_and_coroutines(bench: Workbench) -> None:
+def test_code_in_generators_and_coroutines(some_bench: Workbench) -> None:
+    bench = some_bench
     bench.script(
         """
         import asyncio

@@ -65,7 +65,8 @@ def stops(bench: Workbench, event: DebugEvent) -> list[tuple[int | None, str]]:
 
 
 @pytest.mark.parametrize("name", ["KeyError", "Empty", "__main__.ShopError"])
-def test_an_exception_stops_where_it_is_raised_and_once(bench: Workbench, name: str) -> None:
+def test_an_exception_stops_where_it_is_raised_and_once(some_bench: Workbench, name: str) -> None:
+    bench = some_bench
     bench.write({"program.py": SHOP})
     event = bench.start(on(name))
     assert event.state is State.RUNTIME_ERROR
@@ -84,7 +85,8 @@ def test_an_exception_of_a_library_stops_in_the_programs_frame(bench: Workbench)
     assert stops(bench, event) == [(bench.line("json"), "json.decoder.JSONDecodeError")]
 
 
-def test_an_uncaught_exception_is_a_hit_at_the_post_mortem(bench: Workbench) -> None:
+def test_an_uncaught_exception_is_a_hit_at_the_post_mortem(some_bench: Workbench) -> None:
+    bench = some_bench
     bench.write({"program.py": SHOP.replace('load("{")', 'price({}, "fig")')})
     raising, uncaught = on("LookupError"), on("KeyError", uncaught=True)
     event = bench.start(uncaught, on("ValueError", uncaught=True), raising)
@@ -170,7 +172,8 @@ def test_passing_an_exception_on_is_no_raise(bench: Workbench) -> None:
     assert places == [bench.line("fail")] * 4 + [bench.line("kept")] * 2
 
 
-def test_conditions_see_the_frame_and_the_exception(bench: Workbench) -> None:
+def test_conditions_see_the_frame_and_the_exception(some_bench: Workbench) -> None:
+    bench = some_bench
     bench.write({"program.py": RAISES})
     condition = "n > 0 and __exception__.args == (2,)"
     event = bench.start(on("ValueError", condition=condition))
@@ -182,7 +185,8 @@ def test_conditions_see_the_frame_and_the_exception(bench: Workbench) -> None:
     assert stops(bench, event)[1:] == []
 
 
-def test_steps_go_on_from_a_raise(bench: Workbench) -> None:
+def test_steps_go_on_from_a_raise(some_bench: Workbench) -> None:
+    bench = some_bench
     bench.write({"program.py": SHOP})
     event = bench.start(on("KeyError"))
     lines: list[int | None] = []

@@ -46,14 +46,16 @@ def test_pytest_without_s_still_stops(bench: Workbench) -> None:
     )
 
 
-def test_options_of_pytest_are_understood(bench: Workbench) -> None:
+def test_options_of_pytest_are_understood(some_bench: Workbench) -> None:
     """Python 3.13.0 parses `-m pdb -m pytest -q ...` wrongly."""
+    bench = some_bench
     test = "python -m pytest -q -x test_prices.py::test_total"
     assert with_pytest(bench).start(test=test).function == "test_total"
 
 
-def test_the_end_of_a_program_is_its_end(bench: Workbench) -> None:
+def test_the_end_of_a_program_is_its_end(some_bench: Workbench) -> None:
     """pdb restarts the script at its end, on a crash and on `sys.exit`."""
+    bench = some_bench
     endings = {"": 0, "raise SystemExit(3)": 3, "import os; os._exit(4)": 4}
     for ending, code in endings.items():
         bench.script(f"print('once')\n{ending}\n", stop_at_entry=True)
@@ -99,8 +101,9 @@ def test_statements_on_several_lines(bench: Workbench) -> None:
     assert bench.text_of("values") == "[2, 4, 1]"
 
 
-def test_statements_after_a_semicolon_are_run(bench: Workbench) -> None:
+def test_statements_after_a_semicolon_are_run(some_bench: Workbench) -> None:
     """debug-gym cuts them."""
+    bench = some_bench
     paused(bench).debugger.run_code("c = 1; values = [c]; text = 'a;b'")
     assert bench.text_of("c, values, text") == "(1, [1], 'a;b')"
 
@@ -113,8 +116,9 @@ def test_a_function_breakpoint_stops_in_its_body(bench: Workbench) -> None:
     assert bench.text_of("prices") == "[1, 2]"
 
 
-def test_threads_are_stopped(bench: Workbench) -> None:
+def test_threads_are_stopped(some_bench: Workbench) -> None:
     """pdb stops the main thread only."""
+    bench = some_bench
     event = bench.script(
         """
         import threading
@@ -148,8 +152,9 @@ def test_subprocesses_neither_stop_nor_disturb(some_bench: Workbench) -> None:
     assert (event.line, event.output) == (some_bench.line("done"), "sub\n")
 
 
-def test_a_program_reads_its_own_input(bench: Workbench) -> None:
+def test_a_program_reads_its_own_input(some_bench: Workbench) -> None:
     """It shares pdb's, and swallows its commands."""
+    bench = some_bench
     program = "import sys\nn = int(input())\nlines = sys.stdin.read().split()\ndone = 1  # @here\n"
     bench.script(program, "here", stdin="2\nc\nq\n")
     assert bench.text_of("n, lines") == "(2, ['c', 'q'])"
