@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from sandbox.debugger import (
     State,
     StopReason,
 )
-from tests.sandbox.debugger.java_bench import JavaBench, java_benches
+from tests.sandbox.debugger.java_bench import LIMITS, JavaBench, java_benches
 
 CALCULATOR = """
     package demo;
@@ -353,7 +354,7 @@ PROGRAM = """
 def programs() -> Iterator[JavaBench]:
     """One program with many ways to end, compiled once."""
     with java_benches() as open_one:
-        bench = open_one()
+        bench = open_one(replace(LIMITS, interrupt_grace=2.0))
         bench.write({"Program.java": PROGRAM})
         yield bench
 

@@ -84,17 +84,8 @@ final class Actions {
         int start = Math.min(Math.max(request.number("start"), 0), total);
         Map<String, Object> answer =
                 describer.values(variables.values.subList(start, total), start, total);
-        addNotes(answer, variables.notes);
+        Answers.addNotes(answer, variables.notes);
         return answer;
-    }
-
-    private static void addNotes(Map<String, Object> answer, List<String> notes) {
-        List<Object> all = new ArrayList<>(notes);
-        Object own = answer.get("notes");
-        if (own instanceof List) {
-            all.addAll((List<?>) own);
-        }
-        answer.put("notes", all);
     }
 
     private Map<String, Object> stackPage(Request request) {

@@ -6,8 +6,6 @@ import com.sun.jdi.VirtualMachine;
 import com.sun.jdi.event.EventSet;
 import com.sun.jdi.event.VMStartEvent;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -55,23 +53,12 @@ final class Session {
         try {
             return carryOut(request);
         } catch (Refusal refusal) {
-            return error(refusal.kind, refusal.getMessage());
+            return Answers.error(refusal.kind, refusal.getMessage());
         } catch (VMDisconnectedException gone) {
             return ended();
         } catch (IOException | IncompatibleThreadStateException | RuntimeException error) {
-            StringWriter trace = new StringWriter();
-            error.printStackTrace(new PrintWriter(trace));
-            return error("internal", trace.toString());
+            return Answers.failure(error);
         }
-    }
-
-    private static Map<String, Object> error(String kind, String message) {
-        Map<String, Object> error = new LinkedHashMap<>();
-        error.put("kind", kind);
-        error.put("message", message);
-        Map<String, Object> answer = new LinkedHashMap<>();
-        answer.put("error", error);
-        return answer;
     }
 
     private Map<String, Object> carryOut(Request request)
@@ -210,7 +197,7 @@ final class Session {
 
     private Map<String, Object> ended() {
         if (debuggee == null) {
-            return error("internal", "the virtual machine is gone before it was there");
+            return Answers.error("internal", "the virtual machine is gone before it was there");
         }
         state = "done";
         boolean died = debugging != null && debugging.died;
@@ -222,22 +209,17 @@ final class Session {
             state = "start";
             debuggee.output.putInto(answer);
             Object said = answer.remove("output");
-            return error(NO_SUCH_TEST, said == null ? "there is no such test" : said.toString());
+            return Answers.error(NO_SUCH_TEST, said == null ? "there is no such test" : said.toString());
         }
         return answer;
     }
 
     /** What every answer has. */
-    @SuppressWarnings("unchecked")
     private void complete(Map<String, Object> answer) {
         answer.put("state", state);
         if (debugging != null) {
-            List<Object> notes = new ArrayList<Object>(debugging.notes);
+            Answers.addNotes(answer, debugging.notes);
             debugging.notes.clear();
-            if (answer.get("notes") != null) {
-                notes.addAll((List<Object>) answer.get("notes"));
-            }
-            answer.put("notes", notes);
             answer.put("all_breakpoints", debugging.table.describe());
         }
         if (debuggee != null) {

@@ -2,7 +2,6 @@ package stepinto.probe;
 
 import com.sun.jdi.ClassNotLoadedException;
 import com.sun.jdi.ClassType;
-import com.sun.jdi.Field;
 import com.sun.jdi.IncompatibleThreadStateException;
 import com.sun.jdi.InterfaceType;
 import com.sun.jdi.InvalidTypeException;
@@ -22,9 +21,7 @@ import java.util.List;
 final class ThreadInvoker implements Invoker {
     private static final long NANOS_PER_MILLI = 1_000_000;
     private static final String ENDED = "it did not end in time and was interrupted";
-    private static final int TURNS = 10;
     private static final int POPS = 2;
-    private static final int RESUMES = 2;
     private static final long BETWEEN_TRIES = 100 * NANOS_PER_MILLI;
     private final VirtualMachine machine;
     private final Requests requests;
@@ -33,6 +30,7 @@ final class ThreadInvoker implements Invoker {
     private volatile Rescuer rescuer;
     private ExitWatch exits;
     private FramePopper popper;
+    private final Interrupts interrupts;
     /** The code with which a method has ended the program; null where none has. */
     private volatile Integer exitCode;
     private ThreadReference thread;
@@ -45,8 +43,6 @@ final class ThreadInvoker implements Invoker {
     private volatile boolean stopped;
     /** Of the thread's stack before the method was run. */
     private int depth;
-    /** How often the thread may still be found interrupted, for a method was ended in it. */
-    private int interrupted;
     private final Object ending = new Object();
     private volatile String lateReason;
 
@@ -55,6 +51,7 @@ final class ThreadInvoker implements Invoker {
         this.machine = machine;
         this.requests = requests;
         this.aside = aside;
+        interrupts = new Interrupts(machine);
     }
 
     /** The program stopped in a thread; at an event, else methods can't be run in it. */
@@ -160,50 +157,12 @@ final class ThreadInvoker implements Invoker {
             return;
         }
         stopped = false;
-        interrupted = RESUMES;
-        for (int turn = 0; turn < TURNS; turn++) {
-            if (clear()) {
-                return;
-            }
-        }
+        interrupts.onStopped(thread, rescuer);
     }
 
-    /** Whether nothing was raised in the thread any more. */
-    private boolean clear() {
-        try {
-            rescuer.clear(thread);
-            return true;
-        } catch (InvocationException pending) {
-            return false; // that was it
-        } catch (InvalidTypeException
-                | ClassNotLoadedException
-                | IncompatibleThreadStateException error) {
-            throw new IllegalStateException(error);
-        }
-    }
-
-    /**
-     * The program is about to go on.
-     *
-     * <p>A thread in which a method was ended is interrupted too, and the virtual machine's agent
-     * keeps that back until the thread runs again. So it runs for a moment first, to take it back.
-     */
+    /** The program is about to go on. */
     void resuming() {
-        if (interrupted == 0) {
-            return;
-        }
-        interrupted--;
-        Field flag = thread.referenceType().fieldByName("interrupted");
-        if (flag == null) {
-            return; // before JDK 14 it is no field, and can't be taken back
-        }
-        thread.resume();
-        thread.suspend();
-        try {
-            thread.setValue(flag, machine.mirrorOf(false));
-        } catch (InvalidTypeException | ClassNotLoadedException error) {
-            throw new IllegalStateException(error);
-        }
+        interrupts.onResume();
     }
 
     private Value call(
