@@ -209,7 +209,8 @@ final class Session {
             state = "start";
             debuggee.output.putInto(answer);
             Object said = answer.remove("output");
-            return Answers.error(NO_SUCH_TEST, said == null ? "there is no such test" : said.toString());
+            String text = said == null ? "there is no such test" : said.toString();
+            return Answers.error(NO_SUCH_TEST, text);
         }
         return answer;
     }
