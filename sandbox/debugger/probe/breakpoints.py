@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 import types
 from typing import Dict, List, Optional, Set, Tuple
 
@@ -38,7 +36,6 @@ class BreakpointTable:
         self.only_raising: Dict[int, types.CodeType] = {}
         """Code that is traced for its exceptions and nothing else, kept in the same way."""
         self.next_number = 1
-        self.started = time.time()
 
     def add(self, arguments: Json) -> Tuple[Breakpoint, List[str]]:
         """Set one. Raises Refusal where the file, line, function or condition is unknown."""
@@ -79,18 +76,12 @@ class BreakpointTable:
         line: int = arguments["line"]
         known = arguments.get("around")
         if not known:
-            return line, self._written_since(path)
+            return line, self.workspace.written_since(path)
         now, same = follow(self.workspace.text(path), line, known)
         if not same:
             message = "the line of breakpoint {}, `{}`, is gone; it is set near where that was"
             return now, [message.format(arguments["number"], arguments["source"])]
         return now, [f"breakpoint at line {line} followed its text to {now}"] * (now != line)
-
-    def _written_since(self, path: str) -> List[str]:
-        if os.stat(path).st_mtime <= self.started:
-            return []
-        message = "{} was written after the program started, which may run it as it was before: "
-        return [message.format(self.workspace.relative(path)) + "restart to run it as it is"]
 
     def remove(self, number: int) -> Breakpoint:
         if number not in self.breakpoints:

@@ -158,12 +158,13 @@ class Session:
             self.answer(state=self.state, **fields)
 
     def answer(self, **fields: Any) -> None:
-        if self.notes:
-            fields["notes"] = self.notes + fields.get("notes", [])
-            self.notes = []
         points = self.table.breakpoints.values()
         self.evaluator.flush(self.link.streams())
         fields["all_breakpoints"] = [self.table.describe(point) for point in points]
+        notes = [*self.notes, *fields.get("notes", ()), *self.workspace.news]
+        if notes:
+            fields["notes"] = list(dict.fromkeys(notes))
+        self.notes, self.workspace.news = [], []
         self.link.answer(fields)
 
     def say_notes(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from typing import Dict, Iterator, List
 
 from .source import SourceFile, decode_source
@@ -20,6 +21,9 @@ class Workspace:
 
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
+        self.started = time.time()
+        self.news: List[str] = []
+        """What the next answer is to say."""
         self.sources: Dict[str, SourceFile] = {}
         self.texts: Dict[str, List[str]] = {}
         self.paths: Dict[str, str] = {}
@@ -68,10 +72,18 @@ class Workspace:
             try:
                 with open(path, "rb") as file:
                     lines = decode_source(file.read()).splitlines()
+                self.news += self.written_since(path)
             except OSError:
                 lines = []
             self.texts[path] = lines
         return lines
+
+    def written_since(self, path: str) -> List[str]:
+        """A note, where a file of the program is not the one that was there at its start."""
+        if not self.mine(path) or os.stat(path).st_mtime <= self.started:
+            return []
+        message = "{} was written after the program started, which may run it as it was before: "
+        return [message.format(self.relative(path)) + "restart to run it as it is"]
 
     def line(self, filename: str, number: int) -> str:
         lines = self.text(filename)

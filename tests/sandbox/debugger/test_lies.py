@@ -274,3 +274,19 @@ def test_values_come_in_pages(some_bench: Workbench) -> None:
     more = bench.debugger.locals(module, start=60)
     assert more.next_start is None
     assert bench.debugger.locals(module, start=500).error_kind is ErrorKind.BAD_REQUEST
+
+
+def test_a_program_that_rewrites_itself_is_told(some_bench: Workbench) -> None:
+    event = some_bench.script(
+        """
+        with open(__file__, "r+") as file:
+            text = file.read()
+            file.seek(0)
+            file.write("# another first line\\n" + text)
+        done = 1  # @here
+        """,
+        "here",
+    )
+    assert event.line == some_bench.line("here")
+    assert [note for note in event.notes if "written after the program started" in note]
+    assert not some_bench.debugger.stack().notes
