@@ -22,6 +22,7 @@ from sandbox.debugger.records import (
 )
 
 INDENT = "    "
+STARTS = (Action.START, Action.RESTART)
 CODE_RAN = "Code ran without an exception."
 STACK = "Stack, innermost frame first:"
 THREADS = "Threads, each innermost frame first:"
@@ -91,10 +92,7 @@ def _stopped(event: DebugEvent) -> str:
 
 def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.BREAKPOINT:
-        # A start lists all breakpoints, also those that were not hit.
-        here = (event.file, event.line)
-        hit = [point for point in event.breakpoints if (point.file, point.line) == here]
-        return "breakpoint " + ", ".join(str(point.number) for point in hit or event.breakpoints)
+        return "breakpoint " + ", ".join(str(point.number) for point in _hit(event))
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
     if event.state is State.POST_MORTEM:
@@ -102,6 +100,16 @@ def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.EXCEPTION:
         return "exception" + _raised(event)
     return str(event.stop_reason)
+
+
+def _hit(event: DebugEvent) -> Iterable[Breakpoint]:
+    """The breakpoints at which it stopped. A start lists all, also those that were not hit, and
+    those that other threads have come to; an overloaded function's is at more than one line."""
+    if event.action not in STARTS:
+        return event.breakpoints
+    hit = [point for point in event.breakpoints if point.hits]
+    place = (event.file, event.line)
+    return [point for point in hit if (point.file, point.line) == place] or hit
 
 
 def _raised(event: DebugEvent) -> str:
@@ -171,8 +179,7 @@ def _more(event: DebugEvent) -> Iterable[str]:
 
 
 def _breakpoints(event: DebugEvent) -> Iterable[str]:
-    starts = event.action in (Action.START, Action.RESTART)
-    hit = event.stop_reason is StopReason.EXCEPTION and not starts
+    hit = event.stop_reason is StopReason.EXCEPTION and event.action not in STARTS
     if hit or event.stop_reason is StopReason.BREAKPOINT:
         return (_breakpoint(point) for point in event.breakpoints if point.condition)
     lines = [_breakpoint(point) for point in event.breakpoints]

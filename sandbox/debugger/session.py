@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
@@ -229,13 +229,18 @@ class DebugSession:
         if known is not None:
             self._breakpoints = known
         if action in (Action.START, Action.RESTART, *BREAKPOINTS):
-            bound = [point for point in self._breakpoints if "number" in point]
-            answer = {**answer, "breakpoints": bound}
+            answer = {**answer, "breakpoints": self._known_and(answer.get("breakpoints", ()))}
         event = event_from_answer(action, json.dumps(arguments), answer, seconds)
         self._state = event.state
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
         return event
+
+    def _known_and(self, hit: Iterable[Json]) -> list[Json]:
+        """All breakpoints, and those just hit that have removed themselves."""
+        bound = [point for point in self._breakpoints if "number" in point]
+        numbers = {point["number"] for point in bound}
+        return [*bound, *(point for point in hit if point["number"] not in numbers)]
 
     def _refuse(self, action: Action, arguments: Json) -> DebugEvent:
         message = f"{action} is not possible {WHY[self._state]}; nothing changed"

@@ -108,3 +108,11 @@ def test_an_exception_breakpoint() -> None:
     lines = render(ended).splitlines()
     assert lines[0].endswith("(post mortem: an exception ended the test, breakpoint 2)")
     assert lines[-2:] == ["1: a.py:3, hit 0 times", "2: exception KeyError, hit 1 times"]
+
+
+def test_a_start_names_only_the_breakpoints_that_were_hit() -> None:
+    there = Breakpoint(1, "shop/cart.py", 42, condition="n > 2")
+    other = Breakpoint(2, "a.py", 3)
+    overload = Breakpoint(3, "shop/cart.py", 40, function="Cart.total", hits=1)
+    event = replace(STOP, action=Action.START, breakpoints=(there, other, overload))
+    assert render(event).splitlines()[0].endswith("(breakpoint 3)")

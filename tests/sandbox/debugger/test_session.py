@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sandbox.debugger import Action, BreakpointRequest, ErrorKind, Launch, State, StopReason
+from sandbox.debugger.rendering import render
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -78,6 +79,16 @@ def test_a_restart_keeps_breakpoints_with_conditions(one: Workbench) -> None:
     assert event.line == one.line("square")
     assert one.text_of("n") == "2"
     assert [(point.number, point.hits) for point in event.breakpoints] == [(1, 1)]
+
+
+def test_a_start_tells_of_the_temporary_breakpoint_it_stopped_at(one: Workbench) -> None:
+    one.write({"program.py": PROGRAM})
+    event = one.start(one.at("call", temporary=True), one.at("square"))
+    assert event.line == one.line("call")
+    assert [(point.number, point.hits) for point in event.breakpoints] == [(2, 0), (1, 1)]
+    assert "(breakpoint 1)" in render(event).splitlines()[0]
+    listed = one.debugger.list_breakpoints().breakpoints
+    assert [point.number for point in listed] == [2]
 
 
 def test_breakpoints_follow_an_edit_over_a_restart(one: Workbench) -> None:
