@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, ErrorKind, State, StopReason
-from tests.sandbox.debugger.java_bench import JavaBench, java_benches, main_program
+from tests.sandbox.debugger.java_bench import PROGRAM, JavaBench, java_benches, main_program
 
 SHAPES = """
     import java.util.*;
@@ -205,6 +205,23 @@ def test_conditions_hits_and_temporaries(shapes: JavaBench) -> None:
     assert event.line == shapes.line("leaf")
     assert [point.number for point in shapes.debugger.list_breakpoints().breakpoints] == [1]
     assert go_on(shapes).state is State.DONE
+
+
+def test_a_condition_that_runs_methods_in_a_long_loop(java_bench: JavaBench) -> None:
+    """No hit is lost to what watches over the methods, which takes events meanwhile."""
+    body = """
+        int total = 0;
+        for (int turn = 0; turn < 500; turn++) {
+            String text = "turn " + turn;
+            total += text.length();  // @turn
+        }
+        System.out.println(total);  // @end
+    """
+    java_bench.write({PROGRAM: main_program(body)})
+    last = java_bench.at("turn", condition='text.equals("turn 499")')
+    event = java_bench.start(last, java_bench.at("end"))
+    assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, java_bench.line("turn"))
+    assert go_on(java_bench).line == java_bench.line("end")
 
 
 def test_a_condition_that_fails_stops_and_says_so(shapes: JavaBench) -> None:

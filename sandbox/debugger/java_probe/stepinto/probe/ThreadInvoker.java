@@ -207,8 +207,11 @@ final class ThreadInvoker implements Invoker {
             return false;
         }
         try {
-            if (exiting()) {
-                return true;
+            synchronized (ending) {
+                // Behind the method's end the events are not this thread's to take.
+                if (running == late && exiting()) {
+                    return true;
+                }
             }
             if (System.nanoTime() > deadline) {
                 stop(late);
