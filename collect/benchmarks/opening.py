@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -30,6 +31,7 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
     """The instances that the config asks for, in the benchmark's order. Raises ConfigError."""
     instances = benchmark.instances()
     patterns = config.instances
+    _refuse_duplicates(config, instances)
     if patterns is not None:
         _refuse_unknown(patterns, [instance.id for instance in instances])
     selected = [
@@ -57,6 +59,16 @@ def _split(config: BenchmarkConfig, instances: Iterable[Instance]) -> list[Insta
         kept |= held_out(repositories, config.held_out_fraction, config.split_seed)
     wanted = config.split == "held_out"
     return [instance for instance in instances if (instance.repository in kept) == wanted]
+
+
+def _refuse_duplicates(config: BenchmarkConfig, instances: Iterable[Instance]) -> None:
+    counts = Counter(instance.id for instance in instances)
+    twice = [instance_id for instance_id, count in counts.items() if count > 1]
+    if twice:
+        raise ConfigError(
+            f"benchmark {config.name}: {', '.join(twice[:5])} stands there more than once; give "
+            "each bug an id of its own, or remove the copies from the data"
+        )
 
 
 def _refuse_unknown(patterns: Iterable[str], ids: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Debug sessions inside a sandbox, behind one protocol for every language."""
 
 from sandbox.debugger.base import Debugger
+from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.records import (
     Action,
     Breakpoint,
@@ -18,6 +19,7 @@ from sandbox.debugger.records import (
     ThreadStack,
     Value,
 )
+from sandbox.debugger.rendering import render
 
 __all__ = [
     "Action",
@@ -36,4 +38,6 @@ __all__ = [
     "StopReason",
     "ThreadStack",
     "Value",
+    "open_debugger",
+    "render",
 ]

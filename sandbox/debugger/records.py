@@ -270,7 +270,8 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class DebugLimits:
-    """Bounds of a session. Times in seconds, sizes in characters."""
+    """Bounds of a session. Times in seconds, sizes in characters. Raises ValueError for a bound
+    that leaves nothing."""
 
     start_timeout: float = 60.0
     build_timeout: float = 300.0
@@ -289,3 +290,11 @@ class DebugLimits:
     max_values: int = 60
     context_lines: int = 4
     """Source lines shown above and below a stop."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 0 or (value == 0 and name not in MAY_BE_ZERO):
+                raise ValueError(f"{name} is {value}; it must be above 0")
+
+
+MAY_BE_ZERO = ("context_lines", "interrupt_grace")

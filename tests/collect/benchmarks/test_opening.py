@@ -49,6 +49,15 @@ def test_selection_by_id_glob_and_limit() -> None:
     ]
 
 
+def test_bugs_of_the_same_id_are_refused() -> None:
+    class Copied(Several):
+        def instances(self) -> list[Instance]:
+            return super().instances() * 2
+
+    with pytest.raises(ConfigError, match="cache__one, cache__two.* more than once"):
+        select_instances(BenchmarkConfig(name="bundled"), Copied())
+
+
 def test_the_splits_part_the_repositories() -> None:
     train, kept = selected(split="train"), selected(split="held_out")
     assert sorted(train + kept) == sorted(selected())

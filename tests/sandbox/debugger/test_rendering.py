@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from sandbox.debugger import (
     Action,
     Breakpoint,
     DebugEvent,
+    DebugLimits,
     ErrorKind,
     ExceptionInfo,
     Frame,
@@ -116,3 +119,9 @@ def test_a_start_names_only_the_breakpoints_that_were_hit() -> None:
     overload = Breakpoint(3, "shop/cart.py", 40, function="Cart.total", hits=1)
     event = replace(STOP, action=Action.START, breakpoints=(there, other, overload))
     assert render(event).splitlines()[0].endswith("(breakpoint 3)")
+
+
+@pytest.mark.parametrize("name", ["start_timeout", "action_timeout", "value_chars", "max_frames"])
+def test_limits_that_leave_nothing_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is 0; it must be above 0"):
+        DebugLimits(**{name: 0})
