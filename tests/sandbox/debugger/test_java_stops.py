@@ -224,6 +224,46 @@ def test_a_condition_that_runs_methods_in_a_long_loop(java_bench: JavaBench) -> 
     assert go_on(java_bench).line == java_bench.line("end")
 
 
+FINALLY = """
+    import java.util.*;
+
+    public class Program {
+        static int swallows() {
+            try {
+                throw new IllegalStateException("lost");
+            } finally {
+                return 7;
+            }
+        }
+        static void tidies(List<Integer> items) {
+            try {
+                items.get(3);  // @raises
+            } finally {
+                items.clear();  // @finally
+            }
+        }
+        public static void main(String[] args) {
+            int seven = swallows();
+            tidies(new ArrayList<>());  // @call
+        }
+    }
+"""
+
+
+def test_a_finally_block_that_swallows_or_holds_a_breakpoint(java_bench: JavaBench) -> None:
+    event = java_bench.program(FINALLY, "call")
+    assert (event.state, event.line) == (State.RUNTIME, java_bench.line("call"))
+    assert java_bench.text_of("seven") == "7"
+    event = go_on(java_bench)
+    assert (event.state, event.line) == (State.POST_MORTEM, java_bench.line("raises"))
+    java_bench.debugger.set_breakpoint(java_bench.at("finally"))
+    java_bench.debugger.restart()
+    event = go_on(java_bench)
+    assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, java_bench.line("finally"))
+    event = go_on(java_bench)
+    assert (event.state, event.function) == (State.POST_MORTEM, "Program.tidies")
+
+
 def test_a_condition_that_fails_stops_and_says_so(shapes: JavaBench) -> None:
     event = shapes.start(shapes.at("area", condition="missing > 1"))
     assert event.line == shapes.line("area")

@@ -4,6 +4,7 @@ import com.sun.jdi.AbsentInformationException;
 import com.sun.jdi.Location;
 import com.sun.jdi.Method;
 import com.sun.jdi.ReferenceType;
+import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.EventRequest;
 import java.util.ArrayList;
 import java.util.List;
@@ -173,6 +174,22 @@ final class BreakpointTable {
         for (Breakpoint point : breakpoints.values()) {
             if (point.line == line && point.path.equals(path)) {
                 return true;
+            }
+        }
+        return false;
+    }
+
+    /** Whether a stretch of a method's code carries a breakpoint, both ends included. */
+    boolean watches(Method method, long from, long to) {
+        for (Breakpoint point : breakpoints.values()) {
+            for (EventRequest request : point.requests) {
+                if (request instanceof BreakpointRequest) {
+                    Location place = ((BreakpointRequest) request).location();
+                    long index = place.codeIndex();
+                    if (from <= index && index <= to && place.method().equals(method)) {
+                        return true;
+                    }
+                }
             }
         }
         return false;

@@ -16,6 +16,12 @@ final class ByteCode {
     private static final int IFNONNULL = 199;
     private static final int WIDE = 196;
     private static final int IINC = 132;
+    private static final int RETURN = 177;
+    private static final int ATHROW = 191;
+    private static final int ALOAD = 25;
+    private static final int ALOAD_0 = 42;
+    private static final int ASTORE = 58;
+    private static final int ASTORE_0 = 75;
     /** The sizes of the instructions, by runs of equal ones: how many, and their bytes. */
     private static final int[] SIZES = {
         16, 1, 1, 2, 1, 3, 1, 2, 2, 3, 5, 2, 28, 1, 5, 2, 73, 1, 1, 3, 20, 1, 16, 3, 1, 2, 2, 0,
@@ -68,6 +74,39 @@ final class ByteCode {
     /** Whether the instruction only jumps on a condition. */
     boolean isConditional(int at) {
         return (code[at] & 0xff) != GOTO;
+    }
+
+    /**
+     * Where the handler that begins at an instruction raises again what it was given, as compilers
+     * have it for finally blocks and locks; -1 where it may end in another way.
+     */
+    int raisesAgain(int entry) {
+        int kept = variable(entry, ASTORE, ASTORE_0);
+        int loaded = -1;
+        for (int at = entry; at < code.length && size(at) > 0; at += size(at)) {
+            int opcode = code[at] & 0xff;
+            boolean leaves = opcode == GOTO && at + distance(at) < entry;
+            if (leaves || opcode >= IRETURN && opcode <= RETURN) {
+                return -1;
+            }
+            if (opcode == ATHROW) {
+                return kept >= 0 && kept == loaded ? at : -1;
+            }
+            loaded = variable(at, ALOAD, ALOAD_0);
+        }
+        return -1;
+    }
+
+    /** The variable that an instruction has, one of a kind of its own or of the first four. */
+    private int variable(int at, int general, int first) {
+        int opcode = code[at] & 0xff;
+        if (opcode == general) {
+            return code[at + 1] & 0xff;
+        }
+        if (opcode == WIDE && (code[at + 1] & 0xff) == general) {
+            return (code[at + 2] & 0xff) << 8 | code[at + 3] & 0xff;
+        }
+        return opcode >= first && opcode < first + 4 ? opcode - first : -1;
     }
 
     /** The bytes of the instruction. */

@@ -40,7 +40,7 @@ final class Debugging {
         table = new BreakpointTable(sources, classFiles, requests);
         entry = new Entry(target, requests, stopAtEntry);
         failures = new Failures(machine, requests, target);
-        handlers = new Handlers(classFiles);
+        handlers = new Handlers(classFiles, table);
         stepper = new Stepper(program, requests);
         invoker = new ThreadInvoker(machine, requests, aside);
         values = new ValueText(limits, invoker);

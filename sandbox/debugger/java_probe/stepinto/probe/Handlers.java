@@ -19,18 +19,22 @@ import java.util.Set;
  */
 final class Handlers {
     private final ClassFiles classFiles;
+    private final BreakpointTable table;
     private final Map<Method, List<ClassFile.Handler>> known = new HashMap<>();
+    /** Where a handler raises again what it was given. */
+    private final Map<ClassFile.Handler, Integer> again = new HashMap<>();
 
-    Handlers(ClassFiles classFiles) {
+    Handlers(ClassFiles classFiles, BreakpointTable table) {
         this.classFiles = classFiles;
+        this.table = table;
     }
 
-    /** Whether the handler that begins at a place only passes exceptions on. */
+    /** Whether the handler that begins at a place only passes exceptions on, with no breakpoint. */
     boolean passesOn(Location place) {
         boolean any = false;
         for (ClassFile.Handler handler : of(place.method())) {
             if (handler.entry == place.codeIndex()) {
-                if (handler.type != null) {
+                if (handler.type != null || !raisesAgain(place.method(), handler)) {
                     return false;
                 }
                 any = true;
@@ -43,11 +47,25 @@ final class Handlers {
     boolean catches(Location place, Set<String> classes) {
         for (ClassFile.Handler handler : of(place.method())) {
             boolean covers = handler.start <= place.codeIndex() && place.codeIndex() < handler.end;
-            if (covers && classes.contains(handler.type)) {
+            boolean takes =
+                    handler.type == null
+                            ? covers && !raisesAgain(place.method(), handler)
+                            : covers && classes.contains(handler.type);
+            if (takes) {
                 return true;
             }
         }
         return false;
+    }
+
+    /** Whether it passes on what it was given: it may return instead, or raise another. */
+    private boolean raisesAgain(Method method, ClassFile.Handler handler) {
+        Integer at = again.get(handler);
+        if (at == null) {
+            at = new ByteCode(method).raisesAgain(handler.entry);
+            again.put(handler, at);
+        }
+        return at >= 0 && !table.watches(method, handler.entry, at);
     }
 
     /** The class of an exception and those above it. */
