@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
+# More than there are cores: many tests wait for a JVM to start, or for a time-out to pass.
+WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: quickstart test check setup bubblewrap clean
@@ -13,7 +15,7 @@ quickstart: setup
 # Set up, then lint, type-check and run every test.
 test: check
 	$(BIN)/python -m tests.interpreters
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 check: setup
 	$(BIN)/ruff check .
