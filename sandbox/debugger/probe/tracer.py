@@ -260,18 +260,22 @@ class Tracer:
             return  # it will be resumed, and the step goes on there
         caller = frame.f_back
         if way == "raises" or caller is None or not self._steppable(caller):
-            self._leave(frame)
+            self._leave(frame, raises=way == "raises")
         else:
             self.session.stop(caller, "step", returned=(frame.f_code.co_name, value))
 
-    def _leave(self, frame: types.FrameType) -> None:
-        """The step's frame is gone: go on to the nearest caller that is the program's own."""
+    def _leave(self, frame: types.FrameType, raises: bool) -> None:
+        """The step's frame is gone: go on to the nearest caller that is the program's own.
+
+        Where there is none and an exception ended it, a post mortem is likely to come.
+        """
         caller = frame.f_back
         while caller is not None and not self._steppable(caller):
             caller = caller.f_back
         if caller is None:
-            note = "{} ended and has no caller in the program, so the program ran on"
-            self.session.notes.append(note.format(frame.f_code.co_name))
+            if not raises:
+                note = "{} ended and has no caller in the program, so the program ran on"
+                self.session.notes.append(note.format(frame.f_code.co_name))
             self.run_freely(frame)
         else:
             self.step(OVER, caller)

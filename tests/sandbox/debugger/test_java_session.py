@@ -214,6 +214,52 @@ def test_a_step_into_the_failure_stops_there_and_then_is_post_mortem(tests: Java
     assert (event.state, event.function) == (State.POST_MORTEM, "OldTest.fails")
 
 
+STEPS = [Action.STEP_OVER, Action.STEP_INTO, Action.STEP_OUT]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("test", "mark", "place"),
+    [
+        ("OldTest#fails", "assert", "OldTest.fails"),
+        ("OldTest#limited", "refuse", "Calculator.refuse"),
+        ("NewTest#fails", "assert", "NewTest.fails"),
+    ],
+)
+def test_a_step_from_the_exception_that_ends_the_test_is_post_mortem(
+    tests: JavaBench, test: str, mark: str, place: str, step: Action
+) -> None:
+    file = f"src/demo/{place.partition('.')[0]}.java"
+    tests.start(tests.at(mark, file), test=f"demo.{test}")
+    event = tests.debugger.control(step if step is Action.STEP_OUT else Action.STEP_OVER)
+    assert (event.state, event.function) == (State.RUNTIME_ERROR, place)
+    event = tests.debugger.control(step)
+    assert (event.state, event.function, event.notes) == (State.POST_MORTEM, place, ())
+
+
+def test_a_step_from_an_exception_ends_in_the_finally_block_on_its_way(tests: JavaBench) -> None:
+    file = "src/demo/Calculator.java"
+    tests.start(tests.at("parse", file), test="demo.OldTest#parses")
+    states = []
+    while (event := tests.debugger.control(Action.STEP_OVER)).state is not State.POST_MORTEM:
+        states.append((event.state, event.function))
+        assert event.state is not State.DONE, states
+    assert (State.RUNTIME, "Calculator.parse") in states
+    assert event.notes == ()
+
+
+def test_a_step_from_an_expected_exception_stops_nowhere_in_the_runner(tests: JavaBench) -> None:
+    tests.start(tests.at("refuse", "src/demo/Calculator.java"), test="demo.OldTest#expects")
+    event = tests.debugger.control(Action.STEP_OVER)
+    assert (event.state, event.function) == (State.RUNTIME_ERROR, "Calculator.refuse")
+    states = []
+    while event.state is not State.DONE and len(states) < 5:
+        event = tests.debugger.control(Action.STEP_OVER)
+        states.append((event.state, event.function))
+    assert all(function in ("OldTest.expects", None) for _, function in states), states
+    assert states[-1][0] is State.DONE
+
+
 def test_breakpoints_before_the_entry_are_reached(tests: JavaBench) -> None:
     event = tests.start(BreakpointRequest(function="prepare"), test="demo.NewTest#passes")
     assert event.function == "NewTest.prepare"

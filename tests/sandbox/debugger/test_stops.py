@@ -383,6 +383,16 @@ def test_post_mortem_of_a_script(bench: Workbench) -> None:
     assert Action.STEP_OVER not in refused.allowed
 
 
+@pytest.mark.parametrize("step", [Action.STEP_OVER, Action.STEP_INTO, Action.STEP_OUT])
+def test_a_step_from_the_exception_that_ends_the_program_is_post_mortem(
+    some_bench: Workbench, step: Action
+) -> None:
+    event = some_bench.script("def inner():\n    return 1 / 0  # @raise\n\ninner()\n", "raise")
+    while event.state in (State.RUNTIME, State.RUNTIME_ERROR):
+        event = some_bench.debugger.control(step)
+    assert (event.state, event.function, event.notes) == (State.POST_MORTEM, "inner", ())
+
+
 def test_breakpoints_in_threads(bench: Workbench) -> None:
     event = bench.script(
         """

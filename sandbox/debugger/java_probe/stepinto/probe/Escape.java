@@ -38,6 +38,11 @@ final class Escape {
         return !passedOn || catcher() < places().size() && program.owns(places().get(catcher()));
     }
 
+    /** Whether it comes to code of the program's own that only passes it on: a finally block. */
+    boolean passedOn() {
+        return passedOn;
+    }
+
     /** Whether it is known to be caught in none of the methods, without a look at the frames. */
     boolean caughtOutside(Set<?> methods) {
         return !passedOn && caughtByProgram() && !methods.contains(caught.method());

@@ -157,6 +157,7 @@ final class Events {
         Stop stop = new Stop("exception", thread);
         stop.exception = event.exception();
         stop.ending = ending;
+        stop.landing = escape.passedOn();
         stop.hit.addAll(hit);
         return stop;
     }

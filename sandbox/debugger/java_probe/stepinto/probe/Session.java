@@ -146,7 +146,7 @@ final class Session {
             throw new Refusal("not_allowed", "the test has ended");
         }
         boolean step = !request.action.equals("continue");
-        if (toCome != null && !step) {
+        if (toCome != null && !(step && toCome.landing)) {
             return describe(toCome);
         }
         if (step && !stack.isEmpty()) {

@@ -210,16 +210,25 @@ final class Stepper {
     }
 
     private boolean outOfForeign(int depth, List<String> notes) {
-        List<Location> places = Stack.places(thread);
-        for (int index = 0; index < places.size(); index++) {
-            if (stepsIn(places.get(index))) {
-                leave(depth - index);
-                return false;
-            }
+        int index = innermost();
+        if (index >= 0) {
+            leave(depth - index);
+            return false;
         }
         stop();
         notes.add(from + " ended and has no caller in the program, so the program ran on");
         return false;
+    }
+
+    /** The index of the innermost frame that a step may end in; -1 where there is none. */
+    private int innermost() {
+        List<Location> places = Stack.places(thread);
+        for (int index = 0; index < places.size(); index++) {
+            if (stepsIn(places.get(index))) {
+                return index;
+            }
+        }
+        return -1;
     }
 
     private static boolean beginsLine(Location place) {
@@ -245,6 +254,8 @@ final class Stepper {
             exceptions = null;
             return false;
         }
-        return !escape.caughtOutside(methods) && escape.catchDepth() <= base;
+        // A test runner raises an exception of its own for that of the test: no place to stop at.
+        boolean leaves = !escape.caughtOutside(methods) && escape.catchDepth() <= base;
+        return leaves && innermost() >= 0;
     }
 }

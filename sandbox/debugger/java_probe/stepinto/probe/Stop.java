@@ -14,6 +14,8 @@ final class Stop {
     ObjectReference exception;
     /** Whether the exception has ended the test or the program. */
     boolean ending;
+    /** Whether the exception runs a finally block of the program's own before it ends anything. */
+    boolean landing;
     /** The function just left, and what it returned; null where that is unknown. */
     String left;
     Value returned;
@@ -26,6 +28,7 @@ final class Stop {
         Stop copy = new Stop(reason, thread);
         copy.exception = exception;
         copy.ending = ending;
+        copy.landing = landing;
         return copy;
     }
 
