@@ -7,6 +7,7 @@ The first line says what happened and keeps its shape, for others parse it:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from sandbox.debugger.records import (
     Action,
@@ -25,6 +26,8 @@ INDENT = "    "
 STARTS = (Action.START, Action.RESTART)
 CODE_RAN = "Code ran without an exception."
 STACK = "Stack, innermost frame first:"
+REPEATS = 3
+"""Of one frame in a row: of more, as in a recursion without end, only the first is shown."""
 THREADS = "Threads, each innermost frame first:"
 HEADINGS = {
     Action.RUN_CODE: (CODE_RAN, CODE_RAN),
@@ -131,7 +134,8 @@ def _error_details(event: DebugEvent) -> Iterable[str]:
 
 def _exception(event: DebugEvent) -> Iterable[str]:
     if event.exception is not None:
-        yield f"Exception: {event.exception.type}: {_indented(event.exception.message)}"
+        message = f": {_indented(event.exception.message)}" if event.exception.message else ""
+        yield f"Exception: {event.exception.type}{message}"
 
 
 def _returned(event: DebugEvent) -> Iterable[str]:
@@ -160,9 +164,17 @@ def _value(value: Value) -> str:
 
 
 def _frames(frames: Iterable[Frame]) -> Iterable[str]:
-    for frame in frames:
-        source = f" | {frame.source}" if frame.source else ""
-        yield f"#{frame.index} {frame.file}:{frame.line} in {frame.function}{source}"
+    for _, run in groupby(frames, lambda frame: (frame.file, frame.line, frame.function)):
+        same = list(run)
+        yield from map(_frame, same if len(same) <= REPEATS else same[:1])
+        if len(same) > REPEATS:
+            last = same[-1].index
+            yield f"{INDENT}... the same frame {len(same) - 1} more times, up to #{last}"
+
+
+def _frame(frame: Frame) -> str:
+    source = f" | {frame.source}" if frame.source else ""
+    return f"#{frame.index} {frame.file}:{frame.line} in {frame.function}{source}"
 
 
 def _threads(threads: Iterable[ThreadStack]) -> Iterable[str]:

@@ -85,6 +85,29 @@ def test_values_frames_and_errors() -> None:
     assert render(event) == "Error (not_allowed): no\nAllowed now: start, close"
 
 
+def test_a_frame_that_repeats_is_shown_once() -> None:
+    places = [("deep", 3)] * 40 + [("twice", 5)] * 3 + [("main", 9)]
+    frames = tuple(
+        Frame(index, "a.py", line, function, "")
+        for index, (function, line) in enumerate(places, start=10)
+    )
+    event = DebugEvent(Action.STACK, "{}", State.RUNTIME, frames=frames, next_start=54)
+    assert render(event).splitlines()[1:] == [
+        "#10 a.py:3 in deep",
+        "    ... the same frame 39 more times, up to #49",
+        "#50 a.py:5 in twice",
+        "#51 a.py:5 in twice",
+        "#52 a.py:5 in twice",
+        "#53 a.py:9 in main",
+        "Note: there is more; ask again with start=54",
+    ]
+
+
+def test_an_exception_without_a_message() -> None:
+    event = replace(STOP, exception=ExceptionInfo("java.lang.StackOverflowError", ""))
+    assert "Exception: java.lang.StackOverflowError" in render(event).splitlines()
+
+
 def test_a_return_and_an_exception() -> None:
     event = replace(
         STOP,
