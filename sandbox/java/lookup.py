@@ -168,7 +168,7 @@ class Lookup:
             return
         known = list(dict.fromkeys(m.name for m in self._sources.tests(file, chosen)))
         close = difflib.get_close_matches(method, known, NEAREST, 0.4) or known[:NEAREST]
-        nearest = f"; its tests: {', '.join(close)}" if close else "; it holds no tests"
+        nearest = f"; its nearest tests: {', '.join(close)}" if close else "; it holds no tests"
         raise NoSuchTest(f"{chosen.name} ({file}) has no method {method}{nearest}")
 
     def _nothing(self, named: Named) -> str:

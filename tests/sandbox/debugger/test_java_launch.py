@@ -79,7 +79,7 @@ def test_modules_and_nested_tests(bench: JavaBench) -> None:
 @pytest.mark.parametrize(
     ("test", "kind", "said"),
     [
-        ("demo.CalcTest#testTotals", ErrorKind.NO_SUCH_TEST, "its tests: testTotal, testEmpty"),
+        ("demo.CalcTest#testTotals", ErrorKind.NO_SUCH_TEST, "its nearest tests: testTotal, "),
         ("demo.CalkTest", ErrorKind.NO_SUCH_TEST, f"the nearest: {TEST}"),
         ("gradle test", ErrorKind.NO_SUCH_TEST, "--tests"),
         ("Calc 1", ErrorKind.NO_SUCH_TEST, "public static void main"),

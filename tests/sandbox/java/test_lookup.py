@@ -89,7 +89,7 @@ def test_main_classes_and_their_arguments(workspace: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("app/src/test/java/demo/CalcTest.java::testOdd", "its tests: testOld"),
+        ("app/src/test/java/demo/CalcTest.java::testOdd", "its nearest tests: testOld"),
         ("demo.CalkTest", "the nearest: .*CalcTest.java"),
         ("org.other.Nothing#x", r"there is no test org.other.Nothing#x; the nearest: .*Test.java"),
         ("BaseTest#base", "BaseTest.*is abstract.*its subclasses: demo.CalcTest$"),

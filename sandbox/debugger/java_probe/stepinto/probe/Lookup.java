@@ -122,9 +122,7 @@ final class Lookup {
 
     private static String other(String name, Set<String> names) {
         boolean near = !Nearest.names(name, names).isEmpty();
-        return near || names.isEmpty()
-                ? ""
-                : "; in scope: " + Nearest.list(new ArrayList<>(names));
+        return near || names.isEmpty() ? "" : Nearest.inScope(name, names);
     }
 
     /** A member of a value or a class by name; null where there is none. */

@@ -17,8 +17,14 @@ final class Nearest {
 
     /** {@code "; nearest: a, b"}, or nothing. */
     static String names(String wanted, Collection<String> names) {
-        List<String> close = closest(wanted, names);
+        List<String> close = closest(wanted, names, LIKENESS);
         return close.isEmpty() ? "" : "; nearest: " + String.join(", ", close);
+    }
+
+    /** Of names that are not near: all where they are few, or else the nearest there are. */
+    static String inScope(String wanted, Collection<String> names) {
+        String heading = names.size() <= SHOWN ? "; in scope: " : "; nearest names in scope: ";
+        return heading + String.join(", ", closest(wanted, names, 0));
     }
 
     /** As {@code names}; files are near by their own name, wherever they lie. */
@@ -35,7 +41,7 @@ final class Nearest {
             bases.add(path.substring(path.lastIndexOf('/') + 1));
         }
         List<String> all = new ArrayList<>(paths);
-        for (String name : closest(base, bases)) {
+        for (String name : closest(base, bases, LIKENESS)) {
             close.add(all.get(bases.indexOf(name)));
         }
         List<String> shown = new ArrayList<>(close);
@@ -47,13 +53,14 @@ final class Nearest {
         return String.join(", ", names.subList(0, Math.min(names.size(), SHOWN)));
     }
 
-    private static List<String> closest(String wanted, Collection<String> names) {
+    /** The first few of those at least so alike, the most alike first. */
+    private static List<String> closest(String wanted, Collection<String> names, double least) {
         List<String> found = new ArrayList<>();
         List<Double> scores = new ArrayList<>();
         Set<String> pairs = pairs(wanted);
         for (String name : new LinkedHashSet<>(names)) {
             double score = likeness(pairs, pairs(name));
-            if (score < LIKENESS) {
+            if (score < least) {
                 continue;
             }
             int at = 0;
