@@ -240,7 +240,7 @@ def test_a_step_from_the_exception_that_ends_the_test_is_post_mortem(
 def test_a_step_from_an_exception_ends_in_the_finally_block_on_its_way(tests: JavaBench) -> None:
     file = "src/demo/Calculator.java"
     tests.start(tests.at("parse", file), test="demo.OldTest#parses")
-    states = []
+    states: list[tuple[State, str | None]] = []
     while (event := tests.debugger.control(Action.STEP_OVER)).state is not State.POST_MORTEM:
         states.append((event.state, event.function))
         assert event.state is not State.DONE, states
@@ -252,7 +252,7 @@ def test_a_step_from_an_expected_exception_stops_nowhere_in_the_runner(tests: Ja
     tests.start(tests.at("refuse", "src/demo/Calculator.java"), test="demo.OldTest#expects")
     event = tests.debugger.control(Action.STEP_OVER)
     assert (event.state, event.function) == (State.RUNTIME_ERROR, "Calculator.refuse")
-    states = []
+    states: list[tuple[State, str | None]] = []
     while event.state is not State.DONE and len(states) < 5:
         event = tests.debugger.control(Action.STEP_OVER)
         states.append((event.state, event.function))
