@@ -27,8 +27,8 @@ def split_file(folder: Path, split: str) -> Path:
     found = sorted((folder / "data").glob(f"{split}-00000*.parquet"))
     if len(found) != 1:
         raise ConfigError(
-            f"{folder / 'data'} has {len(found)} files of the split {split!r}, one is needed; run "
-            "`stepinto format` on this run folder"
+            f"{folder / 'data'} has {len(found)} files of the split {split!r}, one is needed; "
+            "run `stepinto format` on this run folder first"
         )
     return found[0]
 

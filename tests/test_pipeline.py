@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from collect.store import RunStore
+from format.dataset import split_file
 from stepinto import main
 from tests.tiny_model import build_tiny_model
 
@@ -35,7 +36,7 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(CONFIG), *overrides]) == 0
     run = tmp_path / "test"
     assert len(list(RunStore(run).read_rollouts())) == 4
-    assert (run / "sft" / "data" / "train-00000.parquet").is_file()
+    assert split_file(run / "sft", "train").is_file()
     assert json.loads((run / "model" / "training.json").read_text())["steps"] == 2
     arms = json.loads((run / "eval" / "results.json").read_text())["arms"]
     assert {(arm["variant"], arm["sub_model"]) for arm in arms} == {

@@ -54,7 +54,7 @@ def test_bugs_of_the_same_id_are_refused() -> None:
         def instances(self) -> list[Instance]:
             return super().instances() * 2
 
-    with pytest.raises(ConfigError, match="cache__one, cache__two.* more than once"):
+    with pytest.raises(ConfigError, match=r"cache__one, cache__two.* more than once"):
         select_instances(BenchmarkConfig(name="bundled"), Copied())
 
 

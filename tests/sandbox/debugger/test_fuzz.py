@@ -271,7 +271,7 @@ COUNTS: dict[str, int] = {}
 @pytest.mark.timeout(7200)
 def test_python_sessions_survive_random_actions(request: pytest.FixtureRequest) -> None:
     found = [find_interpreter(version) for version in VERSIONS]
-    fuzz(request, [replace(PYTHON, interpreter=each) for each in found if each], 400)
+    fuzz(request, [replace(PYTHON, interpreter=each) for each in found if each], 200)
 
 
 @pytest.mark.slow
@@ -279,7 +279,7 @@ def test_python_sessions_survive_random_actions(request: pytest.FixtureRequest) 
 def test_java_sessions_survive_random_actions(request: pytest.FixtureRequest) -> None:
     if shutil.which("javac") is None:
         pytest.skip("needs a JDK")
-    fuzz(request, [JAVA], 300)
+    fuzz(request, [JAVA], 100)
 
 
 def fuzz(request: pytest.FixtureRequest, languages: list[Language], short: int) -> None:
@@ -294,6 +294,7 @@ def fuzz(request: pytest.FixtureRequest, languages: list[Language], short: int) 
         number = request.config.getoption("--fuzz-seed") + turn
         run_state_machine_as_test(seed(number)(machine), settings=SETTINGS)
         turn += 1
+        print(f"{COUNTS.get(name, 0) - began} actions", flush=True)
     print(f"{done} actions in {turn} rounds on {name}")
 
 

@@ -72,7 +72,11 @@ def test_files_that_do_not_compile_together(lay_out: Lay) -> None:
         built_test(box, "Broken")
 
 
-def test_endless_builds_end(lay_out: Lay) -> None:
-    box = lay_out({"Main.java": MAIN % ""})
+def test_builds_that_take_too_long_end(lay_out: Lay) -> None:
+    methods = "".join(f"int m{n}() {{ return {n} + hashCode(); }}\n" for n in range(20_000))
+    main = "public static void main(String[] args) {}"
+    box = lay_out({"Main.java": f"class Main {{\n{methods}{main} }}"})
+        {"Main.java": f"class Main {{\n{methods}public static void main(String[] a) {{}} }}"}
+    )
     with pytest.raises(BuildFailed, match="build_timeout"):
         built_test(box, "Main", timeout=0)
