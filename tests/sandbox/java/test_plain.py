@@ -76,7 +76,5 @@ def test_builds_that_take_too_long_end(lay_out: Lay) -> None:
     methods = "".join(f"int m{n}() {{ return {n} + hashCode(); }}\n" for n in range(20_000))
     main = "public static void main(String[] args) {}"
     box = lay_out({"Main.java": f"class Main {{\n{methods}{main} }}"})
-        {"Main.java": f"class Main {{\n{methods}public static void main(String[] a) {{}} }}"}
-    )
     with pytest.raises(BuildFailed, match="build_timeout"):
         built_test(box, "Main", timeout=0)
