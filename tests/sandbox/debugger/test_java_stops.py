@@ -224,6 +224,26 @@ def test_a_condition_that_runs_methods_in_a_long_loop(java_bench: JavaBench) -> 
     assert go_on(java_bench).line == java_bench.line("end")
 
 
+def test_a_step_out_of_the_end_of_a_recursion_leaves_one_call(java_bench: JavaBench) -> None:
+    text = """
+        public class Program {
+            static int gcd(int a, int b) {
+                return b == 0 ? a : gcd(b, a % b);  // @gcd
+            }
+            public static void main(String[] args) {
+                System.out.println(gcd(48, 18));
+            }
+        }
+    """
+    java_bench.write({PROGRAM: text})
+    java_bench.start(java_bench.at("gcd", condition="b == 0"))
+    event = java_bench.debugger.control(Action.STEP_OUT)
+    assert (event.function, event.depth) == ("Program.gcd", 4)
+    assert event.return_value is not None
+    assert event.return_value.text == "6"
+    assert java_bench.text_of("b") == "6"
+
+
 FINALLY = """
     import java.util.*;
 

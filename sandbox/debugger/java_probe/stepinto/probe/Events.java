@@ -59,7 +59,7 @@ final class Events {
         } else if (event instanceof ExceptionEvent) {
             exceptions.add((ExceptionEvent) event);
         } else if (event instanceof MethodExitEvent) {
-            debugging.stepper.returns.onExit((MethodExitEvent) event);
+            stepped |= debugging.stepper.returns.onExit((MethodExitEvent) event);
         } else if (event instanceof ClassPrepareEvent) {
             prepared(((ClassPrepareEvent) event).referenceType());
         } else if (event instanceof VMDeathEvent) {

@@ -71,11 +71,23 @@ final class ReturnWatch {
         watching.add(requests.enable(request));
     }
 
-    void onExit(MethodExitEvent event) throws IncompatibleThreadStateException {
-        if (thread.frameCount() == depth) {
+    /**
+     * Whether the frame's caller is about to return too, without a step in it: of two steps to one
+     * instruction, as at the end of a recursion, the virtual machine tells only the first.
+     */
+    boolean onExit(MethodExitEvent event) throws IncompatibleThreadStateException {
+        int at = thread.frameCount();
+        if (at == depth) {
             Method method = event.method();
             left = Program.name(method.name());
             returned = event.returnValue();
+        }
+        return left != null && at == depth - 1;
+    }
+
+    /** The virtual machine has stepped: the frame's caller is no longer waited for. */
+    void onStep() {
+        if (left != null) {
             stop();
         }
     }

@@ -153,6 +153,7 @@ final class Stepper {
     /** The virtual machine has stepped: whether the step ends here. Notes say where it can't. */
     boolean onStep(Location place, List<String> notes) throws IncompatibleThreadStateException {
         int depth = thread.frameCount();
+        returns.onStep();
         if (phase == Phase.LEAVING && depth > goal) {
             leave(goal);
             return false;
