@@ -81,7 +81,8 @@ class JdbInspector:
         end = start + self._connection.limits.value_chars
         value = {
             "name": expression,
-            "type": jdb_parsing.value_type(whole),
+            # `print` shows what any object's toString() gives as it shows a String.
+            "type": "" if whole.startswith('"') else jdb_parsing.value_type(whole),
             "text": whole[start:end],
             "truncated": len(whole) > end,
         }
@@ -106,10 +107,11 @@ class JdbInspector:
         if self._connection.interrupted:
             raise Unanswered(reply)  # the thread stays inside the call, whatever is typed
         text = jdb_parsing.without_prompt(reply.text)
-        self._connection.inspect(f"catch {UNCAUGHT}")
-        failure = jdb_parsing.failure(text)
+        later = self._connection.inspect(f"catch {UNCAUGHT}").text
+        failure = jdb_parsing.failure(text) or jdb_parsing.failure(later)
         if failure is not None or " = " not in text:
-            raise Refused(failure or text.strip(), ErrorKind.EVALUATION)
+            message = failure or text.strip() or "jdb gives no value"
+            raise Refused(message, ErrorKind.EVALUATION)
         return text
 
     def _described(self, shown: list[StackFrame]) -> list[Json]:

@@ -36,7 +36,17 @@ BOUND = re.compile(r"Set deferred breakpoint (?P<spec>\S+(?:\([^)\n]*\))?)")
 UNBOUND = re.compile(
     r"Unable to set (?:deferred )?breakpoint (?P<spec>\S+(?:\([^)\n]*\))?) : (?P<why>[^\n]*)"
 )
-FAILURE = re.compile(r"^(?:com\.sun|java|javax|jdk|sun)\.[\w.$]+: ?(?P<message>.*)$", re.M)
+FAILURE = re.compile(
+    r"^(?:(?:com\.sun|java|javax|jdk|sun)\.[\w.$]+(?:: ?(?P<message>.*))?|"
+    r"Exception in expression: .*|operation not yet supported)$",
+    re.M,
+)
+LEXICAL_ERROR = re.compile(
+    r'Exception in thread "asynchronous jdb command" \S+Error: (?P<message>.*)'
+)
+"""jdb's own thread dies of it, and prints no prompt behind it."""
+UNREADABLE = re.compile(r"Encountered |Lexical error|operation not yet supported")
+"""Begins the failure of what is no expression in jdb's language, wherever it is evaluated."""
 VARIABLE = re.compile(r"^(?P<name>[\w$]+) = (?P<text>.*)$")
 FIELD = re.compile(r"^ {4}(?P<name>[\w.$]+): (?P<text>.*)$")
 INSTANCE = re.compile(r"^instance of (?P<type>[\w.$\[\]]+?)(?:\[\d+\])?\s*\(id=\d+\)")
@@ -81,7 +91,9 @@ def recognise(text: str, running: bool) -> Prompt:
         events = list(EVENT.finditer(text))
         sure = events and AFTER_EVENT.fullmatch(text[events[-1].end() :])
         return Prompt.SURE if sure or STARTED.search(text) else Prompt.PERHAPS
-    return Prompt.SURE if thread or BARE_PROMPT.search(text) else Prompt.NONE
+    if thread or BARE_PROMPT.search(text):
+        return Prompt.SURE
+    return Prompt.PASSED if LEXICAL_ERROR.search(text) else Prompt.NONE
 
 
 def without_prompt(text: str) -> str:
@@ -170,13 +182,13 @@ def _items(text: str, pattern: re.Pattern[str]) -> list[tuple[str, str]]:
 
 
 def value_type(text: str) -> str:
-    """The type of a rendered value, as far as its text tells."""
+    """The type of a rendered value; empty where its text does not tell."""
     match = INSTANCE.match(text)
     if match:
         return match["type"]
     if text.startswith('"'):
         return "String"
-    return {"true": "boolean", "false": "boolean", "null": "null"}.get(text, "?")
+    return "boolean" if text in ("true", "false") else ""
 
 
 def program_text(text: str) -> str:
@@ -194,6 +206,9 @@ def program_text(text: str) -> str:
 
 
 def failure(text: str) -> str | None:
-    """The error that a reply holds: jdb flags none, and goes on to print ` = null`."""
-    match = FAILURE.search(text)
+    """The error that a reply holds: jdb flags none, and goes on to print ` EXPRESSION = null`."""
+    before, _, last = text.rstrip().rpartition("\n")
+    match = LEXICAL_ERROR.search(text)
+    if match is None and last.endswith(" = null"):
+        match = FAILURE.search(before)
     return (match["message"] or match.group()) if match else None

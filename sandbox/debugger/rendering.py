@@ -141,7 +141,7 @@ def _exception(event: DebugEvent) -> Iterable[str]:
 def _returned(event: DebugEvent) -> Iterable[str]:
     if event.return_value is not None:
         value = event.return_value
-        yield f"Returned from {value.name}: {_indented(value.text)}  ({value.type})"
+        yield f"Returned from {value.name}: {_indented(value.text)}{_remarks(value)}"
 
 
 def _output(event: DebugEvent) -> Iterable[str]:
@@ -159,8 +159,13 @@ def _values(event: DebugEvent) -> Iterable[str]:
 
 
 def _value(value: Value) -> str:
-    cut = ", cut" if value.truncated else ""
-    return f"{value.name} = {_indented(value.text)}  ({value.type}{cut})"
+    return f"{value.name} = {_indented(value.text)}{_remarks(value)}"
+
+
+def _remarks(value: Value) -> str:
+    """`  (str, cut)`; a type that the debugger does not know is left out."""
+    remarks = [value.type] * bool(value.type) + ["cut"] * value.truncated
+    return f"  ({', '.join(remarks)})" if remarks else ""
 
 
 def _frames(frames: Iterable[Frame]) -> Iterable[str]:
@@ -205,7 +210,7 @@ def _breakpoint(point: Breakpoint) -> str:
     condition = f" if {point.condition}" if point.condition else ""
     temporary = ", temporary" if point.temporary else ""
     pending = ", pending: its class is not loaded yet" if point.pending else ""
-    place = f"{point.file}:{point.line}"
+    place = f"{point.file}:{point.line}" if point.line else point.file
     if point.exception:
         place = f"{'uncaught ' if point.uncaught else ''}exception {point.exception}"
     kind = f"{function}{condition}{temporary}{pending}"

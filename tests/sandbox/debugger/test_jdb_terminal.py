@@ -23,6 +23,7 @@ from sandbox.debugger import (
 from sandbox.debugger.channel import Json
 from sandbox.debugger.java_places import JavaFile
 from sandbox.debugger.jdb_terminal import JdbConnection, JdbTerminal
+from sandbox.debugger.rendering import render
 
 needs_jdb = pytest.mark.skipif(shutil.which("jdb") is None, reason="there is no JDK here")
 
@@ -49,6 +50,8 @@ CALC = """\
         static class Endless {
             public String toString() { while (true) { } }
         }
+
+        Object nothing() { return null; }
 
         int total(int start) {
             int sum = start;
@@ -208,10 +211,41 @@ def test_values_errors_and_methods_that_throw(debugger: JdbTerminal) -> None:
     assert debugger.evaluate("throwing").error_kind is ErrorKind.EVALUATION
     assert text_of(debugger, "total") == "9"
     assert debugger.fields("total").error_kind is ErrorKind.EVALUATION
+    assert text_of(debugger, "calc.nothing()") == "null"
     assert debugger.locals(frame=5).error_kind is ErrorKind.BAD_REQUEST
     threads = debugger.threads().threads
     assert (threads[0].name, threads[0].current) == ("main", True)
     assert threads[0].frames[0].line == line_of("String line")
+
+
+@needs_jdb
+def test_what_jdb_can_not_evaluate_is_no_value(debugger: JdbTerminal) -> None:
+    debugger.start(Launch("demo.Calc", (at("try {"),), stop_at_entry=False))
+    messages = {
+        "calc.items.get(99)": "Exception in expression: java.lang.IndexOutOfBoundsException",
+        "node instanceof Node": "operation not yet supported",
+        "total > 3 && total < 9": "operation not yet supported",
+        "total ===": "Encountered",
+        "1 / 0": "/ by zero",
+        '"open': "Lexical error",
+    }
+    for expression, message in messages.items():
+        event = debugger.evaluate(expression)
+        assert (event.error_kind, event.values) == (ErrorKind.EVALUATION, ())
+        assert message in (event.error or "")
+        assert text_of(debugger, "total") == "8"
+
+
+@needs_jdb
+def test_types_are_told_only_where_jdb_tells_them(debugger: JdbTerminal) -> None:
+    debugger.start(Launch("demo.Calc", (at("try {"),), stop_at_entry=False))
+    types = {value.name: value.type for value in debugger.locals().values}
+    assert (types["total"], types["node"]) == ("", "demo.Calc$Node")
+    assert "\ntotal = 8\n" in render(debugger.locals())
+    assert render(debugger.evaluate("calc.items")) == 'calc.items = "[3, 4]"'
+    assert render(debugger.evaluate("calc.nothing()")) == "calc.nothing() = null"
+    points = debugger.set_breakpoint(BreakpointRequest(function="twice"))
+    assert f"{FILE} in demo.Calc$Node.twice" in render(points)
 
 
 @needs_jdb

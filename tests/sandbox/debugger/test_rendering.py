@@ -148,3 +148,12 @@ def test_a_start_names_only_the_breakpoints_that_were_hit() -> None:
 def test_limits_that_leave_nothing_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} is 0; it must be above 0"):
         DebugLimits(**{name: 0})
+
+
+def test_a_type_or_a_line_that_is_not_known_is_left_out() -> None:
+    values = (Value("a", "", "1"), Value("b", "", "2...", truncated=True))
+    event = DebugEvent(Action.EVALUATE, "", State.RUNTIME, values=values)
+    assert render(event).splitlines()[-2:] == ["a = 1", "b = 2...  (cut)"]
+    point = Breakpoint(1, "Bank.java", 0, function="Bank.pay")
+    event = DebugEvent(Action.LIST_BREAKPOINTS, "", State.RUNTIME, breakpoints=(point,))
+    assert "1: Bank.java in Bank.pay, hit 0 times" in render(event)
