@@ -33,6 +33,10 @@ def running_frames() -> Iterator[types.FrameType]:
             frame = frame.f_back
 
 
+ENTRY = "<stepinto entry>"
+"""Outside it there is only what has started the probe."""
+
+
 def live_frames(
     frame: Optional[types.FrameType], outermost: Optional[types.CodeType]
 ) -> List[FrameAt]:
@@ -42,6 +46,8 @@ def live_frames(
     """
     found: List[FrameAt] = []
     while frame is not None and frame.f_code is not outermost and len(found) < DEEPEST:
+        if frame.f_code.co_filename == ENTRY:
+            break
         if frame.f_code.co_filename in CALLBACKS:
             found = []
         else:

@@ -34,7 +34,8 @@ class ThreadAt(NamedTuple):
 def all_threads() -> List[ThreadAt]:
     """Every thread that runs Python code, the current one first."""
     before = processor_times()
-    time.sleep(SAMPLE)
+    if len(before) > 1:
+        time.sleep(SAMPLE)
     after = processor_times()
     names = {ident: thread.name for ident, thread in threading._active.items()}  # type: ignore[attr-defined]
     own = threading.get_ident()

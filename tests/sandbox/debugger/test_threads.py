@@ -158,3 +158,10 @@ def test_steps_in_one_thread_are_its_own(bench: Workbench) -> None:
     ]
     assert bench.text_of("n") == "2"
     assert bench.debugger.control(Action.CONTINUE).state is State.DONE
+
+
+def test_no_frame_of_the_debugger_is_shown_under_pytest(some_bench: Workbench) -> None:
+    some_bench.write({"test_one.py": "def test_one():\n    n = 1\n    assert n\n"})
+    some_bench.start(test="test_one.py::test_one")
+    (thread,) = some_bench.debugger.threads().threads
+    assert [frame.function for frame in thread.frames] == ["test_one"]
