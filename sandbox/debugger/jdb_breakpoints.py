@@ -103,7 +103,7 @@ class JdbBreakpoints:
         for point in points:
             point.fields["hits"] += 1
             point.fields["line"] = point.fields["line"] or event.line * (event.exception is None)
-            if point.fields["temporary"]:
+            if point.fields["temporary"] and point.number in self._points:
                 self._clear(self._points.pop(point.number))
         return [dict(point.fields) for point in points]
 

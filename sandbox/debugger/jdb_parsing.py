@@ -159,6 +159,14 @@ def threads(text: str) -> list[tuple[str, str, str, str]]:
     return found
 
 
+def program_thread(known: list[tuple[str, str, str, str]]) -> str | None:
+    """The thread to look at: the main one, or else the first that is not the JVM's own."""
+    own = ("system", "InnocuousThreadGroup")
+    program = [(name, number) for group, number, name, _ in known if group not in own]
+    program.sort(key=lambda thread: thread[0] != "main")
+    return program[0][1] if program else None
+
+
 def variables(text: str) -> list[tuple[str, str]]:
     """The names and values of `locals`; a value may run over lines."""
     return _items(text, VARIABLE)

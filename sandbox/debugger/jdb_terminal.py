@@ -2,7 +2,8 @@
 
 The JVM waits at its start for a jdb that attaches; both end with the terminal. Known weaknesses,
 beside those that any terminal has (see `terminal_session`): jdb finds errors in deferred
-breakpoints only once the class is loaded; conditions are evaluated by `print` after each hit, in
+breakpoints only once the class is loaded; a step into code without sources is led back out by
+more steps, each a round trip; conditions are evaluated by `print` after each hit, in
 jdb's own small language (no `&&`, no `instanceof`); types of locals are not shown; an exception's
 message is not shown; a `toString()` that never returns blocks jdb itself, and the session is
 killed; a test runner catches everything, so only a thrown AssertionError stops a failing test.
@@ -41,6 +42,13 @@ COMMANDS = {
     "step_into": "step",
     "step_out": "step up",
 }
+JDK = "java.*,javax.*,sun.*,com.sun.*,jdk.*"
+"""What steps run through, as jdb has it of itself."""
+RUNNERS = (
+    "junit.*,org.junit.*,org.hamcrest.*,org.testng.*,"
+    "org.apache.maven.surefire.*,org.gradle.*,worker.org.gradle.*"
+)
+LEFT = "the step left the program's own code: it was run on to where that goes on"
 
 
 class JdbConnection(TerminalConnection):
@@ -83,7 +91,7 @@ class JdbConnection(TerminalConnection):
         if reply.end is not End.PROMPT:
             return reply
         shown = self.prompt.ask("threads", self.grace)
-        thread = _program_thread(jdb_parsing.threads(shown.text))
+        thread = jdb_parsing.program_thread(jdb_parsing.threads(shown.text))
         if shown.end is not End.PROMPT or thread is None:
             return reply + shown
         return reply + self.prompt.ask(f"thread {thread}", self.grace)
@@ -133,19 +141,22 @@ class JdbConnection(TerminalConnection):
         return lambda arguments: self._stopped(self.ask(COMMANDS[action], running=True), reason)
 
     def _stopped(self, reply: Reply, reason: str) -> Json:
-        """The answer to an action that let the program run; conditions that don't hold, and
-        stops for a breakpoint that could not be set, let it run on."""
+        """The answer to an action that let the program run; conditions that don't hold, stops
+        for a breakpoint that could not be set, and steps into other code let it run on."""
         text = jdb_parsing.without_prompt(reply.text)
         notes = self._points.follow(text)
         event = jdb_parsing.last_event(text)
         while not self.interrupted:
             due, problems = self._due(event)
-            if event is not None and (due is None or due):
+            onward = self._onward(event, due)
+            if onward is None:
                 break
+            if onward == "step" and LEFT not in notes:
+                notes.append(LEFT)
             if event is None and not jdb_parsing.UNBOUND.search(text):
                 raise Refused(text.strip() or "jdb says nothing")
             notes += problems
-            reply = Reply(text, reply.truncated, reply.end) + self.ask("cont", running=True)
+            reply = Reply(text, reply.truncated, reply.end) + self._run_on(onward)
             later = reply.text[len(text) :]
             text = jdb_parsing.without_prompt(reply.text)
             notes += self._points.follow(later)
@@ -155,6 +166,23 @@ class JdbConnection(TerminalConnection):
             return {**self._where(), **written, "notes": notes}
         assert event is not None
         return {**self._described(event, due or [], reason), **written, "notes": notes + problems}
+
+    def _onward(self, event: Event | None, due: list[Point] | None) -> str | None:
+        """The command that leads on from a stop that nobody asked for; None where one did."""
+        if event is None or due == []:
+            return "cont"
+        if event.kind != "Step completed" or self._sources.file_of(event.function):
+            return None
+        return "step up" if self._program_place() else "step"
+
+    def _run_on(self, command: str) -> Reply:
+        if command != "step":
+            return self.ask(command, running=True)
+        # Not for `next`, which would pass over all that a runner has yet to call.
+        self.inspect(f"exclude {JDK},{RUNNERS}")
+        reply = self.ask(command, running=True)
+        self.ask(f"exclude {JDK}")
+        return reply
 
     def _due(self, event: Event | None) -> tuple[list[Point] | None, list[str]]:
         """The breakpoints that hold at a stop, and why a condition could not be told; None where
@@ -173,10 +201,21 @@ class JdbConnection(TerminalConnection):
                 holds = self._holds(point.fields["condition"])
             except Refused as refused:
                 holds = True
-                problems.append(f"the condition of breakpoint {point.number} failed: {refused}")
+                problems.append(self._condition_failed(point, str(refused)))
             if holds:
                 due.append(point)
         return due, problems
+
+    def _condition_failed(self, point: Point, why: str) -> str:
+        """What is said of it. What jdb can't read will fail at each hit: its breakpoint goes."""
+        which = f"the condition `{point.fields['condition']}` of breakpoint {point.number}"
+        if not jdb_parsing.UNREADABLE.match(why):
+            return f"{which} failed: {why}"
+        self._points.remove({"number": point.number})
+        return (
+            f"{which} is none that jdb can evaluate: {why}; the breakpoint was removed: set it "
+            "again with a condition without &&, || and instanceof"
+        )
 
     def _holds(self, condition: str | None) -> bool:
         if not condition:
@@ -257,11 +296,3 @@ class JdbTerminal(TerminalDebugger):
         launcher: Launcher | None = None,
     ) -> None:
         super().__init__(sandbox, launcher or JdbLauncher(), limits)
-
-
-def _program_thread(threads: Sequence[tuple[str, str, str, str]]) -> str | None:
-    """The thread to look at: the main one, or else the first that is not the JVM's own."""
-    own = ("system", "InnocuousThreadGroup")
-    program = [(name, number) for group, number, name, _ in threads if group not in own]
-    program.sort(key=lambda thread: thread[0] != "main")
-    return program[0][1] if program else None

@@ -201,6 +201,27 @@ def test_breakpoints_are_deferred_bound_and_hit(debugger: JdbTerminal) -> None:
 
 
 @needs_jdb
+def test_a_condition_that_jdb_can_not_read_is_refused_at_its_first_hit(
+    debugger: JdbTerminal,
+) -> None:
+    points = (
+        at("sum += item", condition="item ==="),
+        at("return sum", condition="sum > 1 && sum > 2", temporary=True),
+        at("return value", condition="nope == 1"),
+    )
+    event = debugger.start(Launch("demo.Calc", points, stop_at_entry=False))
+    assert (event.stop_reason, event.line) == (StopReason.BREAKPOINT, line_of("sum += item"))
+    assert "`item ===` of breakpoint 1 is none that jdb can evaluate" in "".join(event.notes)
+    event = debugger.control(Action.CONTINUE)
+    assert event.line == line_of("return sum")
+    assert "operation not yet supported; the breakpoint was removed" in "".join(event.notes)
+    event = debugger.control(Action.CONTINUE)
+    assert event.line == line_of("return value")
+    assert "`nope == 1` of breakpoint 3 failed: Name unknown: nope" in "".join(event.notes)
+    assert [point.number for point in debugger.list_breakpoints().breakpoints] == [3]
+
+
+@needs_jdb
 def test_values_errors_and_methods_that_throw(debugger: JdbTerminal) -> None:
     debugger.start(Launch("demo.Calc", (at("String line"),), stop_at_entry=False))
     assert text_of(debugger, "calc.items") == '"[3, 4]"'
@@ -338,9 +359,7 @@ def test_what_can_not_be_launched_is_told(box: Sandbox) -> None:
 
 @needs_jdb
 def test_a_failing_junit_test_stops_where_it_fails(box: Sandbox) -> None:
-    jars = [Path("/usr/share/java", name) for name in ("junit4.jar", "hamcrest.jar")]
-    if not all(jar.exists() for jar in jars):
-        pytest.skip("JUnit 4 is not in /usr/share/java")
+    path = _junit_path()
     source = """\
         package demo;
         public class CartTest {
@@ -350,26 +369,69 @@ def test_a_failing_junit_test_stops_where_it_fails(box: Sandbox) -> None:
             }
         }
     """
-    box.write_files({"src/demo/CartTest.java": textwrap.dedent(source).encode()})
-    path = ":".join(map(str, jars))
-    compile_test = ("javac", "-g", "-cp", path, "-d", "out", "src/demo/CartTest.java")
-    assert box.run(Command(compile_test)).exit_code == 0
-    launcher = HandMade()
-    launcher.changes = {
-        "command": f"java -cp out:{path} org.junit.runner.JUnitCore demo.CartTest".split(),
-        "entry": {"class": "demo.CartTest", "method": "testTotal"},
-        "test": True,
-    }
-    debugger = JdbTerminal(box, LIMITS, launcher)
+    debugger = JdbTerminal(box, LIMITS, _junit_launcher(box, path, "CartTest", source, "testTotal"))
     event = debugger.start(Launch("demo.CartTest#testTotal"))
     assert (event.stop_reason, event.line) == (StopReason.ENTRY, 4)
     event = debugger.control(Action.CONTINUE)
     assert (event.state, event.line) == (State.RUNTIME_ERROR, 5)
     assert event.exception is not None
     assert event.exception.type == "java.lang.AssertionError"
-    event = debugger.control(Action.CONTINUE)
+    event = debugger.control(Action.STEP_OVER)
     assert (event.state, event.exit_code) == (State.DONE, 1)
     debugger.close()
+
+
+@needs_jdb
+def test_steps_run_through_the_test_runner(box: Sandbox) -> None:
+    path = _junit_path()
+    source = """\
+        package demo;
+        public class TwoTest {
+            @org.junit.Before public void setUp() {
+                System.out.println("set up");
+            }
+            @org.junit.Test public void testFails() {
+                String text = null;
+                text.length();
+            }
+            @org.junit.After public void tearDown() {
+                System.out.println("tear down");
+            }
+        }
+    """
+    debugger = JdbTerminal(box, LIMITS, _junit_launcher(box, path, "TwoTest", source, "testFails"))
+    event = debugger.start(Launch("demo.TwoTest#testFails"))
+    places = []
+    while event.state is not State.DONE:
+        assert event.function, render(event)
+        places.append((event.function.rpartition(".")[2], event.line))
+        event = debugger.control(Action.STEP_OVER)
+    assert places[:2] == [("testFails", 7), ("testFails", 8)]
+    assert ("tearDown", 11) in places, places
+    assert event.exit_code == 1
+    assert "NullPointerException" in event.output
+    debugger.close()
+
+
+def _junit_path() -> str:
+    jars = [Path("/usr/share/java", name) for name in ("junit4.jar", "hamcrest.jar")]
+    if not all(jar.exists() for jar in jars):
+        pytest.skip("JUnit 4 is not in /usr/share/java")
+    return ":".join(map(str, jars))
+
+
+def _junit_launcher(box: Sandbox, path: str, name: str, source: str, test: str) -> HandMade:
+    """JUnit on a test class, compiled now."""
+    box.write_files({f"src/demo/{name}.java": textwrap.dedent(source).encode()})
+    compile_test = ("javac", "-g", "-cp", path, "-d", "out", f"src/demo/{name}.java")
+    assert box.run(Command(compile_test)).exit_code == 0
+    launcher = HandMade()
+    launcher.changes = {
+        "command": f"java -cp out:{path} org.junit.runner.JUnitCore demo.{name}".split(),
+        "entry": {"class": f"demo.{name}", "method": test},
+        "test": True,
+    }
+    return launcher
 
 
 @needs_jdb
