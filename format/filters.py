@@ -35,11 +35,18 @@ class Outcome:
     failure_kind: FailureKind | None
     language: str
     teacher: str
+    system: str
 
     @classmethod
     def of(cls, rollout: Rollout) -> Outcome:
         """The outcome of one rollout."""
-        return cls(rollout.resolved, rollout.failure_kind, rollout.language, rollout.teacher)
+        return cls(
+            rollout.resolved,
+            rollout.failure_kind,
+            rollout.language,
+            rollout.teacher,
+            rollout.system,
+        )
 
 
 @dataclass(frozen=True)

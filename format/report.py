@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
-SOURCE = ("benchmark", "language", "variant", "teacher", "model")
+SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
 """The columns that say what a row was made from."""
 
 

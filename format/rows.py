@@ -22,6 +22,7 @@ COLUMNS = {
     "instance_id": "the bug",
     "repository": "what the splits keep together",
     "language": "python or java",
+    "system": "debug2fix; debug2fix+terminal where the debugger was pdb's or jdb's raw terminal",
     "variant": "the agents' set-up",
     "teacher": "oracle where the scripted oracle took part, which knows the gold patch; else model",
     "model": "which model wrote the assistant's turns",
@@ -30,8 +31,8 @@ COLUMNS = {
 JSON_COLUMNS = ("messages", "tools")
 
 
-def to_row(conversation: Conversation, language: str, teacher: str) -> dict[str, Any]:
-    """The row of a conversation that the filters let through; `teacher` is its rollout's."""
+def to_row(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:
+    """The row of a conversation that the filters let through; the rest is its rollout's."""
     named = {name: getattr(conversation, name, None) for name in COLUMNS}
     return named | {
         "messages": [message_object(row.message) for row in conversation.messages],
@@ -39,6 +40,7 @@ def to_row(conversation: Conversation, language: str, teacher: str) -> dict[str,
         "role": str(conversation.role),
         "language": language,
         "teacher": teacher,
+        "system": system,
     }
 
 

@@ -105,7 +105,7 @@ def _write_splits(
             if split is None:
                 continue
             outcome = outcomes[conversation.rollout_id]
-            row = to_row(conversation, outcome.language, outcome.teacher)
+            row = to_row(conversation, outcome.language, outcome.teacher, outcome.system)
             writers[split].add(row)
             statistics[split].add(row, characters(conversation))
     return statistics

@@ -102,7 +102,7 @@ def test_smollm2_converts_and_writes_tool_calls_as_plain_text(smollm2: Path) -> 
 def test_smollm2_templates_render_the_same_ids(smollm2: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(smollm2)
     _, (_, sub) = make_rollouts(1)[0]
-    row = to_row(sub, "python", "model")
+    row = to_row(sub, "python", "model", "debug2fix")
     encoded = encode_row(row, tokenizer, load_template("trl:qwen2_5_training.jinja"))
     served = tokenizer.apply_chat_template(
         row["messages"],

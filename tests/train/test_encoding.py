@@ -28,7 +28,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture
 def row() -> dict[str, Any]:
     _, (_, sub) = make_rollouts(1, nasty_arguments())[0]
-    return to_row(sub, "python", "model")
+    return to_row(sub, "python", "model", "debug2fix")
 
 
 def turn_text(message: dict[str, Any]) -> str:
