@@ -98,6 +98,23 @@ class JdbBreakpoints:
             if not point.fields["line"] and point.spec.partition("(")[0] == event.function
         ]
 
+    def holding(
+        self, hit: list[Point], evaluate: Callable[[Json], Json]
+    ) -> tuple[list[Point], list[str]]:
+        """Those of a stop whose conditions hold, or fail; and what is said of the latter."""
+        due, problems = [], []
+        for point in hit:
+            condition = point.fields["condition"]
+            try:
+                asked = {"expression": condition, "frame": 0}
+                holds = not condition or evaluate(asked)["values"][0]["text"] == "true"
+            except Refused as refused:
+                holds = True
+                problems.append(self._condition_failed(point, str(refused)))
+            if holds:
+                due.append(point)
+        return due, problems
+
     def count(self, points: list[Point], event: Event) -> list[Json]:
         """Count a hit of each, and drop the temporary ones."""
         for point in points:
@@ -106,6 +123,17 @@ class JdbBreakpoints:
             if point.fields["temporary"] and point.number in self._points:
                 self._clear(self._points.pop(point.number))
         return [dict(point.fields) for point in points]
+
+    def _condition_failed(self, point: Point, why: str) -> str:
+        """What is said of it. What jdb can't read will fail at each hit: its breakpoint goes."""
+        which = f"the condition `{point.fields['condition']}` of breakpoint {point.number}"
+        if not jdb_parsing.UNREADABLE.match(why):
+            return f"{which} failed: {why}"
+        self.remove({"number": point.number})
+        return (
+            f"{which} is none that jdb can evaluate: {why}; the breakpoint was removed: set it "
+            "again with a condition without &&, || and instanceof"
+        )
 
     def _named(self, spec: str) -> list[Point]:
         return [point for point in self._points.values() if point.spec == spec]

@@ -195,33 +195,7 @@ class JdbConnection(TerminalConnection):
         hit = self._points.hit(event, self._sources.relative(path) if path else "")
         if not hit or event.function == self._entry:
             return None, []
-        due, problems = [], []
-        for point in hit:
-            try:
-                holds = self._holds(point.fields["condition"])
-            except Refused as refused:
-                holds = True
-                problems.append(self._condition_failed(point, str(refused)))
-            if holds:
-                due.append(point)
-        return due, problems
-
-    def _condition_failed(self, point: Point, why: str) -> str:
-        """What is said of it. What jdb can't read will fail at each hit: its breakpoint goes."""
-        which = f"the condition `{point.fields['condition']}` of breakpoint {point.number}"
-        if not jdb_parsing.UNREADABLE.match(why):
-            return f"{which} failed: {why}"
-        self._points.remove({"number": point.number})
-        return (
-            f"{which} is none that jdb can evaluate: {why}; the breakpoint was removed: set it "
-            "again with a condition without &&, || and instanceof"
-        )
-
-    def _holds(self, condition: str | None) -> bool:
-        if not condition:
-            return True
-        answer = self._inspector.evaluate({"expression": condition, "frame": 0})
-        return bool(answer["values"][0]["text"] == "true")
+        return self._points.holding(hit, self._inspector.evaluate)
 
     def _described(self, event: Event, due: list[Point], reason: str) -> Json:
         path = self._sources.file_of(event.function)
