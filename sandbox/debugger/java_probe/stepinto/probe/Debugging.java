@@ -11,6 +11,7 @@ import java.util.List;
 /** The parts that debug one program. */
 final class Debugging {
     final VirtualMachine machine;
+    final Output output;
     final Program program;
     final Requests requests;
     final BreakpointTable table;
@@ -31,8 +32,14 @@ final class Debugging {
     /** Whether the virtual machine said that it ends in order. */
     boolean died;
 
-    Debugging(VirtualMachine machine, Target target, Limits limits, boolean stopAtEntry) {
+    Debugging(
+            VirtualMachine machine,
+            Output output,
+            Target target,
+            Limits limits,
+            boolean stopAtEntry) {
         this.machine = machine;
+        this.output = output;
         Sources sources = new Sources(target);
         ClassFiles classFiles = new ClassFiles(target, sources);
         program = new Program(target, sources);
@@ -46,5 +53,6 @@ final class Debugging {
         values = new ValueText(limits, invoker);
         evaluator = new Evaluator(machine, values, invoker, sources);
         diagnosis = new Diagnosis(machine, program);
+        requests.enable(requests.manager().createVMDeathRequest());
     }
 }

@@ -64,6 +64,7 @@ final class Events {
             prepared(((ClassPrepareEvent) event).referenceType());
         } else if (event instanceof VMDeathEvent) {
             debugging.died = true;
+            debugging.output.atDeath();
         }
     }
 

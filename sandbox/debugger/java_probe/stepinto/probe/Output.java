@@ -44,6 +44,14 @@ final class Output implements Runnable {
         notifyAll();
     }
 
+    /**
+     * Take what the program wrote up to its end, while its virtual machine is still held there:
+     * once the process is gone, the JDK empties the pipe at a time of its own.
+     */
+    synchronized void atDeath() {
+        drain();
+    }
+
     private synchronized void awaitProgram() throws InterruptedException {
         while (!following) {
             wait();

@@ -62,6 +62,7 @@ final class Requests {
         pause(manager().classPrepareRequests());
         pause(manager().methodExitRequests());
         pause(manager().stepRequests());
+        pause(manager().vmDeathRequests());
     }
 
     private void pause(List<? extends EventRequest> requests) {

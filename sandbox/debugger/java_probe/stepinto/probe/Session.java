@@ -99,7 +99,7 @@ final class Session {
         debuggee = start(target, stdin, limits);
         VirtualMachine machine = debuggee.connect(machines, request);
         boolean atEntry = Boolean.TRUE.equals(arguments.get("stop_at_entry"));
-        debugging = new Debugging(machine, target, limits, atEntry);
+        debugging = new Debugging(machine, debuggee.output, target, limits, atEntry);
         runner = new Runner(machine, debugging);
         describer =
                 new Describer(debugging.program, debugging.table, debugging.values, limits);
