@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,8 +120,15 @@ def test_a_run_in_which_nothing_works_gives_up(
 
 
 def test_tests_that_a_time_out_cut_off_say_so(server: ChatServer, tmp_path: Path) -> None:
+    call = {
+        "name": "bash",
+        "arguments": json.dumps(
+            {"command": "echo 'import time; time.sleep(60)' | tee -a */__init__.py"}
+        ),
+    }
+    server.will_answer(reply(tool_calls=[{"id": "c", "function": call}]), reply())
     _, rows = collect(
-        server, tmp_path, "collect.benchmark.limit=1", "collect.benchmark.test_timeout=0.05"
+        server, tmp_path, "collect.benchmark.limit=1", "collect.benchmark.test_timeout=4"
     )
     assert {test.after for test in rows[0].tests} == {"timed_out"}
 

@@ -43,8 +43,9 @@ def all_threads() -> List[ThreadAt]:
     for ident, frame in sys._current_frames().items():
         if ident != own:
             busy = after.get(ident, 0.0) - before.get(ident, 0.0) > SAMPLE / 10
-            name = names.get(ident, f"thread {ident}")
-            found.append(ThreadAt(name, False, doing(frame, busy), live_frames(frame, None)))
+            name, frames = names.get(ident, f"thread {ident}"), live_frames(frame, None)
+            at = frames[0].frame if frames else frame
+            found.append(ThreadAt(name, False, doing(frame, at, busy), frames))
     return found
 
 
@@ -59,13 +60,13 @@ def processor_times() -> Dict[int, float]:
     return found
 
 
-def doing(frame: types.FrameType, busy: bool) -> str:
-    """What a thread is at."""
+def doing(frame: types.FrameType, at: types.FrameType, busy: bool) -> str:
+    """What a thread is at; `at` is its innermost frame that is not the debugger's."""
     if in_a_stop(frame):
         return "at a breakpoint too: it is served when this thread goes on"
     if busy:
         return "running"
-    return f"waiting in {qualified_name(frame)}"
+    return f"waiting in {qualified_name(at)}"
 
 
 def in_a_stop(frame: Optional[types.FrameType]) -> bool:

@@ -383,7 +383,7 @@ def test_a_debugger_that_does_not_come_up_is_started_once_more(one: Workbench) -
         def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
             self.tries += 1
             return super().connect(
-                sandbox, replace(limits, start_timeout=0.0) if self.tries == 1 else limits
+                sandbox, replace(limits, start_timeout=1e-6) if self.tries == 1 else limits
             )
 
     one.write({"program.py": "print(1)\n"})
