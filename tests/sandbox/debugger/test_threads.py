@@ -50,7 +50,8 @@ def test_all_threads_and_what_they_do(bench: Workbench) -> None:
         "blocked": "waiting in Condition.wait",
         "MainThread": by_name["MainThread"].doing,
     }
-    assert by_name["spinner"].doing in ("running", "waiting in spin", "waiting in Event.is_set")
+    # On a busy machine it may be caught before its loop, or without a turn on the processor.
+    assert by_name["spinner"].doing.startswith(("running", "waiting in "))
     assert by_name["MainThread"].doing.startswith("waiting in ")
     assert {name: thread.frames[0].line for name, thread in by_name.items()}["blocked"] == (
         bench.line("block")
