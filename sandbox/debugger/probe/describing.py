@@ -62,7 +62,7 @@ class Describer:
         frames, found = sys._current_frames(), {}
         # Not by `enumerate`: its lock may be held by what this interrupts.
         for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
-            at = self.visible(live_frames(frames.get(ident), None))[:1]
+            at = self.visible(live_frames(frames.get(ident)))[:1]
             place = [" at {file}:{line} in {function}".format(**self._place(one)) for one in at]
             found[str(getattr(thread, "native_id", ident))] = thread.name + "".join(place)
         return found

@@ -64,7 +64,7 @@ def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     link = Link(requests, answers)
     launch = link.next_request()["arguments"]
-    session = Session(link, launch["limits"], debuggee.__code__)
+    session = Session(link, launch["limits"])
     feed_stdin(launch["stdin"])
     preload(launch["target"]["kind"], session.workspace)
     session.prepare(launch["breakpoints"])

@@ -37,17 +37,13 @@ ENTRY = "<stepinto entry>"
 """Outside it there is only what has started the probe."""
 
 
-def live_frames(
-    frame: Optional[types.FrameType], outermost: Optional[types.CodeType]
-) -> List[FrameAt]:
+def live_frames(frame: Optional[types.FrameType]) -> List[FrameAt]:
     """A frame and its callers, innermost first, as far as the debuggee's own beginning.
 
     Of an endless recursion only the `DEEPEST` innermost: the others would take too long.
     """
     found: List[FrameAt] = []
-    while frame is not None and frame.f_code is not outermost and len(found) < DEEPEST:
-        if frame.f_code.co_filename == ENTRY:
-            break
+    while frame is not None and frame.f_code.co_filename != ENTRY and len(found) < DEEPEST:
         if frame.f_code.co_filename in CALLBACKS:
             found = []
         else:

@@ -37,10 +37,8 @@ class Session:
     Only the thread that stopped stands still; see `threads` for what the others do.
     """
 
-    def __init__(self, link: Link, limits: Json, outermost: types.CodeType) -> None:
+    def __init__(self, link: Link, limits: Json) -> None:
         self.link = link
-        self.outermost = outermost
-        """Where the debuggee's stack begins, for stacks to be shown."""
         self.workspace = Workspace(os.getcwd())
         self.table = BreakpointTable(self.workspace)
         self.tracer = Tracer(self.workspace, self.table, self)
@@ -99,7 +97,7 @@ class Session:
             shown = returned is not None and type(returned[1]) not in PLAIN_TYPES
             if exception is not None or shown or not self.link.plain_streams():
                 self.link.paused()
-            frames = self.describer.visible(live_frames(frame, self.outermost))
+            frames = self.describer.visible(live_frames(frame))
             self.state = "runtime_error" if exception is not None else "runtime"
             stop = self.describer.stop(frames, reason, exception, returned)
             described = [self.table.describe(point) for point in hit]

@@ -43,7 +43,7 @@ def all_threads() -> List[ThreadAt]:
     for ident, frame in sys._current_frames().items():
         if ident != own:
             busy = after.get(ident, 0.0) - before.get(ident, 0.0) > SAMPLE / 10
-            name, frames = names.get(ident, f"thread {ident}"), live_frames(frame, None)
+            name, frames = names.get(ident, f"thread {ident}"), live_frames(frame)
             at = frames[0].frame if frames else frame
             found.append(ThreadAt(name, False, doing(frame, at, busy), frames))
     return found
