@@ -11,7 +11,7 @@ killed; a test runner catches everything, so only a thrown AssertionError stops 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from sandbox.base import Sandbox
 from sandbox.debugger import jdb_parsing
@@ -28,6 +28,7 @@ from sandbox.debugger.session import Launcher, LaunchRefused
 from sandbox.debugger.sources import SourceLines
 from sandbox.debugger.terminal_session import (
     Ended,
+    Handler,
     Refused,
     TerminalConnection,
     TerminalDebugger,
@@ -54,6 +55,9 @@ LEFT = "the step left the program's own code: it was run on to where that goes o
 class JdbConnection(TerminalConnection):
     """One jdb, attached to one JVM, in one sandbox."""
 
+    _inspector: JdbInspector
+    _points: JdbBreakpoints
+
     def __init__(self, sandbox: Sandbox, limits: DebugLimits) -> None:
         super().__init__(sandbox, limits)
         self._lines = SourceLines(sandbox, limits.context_lines)
@@ -64,26 +68,6 @@ class JdbConnection(TerminalConnection):
         self._sources = JavaSources(self.sandbox, self._lines, roots)
         self._points = JdbBreakpoints(self.inspect, self._sources)
         self._inspector = JdbInspector(self, self._sources, self._lines)
-
-    def handlers(self) -> Mapping[str, Callable[[Json], Json]]:
-        look = self._inspector
-        return {
-            "launch": self._launch,
-            **{name: self._runner(name) for name in COMMANDS},
-            "locals": look.locals,
-            "evaluate": look.evaluate,
-            "fields": look.fields,
-            "stack": look.stack,
-            "threads": look.threads,
-            "run_code": look.run_code,
-            "set_breakpoint": self._points.set,
-            "remove_breakpoint": self._points.remove,
-            "list_breakpoints": lambda arguments: {},
-            "raw": lambda arguments: self.type_command(arguments["command"]),
-        }
-
-    def breakpoints(self) -> list[Json]:
-        return self._points.known()
 
     def interrupt(self) -> Reply:
         """Suspend all threads and look at the program's; there is no Ctrl-C, which ends jdb."""
@@ -136,7 +120,7 @@ class JdbConnection(TerminalConnection):
             message = f"the program could not be started:\n{ended.reply.text.strip()[-2000:]}"
             raise Refused(message, ErrorKind.LAUNCH_FAILED) from None
 
-    def _runner(self, action: str) -> Callable[[Json], Json]:
+    def _runner(self, action: str) -> Handler:
         reason = "breakpoint" if action == "continue" else "step"
         return lambda arguments: self._stopped(self.ask(COMMANDS[action], running=True), reason)
 

@@ -12,7 +12,6 @@ lost once another frame is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sandbox.base import Sandbox
@@ -29,6 +28,7 @@ from sandbox.debugger.records import DebugLimits, ErrorKind, Launch, State
 from sandbox.debugger.sources import SourceLines
 from sandbox.debugger.terminal_session import (
     Ended,
+    Handler,
     Refused,
     TerminalConnection,
     TerminalDebugger,
@@ -48,32 +48,15 @@ NO_TEST_CODES = (2, 3, 4, 5)
 class PdbConnection(TerminalConnection):
     """One pdb in one sandbox."""
 
+    _inspector: PdbInspector
+    _points: PdbBreakpoints
+
     def __init__(self, sandbox: Sandbox, limits: DebugLimits) -> None:
         super().__init__(sandbox, limits)
         self._inspector = PdbInspector(self)
         self._points = PdbBreakpoints(self)
         self._sources = SourceLines(sandbox, limits.context_lines)
         self._entry: Json | None = None
-
-    def handlers(self) -> Mapping[str, Callable[[Json], Json]]:
-        look = self._inspector
-        return {
-            "launch": self._launch,
-            **{name: self._runner(name) for name in (*COMMANDS, "step_out")},
-            "locals": look.locals,
-            "evaluate": look.evaluate,
-            "fields": look.fields,
-            "stack": look.stack,
-            "threads": look.threads,
-            "run_code": look.run_code,
-            "set_breakpoint": self._points.set,
-            "remove_breakpoint": self._points.remove,
-            "list_breakpoints": self._points.refresh,
-            "raw": lambda arguments: self.type_command(arguments["command"]),
-        }
-
-    def breakpoints(self) -> list[Json]:
-        return self._points.known()
 
     def interrupt(self) -> Reply:
         reply = self.prompt.press(b"\x03", self.grace)
@@ -149,7 +132,7 @@ class PdbConnection(TerminalConnection):
             nearest = "".join(f"\n{entry['error']}" for entry in entries if "error" in entry)
             raise Refused(f"pytest ran no test:\n{answer['output'].strip()}{nearest}", kind)
 
-    def _runner(self, action: str) -> Callable[[Json], Json]:
+    def _runner(self, action: str) -> Handler:
         return lambda arguments: self._run(action)
 
     def _run(self, action: str) -> Json:

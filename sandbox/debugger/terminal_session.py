@@ -18,12 +18,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Json
 from sandbox.debugger.prompts import End, PromptTerminal, Reply
 from sandbox.debugger.records import (
+    CONTROL_ACTIONS,
     Action,
     DebugEvent,
     DebugLimits,
@@ -65,8 +66,39 @@ class Unanswered(Exception):
         self.reply = reply
 
 
+Handler = Callable[[Json], Json]
+"""Carries out an action with its arguments. Raises Refused, Ended, Unanswered."""
+
+
+class Inspector(Protocol):
+    """What looks at the paused program, and changes it."""
+
+    def locals(self, arguments: Json) -> Json: ...
+    def evaluate(self, arguments: Json) -> Json: ...
+    def fields(self, arguments: Json) -> Json: ...
+    def stack(self, arguments: Json) -> Json: ...
+    def threads(self, arguments: Json) -> Json: ...
+    def run_code(self, arguments: Json) -> Json: ...
+
+
+class Breakpoints(Protocol):
+    """The breakpoints of a terminal's debugger."""
+
+    def known(self) -> list[Json]:
+        """All that are set, as the fields of an answer."""
+
+    def set(self, arguments: Json) -> Json: ...
+    def remove(self, arguments: Json) -> Json: ...
+
+    def refresh(self, arguments: Json) -> Json:
+        """Bring what is known up to date with the debugger."""
+
+
 class TerminalConnection(ABC):
     """Carries out a session's actions on a terminal; one subclass for each debugger."""
+
+    _inspector: Inspector
+    _points: Breakpoints
 
     def __init__(self, sandbox: Sandbox, limits: DebugLimits) -> None:
         self.sandbox = sandbox
@@ -78,9 +110,31 @@ class TerminalConnection(ABC):
         self._deadline = 0.0
         self._grace = 0.0
 
+    def handlers(self) -> Mapping[str, Handler]:
+        """By action: what carries it out."""
+        look, points = self._inspector, self._points
+        return {
+            "launch": self._launch,
+            **{action: self._runner(action) for action in CONTROL_ACTIONS},
+            "locals": look.locals,
+            "evaluate": look.evaluate,
+            "fields": look.fields,
+            "stack": look.stack,
+            "threads": look.threads,
+            "run_code": look.run_code,
+            "set_breakpoint": points.set,
+            "remove_breakpoint": points.remove,
+            "list_breakpoints": points.refresh,
+            "raw": lambda arguments: self.type_command(arguments["command"]),
+        }
+
     @abstractmethod
-    def handlers(self) -> Mapping[str, Callable[[Json], Json]]:
-        """By action: what carries it out. They raise Refused, Ended, Unanswered."""
+    def _launch(self, arguments: Json) -> Json:
+        """Start the debugger, and run to the first stop."""
+
+    @abstractmethod
+    def _runner(self, action: str) -> Handler:
+        """What lets the program run on in one of the four ways."""
 
     @abstractmethod
     def interrupt(self) -> Reply:
@@ -103,11 +157,7 @@ class TerminalConnection(ABC):
             answer = self._end(ended.reply)
         except Unanswered as unanswered:
             answer = self._kill(action, unanswered.reply)
-        return {"state": self.state, "all_breakpoints": self.breakpoints(), **answer}
-
-    @abstractmethod
-    def breakpoints(self) -> list[Json]:
-        """All that are set, as the fields of an answer."""
+        return {"state": self.state, "all_breakpoints": self._points.known(), **answer}
 
     def close(self) -> None:
         prompt, self._prompt = self._prompt, None
