@@ -58,9 +58,9 @@ class Pending:
                 self.next_signal = self.first_at + LOOK
                 return
             self.diagnosis = diagnose(self.child, self.first, now - self.first_at)
-        if process_state(f"/proc/{self.child}") in "tT":
-            os.kill(self.child, signal.SIGCONT)
         os.kill(self.child, INTERRUPT)
+        if process_state(f"/proc/{self.child}") in "tT":  # told first, it cannot run to its end
+            os.kill(self.child, signal.SIGCONT)
         self.next_signal = now + (RESEND if now >= self.deadline else TICK)
 
     def last_diagnosis(self) -> Diagnosis:
