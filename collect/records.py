@@ -13,7 +13,7 @@ from collect.errors import FailureKind
 from collect.messages import Message
 from sandbox.debugger import DebugEvent
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 ORACLE_TEACHER = "oracle"
 MODEL_TEACHER = "model"
 
@@ -47,7 +47,11 @@ class Role(StrEnum):
     MAIN = "main"
     DEBUG_SUBAGENT = "debug_subagent"
     INSPECTOR = "inspector"
+    """InspectCoder's Program Inspector."""
     PATCH_CODER = "patch_coder"
+    """What writes the patches of InspectCoder, and of the baselines it is compared with."""
+    SIMULATOR = "simulator"
+    """Makes up what a debugger would answer (InspectCoder's ablation "without debugger tool")."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,16 @@ class Rollout:
     failure_type: str | None
     failure_message: str | None
 
+    patch_attempts: int
+    """Patches tried on the public tests, the last one standing; 0 where a system tries none."""
+    actions: str
+    """JSON object: how often each action was called, by its name (InspectCoder, figure 8)."""
     main_steps: int
-    """Completions of the main agent."""
+    """Completions of the agents that edit: the main agent, or the Patch Coder."""
     sub_steps: int
-    """Completions of all its subagents together."""
+    """Completions of all those that debug for it."""
     sub_calls: int
-    """How often the main agent called the subagent."""
+    """How often one of those was asked."""
     debug_calls: int
     """Calls of debug tools, by whichever agent."""
     debug_stops: int
@@ -177,11 +185,13 @@ class Conversation:
     """`ROLLOUT_ID-INDEX`."""
     rollout_id: str
     index: int
-    """0 is the main agent's; subagents follow in the order of their calls."""
+    """In the order in which they were begun."""
     role: Role
     parent_conversation_id: str | None
     parent_call_id: str | None
     """The tool call of the parent that this conversation answers."""
+    patch_attempt: int
+    """Which patch it worked towards, from 1; 0 where a system does not count them."""
     benchmark: str
     instance_id: str
     repository: str

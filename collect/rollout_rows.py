@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collect.agents.answer import parse_answer
+from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import Player
 from collect.build_info import code_commit, code_version
@@ -24,10 +26,8 @@ from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace
 from sandbox.debugger import StopReason
 from sandbox.opening import backend_name
 
-SYSTEM = "debug2fix"
-TERMINAL_SYSTEM = f"{SYSTEM}+terminal"
-"""With raw debugger terminals in place of the probe."""
 PROGRAM_ENDED = (StopReason.EXITED, StopReason.KILLED)
+EDITORS = (Role.MAIN, Role.PATCH_CODER)
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,8 @@ def rows_of(
 ) -> tuple[Rollout, list[Conversation]]:
     """The rollout's row and those of its conversations."""
     instance, failure, logs = spec.instance, trace.failure, trace.logs
-    agents = settings.agents
-    main = [log for log in logs if log.role is Role.MAIN]
-    sub = [log for log in logs if log.role is Role.DEBUG_SUBAGENT]
+    main = [log for log in logs if log.role in EDITORS]
+    sub = [log for log in logs if log.role not in EDITORS]
     players = [settings.players[name] for name in (spec.main, spec.sub) if name is not None]
     events = [row.event for log in logs for row in log.events]
     stops = [e for e in events if e.stop_reason and e.stop_reason not in PROGRAM_ENDED]
@@ -57,7 +56,7 @@ def rows_of(
         schema_version=SCHEMA_VERSION,
         rollout_id=spec.id,
         run=identity.run,
-        system=SYSTEM if agents.debugger_backend == "probe" else TERMINAL_SYSTEM,
+        system=system_of(spec.variant, settings.agents),
         variant=spec.variant.value,
         benchmark=instance.benchmark,
         instance_id=instance.id,
@@ -83,6 +82,8 @@ def rows_of(
         failure_kind=failure.kind if failure else None,
         failure_type=failure.type if failure else None,
         failure_message=failure.message if failure else None,
+        patch_attempts=max((log.patch_attempt for log in main), default=0),
+        actions=json.dumps(sum((log.actions for log in logs), Counter())),
         main_steps=sum(log.steps for log in main),
         sub_steps=sum(log.steps for log in sub),
         sub_calls=len(sub),
@@ -100,6 +101,14 @@ def rows_of(
         scoring_seconds=trace.scoring_seconds,
     )
     return rollout, [_conversation(spec, log) for log in logs]
+
+
+def system_of(variant: Variant, agents: AgentsConfig) -> str:
+    """Which system a variant is of, and in which form: `debug2fix`, `inspectcoder+tools` ..."""
+    if not variant.repairs_one_file:
+        return "debug2fix" if agents.debugger_backend == "probe" else "debug2fix+terminal"
+    by_tools = variant.has_subagent and agents.repair.inspector_form == "tools"
+    return "inspectcoder+tools" if by_tools else "inspectcoder"
 
 
 def _teacher(players: Sequence[Player]) -> str:
@@ -124,6 +133,7 @@ def _conversation(spec: RolloutSpec, log: ConversationLog) -> Conversation:
         role=log.role,
         parent_conversation_id=parent,
         parent_call_id=log.parent_call_id,
+        patch_attempt=log.patch_attempt,
         benchmark=spec.instance.benchmark,
         instance_id=spec.instance.id,
         repository=spec.instance.repository,

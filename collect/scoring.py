@@ -29,7 +29,8 @@ def score(
     benchmark: Benchmark, instance: Instance, patch: str, sandbox_config: SandboxConfig
 ) -> Verdict:
     """Apply a patch to the buggy tree and run the instance's tests. Raises SandboxError."""
-    patched = replace(instance, files=apply_patch(instance.files, patch))
+    files = {**apply_patch(instance.files, patch), **instance.hidden_files}
+    patched = replace(instance, files=files)
     tests = [*instance.fail_to_pass, *instance.pass_to_pass]
     with open_sandbox(sandbox_config, instance.image) as sandbox:
         benchmark.prepare(patched, sandbox)

@@ -88,6 +88,8 @@ def make_rollout(instance_id: str = "ledger-cache-1", attempt: int = 0, **change
         "failure_kind": None,
         "failure_type": None,
         "failure_message": None,
+        "patch_attempts": 0,
+        "actions": json.dumps({"debug_subagent": 1}),
         "main_steps": 4,
         "sub_steps": 3,
         "sub_calls": 1,
@@ -154,6 +156,7 @@ def _conversation(
     fields: dict[str, Any] = {
         "parent_conversation_id": None,
         "parent_call_id": None,
+        "patch_attempt": 0,
         "events": (),
         "answer": None,
     } | more

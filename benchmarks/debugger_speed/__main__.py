@@ -59,13 +59,15 @@ def _launches(options: argparse.Namespace, quick: bool) -> Iterator[Row]:
 
 
 def _actions(options: argparse.Namespace) -> Iterator[Row]:
-    places = [("actions, local", SandboxConfig(), "python", actions.SCRIPT, LOCAL_TARGET)]
+    docker = SandboxConfig(backend="docker", image=options.docker)
+    python, java = ("python", actions.SCRIPT), ("java", actions.MAIN_CLASS)
+    places = [("actions, local", SandboxConfig(), *python, LOCAL_TARGET)]
     if options.docker:
-        docker = SandboxConfig(backend="docker", image=options.docker)
-        places.append(("actions, Docker", docker, "python", actions.SCRIPT, DOCKER_TARGET))
+        places.append(("actions, Docker", docker, *python, DOCKER_TARGET))
     if options.java:
-        java = ("actions, Java", SandboxConfig(), "java", actions.MAIN_CLASS, JAVA_TARGET)
-        places.append(java)
+        places.append(("actions, Java", SandboxConfig(), *java, JAVA_TARGET))
+    if options.java and options.docker:
+        places.append(("actions, Java, Docker", docker, *java, JAVA_TARGET))
     for section, config, language, program, target in places:
         with _with_files(config, {program.file: program.source}) as sandbox:
             debugger, _ = _start(language, program, sandbox)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,21 +12,70 @@ from sandbox.debugger.opening import DebuggerBackend
 
 
 class Variant(StrEnum):
-    """The four configurations of Debug2Fix, section 5.5."""
+    """What is rolled out: Debug2Fix's four configurations (its section 5.5), InspectCoder, the
+    baselines that it is compared with (its section 3.4) and its ablations (4.3)."""
 
     BASELINE = "baseline"
     DEBUG_TOOLS_ONLY = "debug_tools_only"
     DEBUG2FIX = "debug2fix"
     DEBUG2FIX_TOOL_LIMIT = "debug2fix_tool_limit"
 
+    SIMPLE_DEBUGGING = "simple_debugging"
+    RUBBER_DUCKING = "rubber_ducking"
+    TRACE_REASONING = "trace_reasoning"
+    SWE_AGENT = "swe_agent"
+    AUTOSD = "autosd"
+    LDB_LINE = "ldb_line"
+    LDB_BLOCK = "ldb_block"
+    LDB_FUNCTION = "ldb_function"
+    INSPECTCODER = "inspectcoder"
+    INSPECTCODER_NO_INSPECTION = "inspectcoder_no_inspection"
+    INSPECTCODER_NO_MODIFICATION = "inspectcoder_no_modification"
+    INSPECTCODER_NO_DEBUGGER = "inspectcoder_no_debugger"
+    INSPECTCODER_NO_INSPECTWARE = "inspectcoder_no_inspectware"
+
+    @property
+    def repairs_one_file(self) -> bool:
+        """Whether it is one of InspectCoder's paper: a program of one file, patched in rounds."""
+        return self not in DEBUG2FIX_VARIANTS
+
     @property
     def has_subagent(self) -> bool:
-        """Whether the main agent can call the Debug Subagent."""
-        return self in (Variant.DEBUG2FIX, Variant.DEBUG2FIX_TOOL_LIMIT)
+        """Whether a second agent, with a model of its own, debugs for the one that edits: the
+        Debug Subagent, or the Program Inspector."""
+        inspects = self.value.startswith(Variant.INSPECTCODER.value)
+        return inspects or self in (Variant.DEBUG2FIX, Variant.DEBUG2FIX_TOOL_LIMIT)
+
+
+DEBUG2FIX_VARIANTS = (
+    Variant.BASELINE,
+    Variant.DEBUG_TOOLS_ONLY,
+    Variant.DEBUG2FIX,
+    Variant.DEBUG2FIX_TOOL_LIMIT,
+)
+
+
+class RepairConfig(BaseModel):
+    """Limits of InspectCoder and of what it is compared with; defaults of its section 3.5."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_patch_attempts: int = Field(default=5, ge=1)
+    """Patches tried on the public tests, then the last one stands."""
+    max_reasoning_steps: int = Field(default=20, ge=1)
+    """Completions of the Inspector, or of AutoSD, in one bug: all its patch attempts together."""
+    max_shell_steps: int = Field(default=30, ge=1)
+    """Completions of SWE-Agent for one patch; the paper states none."""
+    inspector_form: Literal["react", "tools"] = "react"
+    """How the Program Inspector acts: by calls in a block of its text, as the paper has it, or by
+    tool calls. The rows' `system` then ends in `+tools`."""
+    observation_lines: int = Field(default=60, ge=4)
+    """Longest observation of one action; the middle of a longer one is left out."""
+    observation_chars: int = Field(default=4_000, ge=200)
 
 
 class AgentsConfig(BaseModel):
-    """Limits of the main agent and the Debug Subagent."""
+    """Limits of the agents."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,3 +91,4 @@ class AgentsConfig(BaseModel):
     debugger_backend: DebuggerBackend = "probe"
     """`terminal`: drive the raw pdb and jdb terminals instead (InspectCoder's ablation "without
     InspectWare"); the rows' `system` then ends in `+terminal`."""
+    repair: RepairConfig = RepairConfig()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ class ConversationLog:
     """Everything one agent sent and received, in order."""
 
     index: int
-    """Within the rollout; 0 is the main agent's."""
+    """Within the rollout."""
     role: Role
     model: str
     teacher: str
@@ -25,8 +26,14 @@ class ConversationLog:
     tools: Sequence[ToolSchema]
     parent_index: int | None = None
     parent_call_id: str | None = None
+    patch_attempt: int = 0
+    """Which patch it works towards, from 1; 0 where the system does not count them."""
+    conclusion: str | None = None
+    """The final answer, where an action gave it and not the last message's text."""
     rows: list[MessageRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
+    actions: Counter[str] = field(default_factory=Counter)
+    """How often each action was called."""
     usage: Usage = field(default_factory=Usage)
     dollars: float = 0.0
     steps: int = 0
@@ -39,7 +46,10 @@ class ConversationLog:
 
     @property
     def final_answer(self) -> str:
-        """The text of the last message where that is the model's, else empty."""
+        """What the agent came to; without a conclusion the text of the last message, where that
+        is the model's."""
+        if self.conclusion is not None:
+            return self.conclusion
         last = self.rows[-1].message if self.rows else None
         return last.content if last is not None and last.role == "assistant" else ""
 

@@ -50,11 +50,16 @@ class Instance:
     pass_to_pass: tuple[str, ...]
     """Tests that pass before and after."""
     gold_patch: str
-    """Unified diff, `a/` and `b/` prefixes, against the workspace."""
+    """Unified diff, `a/` and `b/` prefixes, against the workspace. Empty where no correct program
+    is known."""
     files: Mapping[str, bytes] = field(repr=False, default_factory=dict)
     """The buggy tree, by relative path. Empty where the image holds it."""
     test_paths: tuple[str, ...] = ()
     """Files and folders of the tests. An agent's edits to them are dropped before scoring."""
+    hidden_files: Mapping[str, bytes] = field(repr=False, default_factory=dict)
+    """What only scoring lays out beside `files`: the private tests."""
+    solution: str = ""
+    """The one file to repair, where the bug is a program of one file and its tests; else empty."""
     image: str | None = None
     category: str | None = None
     """What kind of bug, in the benchmark's own words."""
@@ -66,9 +71,16 @@ class Instance:
         facts = [self.id, self.problem_statement, self.gold_patch, self.image]
         facts += [*self.fail_to_pass, "|", *self.pass_to_pass]
         digest.update(json.dumps(facts).encode())
-        for path in sorted(self.files):
-            digest.update(path.encode() + b"\0" + self.files[path] + b"\0")
+        for files in (self.files, self.hidden_files):
+            for path in sorted(files):
+                digest.update(path.encode() + b"\0" + files[path] + b"\0")
         return digest.hexdigest()[:16]
+
+    @property
+    def public_tests(self) -> tuple[str, ...]:
+        """The tests that an agent may see and run, failing ones first."""
+        tests = (*self.fail_to_pass, *self.pass_to_pass)
+        return tuple(test for test in tests if test.partition("::")[0] not in self.hidden_files)
 
 
 @dataclass(frozen=True)

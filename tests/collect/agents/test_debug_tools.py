@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import Variant
+from collect.agents.config import DEBUG2FIX_VARIANTS
 from collect.agents.debug2fix import main_prompt
 from collect.agents.debug_tools import breakpoint_request, debug_tools
 from collect.agents.prompts import prompt
@@ -57,7 +57,9 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
     with open_sandbox(SandboxConfig()) as sandbox:
         debugger = open_debugger("python", sandbox, DebugLimits())
         schemas = json.dumps(Toolbox(debug_tools(debugger), values).schemas())
-    prompts = [main_prompt(variant, values) for variant in Variant] + [prompt("subagent", **values)]
+    prompts = [main_prompt(variant, values) for variant in DEBUG2FIX_VARIANTS] + [
+        prompt("subagent", **values)
+    ]
     for text in (schemas, *prompts):
         assert not any(term in text for term in OTHER_LANGUAGE[language])
         assert not any("{" + name + "}" in text for name in values)
