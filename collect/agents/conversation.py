@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from collect.messages import Message, ToolSchema
+from collect.agents.tools import ToolReply
+from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import Completion, Usage
 from collect.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
-from sandbox.debugger import DebugEvent
 
 
 @dataclass
@@ -87,9 +87,14 @@ class ConversationLog:
             )
         )
 
-    def add_event(self, message_index: int, call_id: str, event: DebugEvent) -> None:
-        """Note a debugger event caused by a call of the message at that index."""
-        self.events.append(EventRow(message_index, call_id, event))
+    def note(self, call: ToolCall, reply: ToolReply, message_index: int) -> None:
+        """Note what a call of the message at that index has done."""
+        if reply.outcome is not ToolOutcome.INVALID:
+            self.actions[reply.action or call.name] += 1
+        if reply.event is not None:
+            self.events.append(EventRow(message_index, call.id, reply.event))
+        if reply.conclusion is not None:
+            self.conclusion = reply.conclusion
 
     def finish(self, reason: StopReason) -> StopReason:
         """Note why the conversation ended."""

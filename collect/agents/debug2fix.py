@@ -114,8 +114,8 @@ class DebugSubagent:
             Toolbox(tools, self.context.wording),
             config.sub_max_steps,
             forced_answer=prompt("subagent_forced_answer"),
-            reminder=remind_of_block,
-            max_reminders=config.sub_max_reminders,
+            follow_up=remind_of_block,
+            max_follow_ups=config.sub_max_reminders,
         )
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from threading import Event
 
 from collect.agents.conversation import ConversationLog
+from collect.agents.forms import ActionForm, Answered, MalformedAction, ToolCalling
 from collect.agents.tools import Toolbox
 from collect.errors import RolloutStopped
 from collect.messages import Message, ToolCall
 from collect.models.base import Model, Sampling
-from collect.records import MessageRow, StopReason
+from collect.records import MessageRow, StopReason, ToolOutcome
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,14 @@ class AgentSpec:
     system_prompt: str
     toolbox: Toolbox
     max_steps: int
-    """Completions, the forced final answer not counted."""
+    """Completions for one task, the forced final answer not counted."""
     forced_answer: str | None = None
     """User message injected once the steps are used up, answered without tools
     (Debug2Fix, section 5.5). None: the agent just ends."""
-    reminder: Callable[[str], str | None] = lambda answer: None
-    """Given a final answer, what to remind the agent of if the answer's form is wrong."""
-    max_reminders: int = 0
+    follow_up: Callable[[str], str | None] = lambda answer: None
+    """Given a final answer, what the user says next; None: nothing, it ends."""
+    max_follow_ups: int = 0
+    form: ActionForm = ToolCalling()
 
 
 @dataclass(frozen=True)
@@ -42,23 +44,25 @@ class AgentRun:
     stop: Event
 
     def run(self, task: str) -> StopReason:
-        """Hold the conversation to its end. The log has it all, also where this raises.
+        """Hold the conversation to its end; run again, it goes on with another task.
 
-        Raises RolloutError, RolloutStopped, SandboxError.
+        The log has it all, also where this raises RolloutError, RolloutStopped, SandboxError.
         """
-        self.log.add(Message("system", self.spec.system_prompt))
+        if not self.log.rows:
+            self.log.add(Message("system", self.spec.system_prompt))
         self.log.add(Message("user", task))
-        reminders = self.spec.max_reminders
-        for _ in range(self.spec.max_steps):
+        follow_ups = self.spec.max_follow_ups
+        for steps_left in reversed(range(self.spec.max_steps)):
             reply = self._ask()
-            if reply.tool_calls:
-                self._answer_calls(reply)
+            if self._act(reply, steps_left):
+                if self.log.conclusion is not None:
+                    return self.log.finish(StopReason.FINISHED)
                 continue
-            reminder = self.spec.reminder(reply.content) if reminders else None
-            if reminder is None:
+            said = self.spec.follow_up(reply.content) if follow_ups else None
+            if said is None:
                 return self.log.finish(StopReason.FINISHED)
-            reminders -= 1
-            self.log.add(Message("user", reminder))
+            follow_ups -= 1
+            self.log.add(Message("user", said))
         if self.spec.forced_answer is not None:
             self.log.add(Message("user", self.spec.forced_answer))
             self._ask()
@@ -70,21 +74,43 @@ class AgentRun:
 
     def _ask(self) -> Message:
         self._raise_if_stopped()
-        completion = self.model.complete(self.log.sent(), self.log.tools, self.sampling)
+        sampling = self.sampling
+        if self.spec.form.stop:
+            sampling = sampling.model_copy(update={"stop": self.spec.form.stop})
+        completion = self.model.complete(self.log.sent(), self.log.tools, sampling)
         self.log.add_completion(completion)
         return completion.message
 
-    def _answer_calls(self, reply: Message) -> None:
-        index = self.log.last_index
-        for call in reply.tool_calls:
+    def _act(self, reply: Message, steps_left: int) -> bool:
+        """Carry out a reply's calls; whether there were any, or should have been."""
+        form = self.spec.form
+        try:
+            calls = form.calls(reply, self.log.steps)
+        except MalformedAction as error:
+            message = Message("user", str(error))
+            self.log.add_row(MessageRow(message, tool_outcome=ToolOutcome.INVALID))
+            return True
+        index, answered = self.log.last_index, list[Answered]()
+        for call in calls:
             self._raise_if_stopped()
-            self._answer_call(call, index)
+            answered.append(self._carry_out(call, index))
+            outcome = answered[-1].reply.outcome
+            if self.log.conclusion is not None or (
+                form.stops_at_error and outcome is not ToolOutcome.OK
+            ):
+                break
+        if answered and self.log.conclusion is None:
+            row = form.all_answered(answered, len(calls) - len(answered), steps_left)
+            if row is not None:
+                self.log.add_row(row)
+        return bool(calls)
 
-    def _answer_call(self, call: ToolCall, index: int) -> None:
+    def _carry_out(self, call: ToolCall, index: int) -> Answered:
         started = time.monotonic()
-        answer = self.spec.toolbox.call(call)
-        seconds = time.monotonic() - started
-        message = Message("tool", answer.text, tool_call_id=call.id, name=call.name)
-        self.log.add_row(MessageRow(message, seconds=seconds, tool_outcome=answer.outcome))
-        if answer.event is not None:
-            self.log.add_event(index, call.id, answer.event)
+        reply = self.spec.toolbox.call(call)
+        answered = Answered(call, reply, time.monotonic() - started)
+        self.log.note(answered.call, reply, index)
+        row = self.spec.form.answered(answered)
+        if row is not None:
+            self.log.add_row(row)
+        return answered

@@ -57,7 +57,13 @@ class RolloutContext:
         """What prompts and tools call things in the instance's language."""
         return wording(self.instance.language).values()
 
-    def agent(self, spec: AgentSpec, role: Role, parent_call_id: str | None = None) -> AgentRun:
+    def agent(
+        self,
+        spec: AgentSpec,
+        role: Role,
+        parent_call_id: str | None = None,
+        patch_attempt: int = 0,
+    ) -> AgentRun:
         """An agent ready to run; its conversation is part of the rollout from now on.
 
         With `parent_call_id` the conversation answers that tool call of the main agent's.
@@ -69,9 +75,10 @@ class RolloutContext:
             model=player.backend.name,
             teacher=player.teacher,
             sampling=player.sampling.model_dump_json(),
-            tools=spec.toolbox.schemas(),
+            tools=spec.toolbox.schemas() if spec.form.by_tools else [],
             parent_index=None if parent_call_id is None else 0,
             parent_call_id=parent_call_id,
+            patch_attempt=patch_attempt,
         )
         self.logs.append(log)
         model = player.backend.open(

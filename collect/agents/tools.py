@@ -31,6 +31,10 @@ class ToolReply:
     outcome: ToolOutcome = ToolOutcome.OK
     event: DebugEvent | None = None
     """The debugger's record, where the tool drove it."""
+    action: str = ""
+    """What it counts as among the actions; empty: the tool's name."""
+    conclusion: str | None = None
+    """The agent's final answer, where this call gives it and ends the conversation."""
 
 
 class Tool(Protocol):

@@ -23,6 +23,9 @@ class Sampling(BaseModel):
     top_p: float | None = None
     max_tokens: int | None = None
     """Completion tokens."""
+    stop: tuple[str, ...] | None = None
+    """Texts that end a completion, themselves left out. Agents that act in their text add the
+    words that only the environment may say."""
     seed: int | None = None
     """Base seed; the attempt's number is added, so that attempts differ and can be repeated."""
 

@@ -57,6 +57,11 @@ class ChatFormat:
         with self._lock:
             return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, the special ones included."""
+        with self._lock:
+            return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+
     def end_ids(self) -> set[int]:
         """The tokens that end a turn: the tokenizer's, and what the template writes after one."""
         ids = {self._tokenizer.eos_token_id} - {None}

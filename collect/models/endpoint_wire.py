@@ -24,6 +24,7 @@ def request_fields(
         "messages": [_sent(message, config.reasoning_field) for message in messages],
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
+        "stop": list(sampling.stop) if sampling.stop else None,
         "seed": sampling.seed,
         config.max_tokens_field: sampling.max_tokens,
     }

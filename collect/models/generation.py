@@ -6,7 +6,7 @@ Imports torch and transformers; `collect.models.local` loads it when a local mod
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,10 @@ class Generator:
         end_ids: Sequence[int],
         prefixes: PrefixCache | None,
         stop: threading.Event,
+        decode: Callable[[Sequence[int]], str],
     ) -> None:
         self._model = model
+        self._decode = decode
         self._pad_id = pad_id
         self._end_ids = frozenset(end_ids)
         self._prefixes = prefixes
@@ -77,7 +79,9 @@ class Generator:
             past_key_values=cache,
             max_new_tokens=max(prompt.max_new_tokens for prompt in prompts),
             logits_processor=LogitsProcessorList([RowSampler(prompts, ids.device)]),
-            stopping_criteria=StoppingCriteriaList([RowLimits(prompts, width, self._stop)]),
+            stopping_criteria=StoppingCriteriaList(
+                [RowLimits(prompts, width, self._stop), RowStops(prompts, width, self._decode)]
+            ),
         )
         self._raise_if_stopped()
         replies = output[:, width:].tolist()
@@ -133,6 +137,31 @@ class RowLimits(StoppingCriteria):  # type: ignore[misc]
         generated = input_ids.shape[1] - self._width
         done = (self._limits <= generated) | self._stop.is_set()
         return done.to(input_ids.device)
+
+
+class RowStops(StoppingCriteria):  # type: ignore[misc]
+    """Ends each row whose text has come to one of its own stop texts."""
+
+    def __init__(
+        self, prompts: Sequence[Prompt], width: int, decode: Callable[[Sequence[int]], str]
+    ) -> None:
+        self._stops = [prompt.sampling.stop or () for prompt in prompts]
+        self._width = width
+        self._decode = decode
+
+    def __call__(
+        self, input_ids: torch.Tensor, scores: torch.Tensor, **kwargs: Any
+    ) -> torch.Tensor:
+        found = [self._is_at(row, stops) for row, stops in zip(input_ids, self._stops, strict=True)]
+        return torch.tensor(found, device=input_ids.device)
+
+    def _is_at(self, row: torch.Tensor, stops: Sequence[str]) -> bool:
+        if not stops:
+            return False
+        # A token is at least a byte: the newest tokens hold all of a stop text that ends here.
+        longest = max(len(stop.encode()) for stop in stops)
+        text = self._decode(row[self._width :][-longest - 1 :].tolist())
+        return any(stop in text for stop in stops)
 
 
 class RowSampler(LogitsProcessor):  # type: ignore[misc]

@@ -6,6 +6,7 @@ import importlib.util
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,9 @@ class LocalModel:
         prompt = self._prompt(chat.encode(text), sampling)
         generated = self._generated(prompt)
         message = chat.read(text, generated.ids, tools, f"call_{len(messages)}_")
+        content = until(sampling.stop or (), message.content)
+        if content != message.content:
+            message, generated = replace(message, content=content), replace(generated, ended=True)
         completion_tokens = len(generated.ids) + generated.ended
         return Completion(
             message=message,
@@ -123,6 +127,12 @@ class LocalModel:
                 f"model {self._config.model} failed to generate: {error}. "
                 "What to do: lower `max_batch`, `max_context` or `prefix_cache` if memory ran out"
             ) from error
+
+
+def until(stops: Sequence[str], text: str) -> str:
+    """A text up to the first of some stop texts."""
+    places = [place for place in map(text.find, stops) if place >= 0]
+    return text[: min(places)] if places else text
 
 
 def _finish_reason(message: Message, generated: Generated) -> str:
