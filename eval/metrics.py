@@ -8,7 +8,7 @@ other rollout, by the patch that the model left.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from collect.errors import FailureKind
@@ -64,10 +64,15 @@ class ArmMetrics:
     dollars_per_rollout: float | None
     dollars_per_fix: float | None
     """Dollars of the rollouts with a verdict by the number resolved; None where none is."""
+    fixes_per_dollar: float | None
+    """Its inverse; None where nothing was spent."""
     seconds: float | None
-    """Average wall time a rollout."""
+    """Average wall time a rollout, scoring included."""
+    debug_seconds: float | None
+    """The same without scoring, which is part of no repair."""
     fixes_per_hour: float | None
-    """Bugs resolved an hour of rollout time."""
+    """Rollouts that resolved their bug an hour of debug time: that of all rollouts with a verdict,
+    without scoring."""
     debug_success: float | None
     """Percent of the rollouts that called a debug tool in which the program stopped at least once;
     None where none called one."""
@@ -135,6 +140,18 @@ def has_verdict(rollout: Rollout) -> bool:
     return rollout.failure_kind in (None, FailureKind.MODEL)
 
 
+def judged(rollouts: Iterable[Rollout], instances: Collection[InstanceKey]) -> list[Rollout]:
+    """The rollouts on the given instances that have a verdict: the base of all rates."""
+    return [row for row in rollouts if has_verdict(row) and instance_of(row) in instances]
+
+
+def model_pairs(arms: Iterable[Arm]) -> list[tuple[str, str]]:
+    """Main and sub model of each column; a variant without subagent joins its main model's."""
+    pairs = sorted({(arm.main_model, arm.sub_model) for arm in arms})
+    with_sub = {main for main, sub in pairs if sub}
+    return [(main, sub) for main, sub in pairs if sub or main not in with_sub]
+
+
 def change(value: float | None, base: float | None) -> float | None:
     """The relative change in percent of the base; None where one is missing or the base is 0."""
     if value is None or not base:
@@ -142,13 +159,16 @@ def change(value: float | None, base: float | None) -> float | None:
     return 100 * (value - base) / base
 
 
-def arm_metrics(arm: Arm, rollouts: Sequence[Rollout], instances: set[InstanceKey]) -> ArmMetrics:
+def arm_metrics(
+    arm: Arm, rollouts: Sequence[Rollout], instances: Collection[InstanceKey]
+) -> ArmMetrics:
     """The numbers of one arm's rollouts, rates and averages over the given instances only."""
-    rows = [row for row in rollouts if has_verdict(row) and instance_of(row) in instances]
+    rows = judged(rollouts, instances)
     called = [row for row in rows if row.sub_calls]
     debugged = [row for row in rows if row.debug_calls]
     resolved = sum(row.resolved for row in rows)
-    dollars, seconds = sum(row.dollars for row in rows), sum(row.seconds for row in rows)
+    dollars = sum(row.dollars for row in rows)
+    debug_seconds = sum(row.seconds - row.scoring_seconds for row in rows)
     low, high = _interval(rows)
     has_subagent = bool(arm.sub_model or called)
     return ArmMetrics(
@@ -157,10 +177,10 @@ def arm_metrics(arm: Arm, rollouts: Sequence[Rollout], instances: set[InstanceKe
         rollouts=len(rows),
         instances=len({instance_of(row) for row in rows}),
         resolved=resolved,
-        pass_rate=_percent(resolved, len(rows)),
+        pass_rate=percent(resolved, len(rows)),
         pass_low=low,
         pass_high=high,
-        call_rate=_percent(len(called), len(rows)) if has_subagent else None,
+        call_rate=percent(len(called), len(rows)) if has_subagent else None,
         main_steps=_mean([row.main_steps for row in rows]),
         sub_steps=_mean([row.sub_steps for row in called]),
         sub_steps_all=_mean([row.sub_steps for row in rows]) if has_subagent else None,
@@ -168,11 +188,13 @@ def arm_metrics(arm: Arm, rollouts: Sequence[Rollout], instances: set[InstanceKe
         sub_tokens=_mean([_sub_tokens(row) for row in called]),
         sub_tokens_all=_mean([_sub_tokens(row) for row in rows]) if has_subagent else None,
         dollars=sum(row.dollars for row in rollouts),
-        dollars_per_rollout=dollars / len(rows) if rows else None,
-        dollars_per_fix=dollars / resolved if resolved else None,
-        seconds=seconds / len(rows) if rows else None,
-        fixes_per_hour=3600 * resolved / seconds if seconds else None,
-        debug_success=_percent(sum(row.debug_stops > 0 for row in debugged), len(debugged)),
+        dollars_per_rollout=_ratio(dollars, len(rows)),
+        dollars_per_fix=_ratio(dollars, resolved),
+        fixes_per_dollar=_ratio(resolved, dollars),
+        seconds=_mean([row.seconds for row in rows]),
+        debug_seconds=_ratio(debug_seconds, len(rows)),
+        fixes_per_hour=_ratio(3600 * resolved, debug_seconds),
+        debug_success=percent(sum(row.debug_stops > 0 for row in debugged), len(debugged)),
         invalid_tool_calls=sum(row.invalid_tool_calls for row in rows),
         refused_tool_calls=sum(row.refused_tool_calls for row in rows),
         failures=dict(Counter(row.failure_kind.value for row in rollouts if row.failure_kind)),
@@ -202,8 +224,13 @@ def _sub_tokens(rollout: Rollout) -> int:
     return rollout.sub_prompt_tokens + rollout.sub_completion_tokens
 
 
-def _percent(part: int, whole: int) -> float | None:
-    return 100 * part / whole if whole else None
+def percent(part: float, whole: float) -> float | None:
+    """A share in percent; None where there is nothing to have a share in."""
+    return _ratio(100 * part, whole)
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -39,3 +39,23 @@ def span(low: float | None, high: float | None) -> str:
 def counts(numbers: Mapping[str, int]) -> str:
     """Counts by name: budget 1, model 2."""
     return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items())) or MISSING
+
+
+def percent(value: float | None) -> str:
+    """A share: 67.87%."""
+    return MISSING if value is None else f"{value:.2f}%"
+
+
+def points(value: float | None) -> str:
+    """A difference of two shares: +36.14%."""
+    return MISSING if value is None else f"{value:+.2f}%"
+
+
+def ratio(value: float | None) -> str:
+    """Two decimals, as fixes an hour have them."""
+    return MISSING if value is None else f"{value:.2f}"
+
+
+def seconds(value: float | None) -> str:
+    """A time: 121.74s."""
+    return MISSING if value is None else f"{value:.2f}s"

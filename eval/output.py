@@ -1,11 +1,14 @@
-"""What an evaluation leaves in its folder: tables.md, arms.csv, results.json."""
+"""What an evaluation leaves in its folder: tables.md, arms.csv, results.json.
+
+Where it has systems of InspectCoder's tables, also a CSV file for each of `DATA`.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,14 @@ from typing import Any
 from collect.durable import write_text
 from collect.errors import FailureKind
 from collect.records import Rollout
+from eval.actions import actions_facts
+from eval.attempts import attempts_facts
+from eval.labels import Labels
 from eval.metrics import ArmMetrics, Comparison, change, has_verdict
-from eval.tables import Labels, foot, markdown
+from eval.overlap import pairs_facts, sets_facts
+from eval.page import all_notes, markdown
+from eval.panels import Facts, Panel
+from eval.repair_tables import repair_facts
 
 FORMAT_VERSION = 1
 FAILURE_KINDS = tuple(kind.value for kind in FailureKind)
@@ -22,10 +31,20 @@ OUTCOME = (
     *("rollout_id", "benchmark", "instance_id", "instance_hash", "variant", "main_model"),
     *("sub_model", "attempt", "teacher", "resolved", "failure_kind", "failure_type"),
     *("sub_calls", "debug_calls", "debug_stops", "main_steps", "sub_steps", "dollars"),
+    *("patch_attempts", "seconds", "scoring_seconds"),
 )
 """Fields of a rollout that results.json repeats for each one."""
 CHANGES = ("pass_rate", "main_steps", "main_tokens")
 """Metrics that have a column with their relative change to the baseline, in percent."""
+DATA: dict[str, Callable[[Panel], list[Facts]]] = {
+    "repair": repair_facts,
+    "patch_attempts": attempts_facts,
+    "actions": actions_facts,
+    "overlap": sets_facts,
+    "overlap_pairs": pairs_facts,
+}
+"""The numbers of InspectCoder's tables and figures, by the name of their CSV file and of their list
+in results.json. Rates and shares are in percent."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +54,8 @@ class TablePaths:
     markdown: Path
     csv: Path
     json: Path
+    data: tuple[Path, ...] = ()
+    """The CSV files of InspectCoder's tables and figures."""
 
 
 def write_tables(
@@ -42,29 +63,40 @@ def write_tables(
     rollouts: Iterable[Rollout],
     folder: Path,
     *,
+    panels: Sequence[Panel] = (),
     config: Mapping[str, Any] | None = None,
     labels: Labels | None = None,
     title: str = "Evaluation",
 ) -> TablePaths:
     """Write the tables in three forms, each file whole or not at all.
 
+    `panels` are those of the same rollouts; without them there is nothing of InspectCoder's.
     `config` must be JSON-serialisable; it goes into results.json, as do the rollouts' outcomes.
     """
     labels = labels or Labels()
     folder.mkdir(parents=True, exist_ok=True)
-    paths = TablePaths(folder / "tables.md", folder / "arms.csv", folder / "results.json")
+    paths = TablePaths(
+        folder / "tables.md",
+        folder / "arms.csv",
+        folder / "results.json",
+        tuple(folder / f"{name}.csv" for name in DATA) if panels else (),
+    )
+    data = {name: _distinct(of, panels) for name, of in DATA.items()}
     results = {
         "format_version": FORMAT_VERSION,
         "config": dict(config) if config is not None else None,
         "baseline": comparison.baseline,
-        "notes": foot(comparison, labels),
+        "notes": all_notes(comparison, labels, panels),
         "instances": [_instance(key) for key in comparison.instances],
         "left_out": [_instance(key) for key in comparison.left_out],
         "arms": [arm_row(comparison, metrics) for metrics in comparison.arms],
+        **(data if panels else {}),
         "outcomes": sorted((_outcome(row) for row in rollouts), key=_outcome_key),
     }
-    write_text(paths.markdown, markdown(comparison, labels, title))
+    write_text(paths.markdown, markdown(comparison, labels, panels, title))
     write_text(paths.csv, arms_csv(comparison))
+    for path in paths.data:
+        write_text(path, csv_text(data[path.stem]))
     write_text(paths.json, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     return paths
 
@@ -86,12 +118,23 @@ def arms_csv(comparison: Comparison) -> str:
     for row in rows:
         failures = row.pop("failures")
         row |= {f"{kind}_failures": failures.get(kind, 0) for kind in FAILURE_KINDS}
+    return csv_text(rows)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of the same columns, below a header; empty cells for None."""
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     return text.getvalue()
+
+
+def _distinct(facts_of: Callable[[Panel], list[Facts]], panels: Iterable[Panel]) -> list[Facts]:
+    """The rows of all panels, once each: a system without a subagent is in several panels."""
+    rows = [row for panel in panels for row in facts_of(panel)]
+    return list({tuple(row.items()): row for row in rows}.values())
 
 
 def _outcome(rollout: Rollout) -> dict[str, Any]:

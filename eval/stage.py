@@ -16,9 +16,11 @@ from collect.rollout_rows import RunIdentity
 from collect.rollouts import RolloutsSummary, do_rollouts
 from collect.store import RunStore
 from eval.config import EvalConfig
+from eval.labels import Labels
 from eval.metrics import compare
 from eval.output import TablePaths, write_tables
-from eval.tables import Labels, summary
+from eval.page import summary
+from eval.panels import panels_of
 from eval.training_data import note_training
 
 FOLDER = "eval"
@@ -30,7 +32,7 @@ class EvalReport:
 
     rollouts: RolloutsSummary
     summary: str
-    """The paper's table, for a terminal."""
+    """The papers' tables, for a terminal."""
     tables: TablePaths
 
 
@@ -66,5 +68,6 @@ def run_eval(
     comparison = note_training(compare(rows, config.baseline), instances, run)
     scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
     labels = Labels(scripted=scripted)
-    tables = write_tables(comparison, rows, folder, config=described, labels=labels)
-    return EvalReport(rollouts, summary(comparison, labels), tables)
+    panels = panels_of(comparison, rows, {})
+    tables = write_tables(comparison, rows, folder, panels=panels, config=described, labels=labels)
+    return EvalReport(rollouts, summary(comparison, labels, panels), tables)

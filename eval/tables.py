@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from eval.metrics import Arm, ArmMetrics, Comparison, change
+from eval.labels import Labels, in_order
+from eval.metrics import Arm, ArmMetrics, Comparison, change, model_pairs
 from eval.numbers import MISSING, bracket, counts, decimal, dollars, span, tokens
 
-ORACLE = "oracle"
-VARIANT_NAMES = {
-    "baseline": "Baseline",
-    "debug_tools_only": "Debug Tools Only",
-    "debug2fix": "Debug2Fix",
-    "debug2fix_tool_limit": "Debug2Fix (w/ Tool Limit)",
-}
-"""The paper's names (section 5.5), in the order of its tables."""
 SHOWN_INSTANCES = 8
 
 
@@ -71,35 +64,15 @@ FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Labels:
-    """How models and variants are called in the tables."""
-
-    scripted: Collection[str] = (ORACLE,)
-    """Names of the models that the oracle plays."""
-
-    def variant(self, variant: str) -> str:
-        """The paper's name of a variant, or its own."""
-        return VARIANT_NAMES.get(variant, variant)
-
-    def models(self, arm: Arm, scripted: bool) -> str:
-        """`main → sub`, one name where both are the same, the scripted ones marked."""
-        names = list(dict.fromkeys(name for name in (arm.main_model, arm.sub_model) if name))
-        known = [name for name in names if name in self.scripted]
-        # An arm that the records call scripted is marked, even if no name says which model it is.
-        marked = known if known or not scripted else names
-        return " → ".join(f"{name} (scripted)" if name in marked else name for name in names)
-
-
 def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
     """The rows of the paper's table, its header first; cells are Markdown."""
-    pairs = _pairs(comparison)
-    heads = [head for pair in pairs for head in (_pair_label(pair, comparison, labels), "")]
+    pairs = model_pairs(m.arm for m in comparison.arms)
+    heads = [head for pair in pairs for head in (labels.pair(pair, comparison.arms), "")]
     rows = [["Metric", *heads]]
     for section in SECTIONS:
         rows.append([f"**{section.title}**", *[""] * len(heads)])
         rows.append(["", *section.columns * len(pairs)])
-        for variant in _variants(comparison):
+        for variant in in_order(m.arm.variant for m in comparison.arms):
             cells = [c for pair in pairs for c in _cells(section, comparison, variant, pair)]
             rows.append([labels.variant(variant), *cells])
     return rows
@@ -124,7 +97,7 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
     if any(comparison.baseline_of(m.arm) for m in arms):
         name = labels.variant(comparison.baseline)
         lines.append(f"In brackets: change relative to {name} with the same main model.")
-    lines.append("95 %: Wilson interval of the pass rate, clustered by bug over the attempts.")
+    lines.append("95 %: Wilson interval of the rate of resolved rollouts, clustered by bug.")
     if any(m.excluded for m in arms):
         lines.append(_excluded(comparison, labels))
     if comparison.left_out:
@@ -139,44 +112,14 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
     return lines
 
 
-def summary(comparison: Comparison, labels: Labels) -> str:
-    """The paper's table and its foot, as Markdown that a terminal shows aligned."""
-    notes = "\n".join(f"- {line}" for line in foot(comparison, labels))
-    return f"{_markdown_table(paper_table(comparison, labels))}\n\n{notes}\n"
-
-
-def markdown(comparison: Comparison, labels: Labels, title: str = "Evaluation") -> str:
-    """Both tables as one Markdown page."""
-    flat = _markdown_table(flat_table(comparison, labels))
-    return f"# {title}\n\n{summary(comparison, labels)}\n## Every arm\n\n{flat}\n"
-
-
 def _ordered(comparison: Comparison) -> list[ArmMetrics]:
-    order = _variants(comparison)
+    order = in_order(m.arm.variant for m in comparison.arms)
     return sorted(comparison.arms, key=lambda m: (order.index(m.arm.variant), m.arm))
-
-
-def _variants(comparison: Comparison) -> list[str]:
-    present = {m.arm.variant for m in comparison.arms}
-    known = [variant for variant in VARIANT_NAMES if variant in present]
-    return known + sorted(present - set(known))
-
-
-def _pairs(comparison: Comparison) -> list[tuple[str, str]]:
-    """Main and sub model of each column; a variant without subagent joins its main model's."""
-    pairs = sorted({(m.arm.main_model, m.arm.sub_model) for m in comparison.arms})
-    with_sub = {main for main, sub in pairs if sub}
-    return [(main, sub) for main, sub in pairs if sub or main not in with_sub]
 
 
 def _find(comparison: Comparison, variant: str, pair: tuple[str, str]) -> ArmMetrics | None:
     by_arm = {m.arm: m for m in comparison.arms}
     return by_arm.get(Arm(variant, *pair)) or by_arm.get(Arm(variant, pair[0], ""))
-
-
-def _pair_label(pair: tuple[str, str], comparison: Comparison, labels: Labels) -> str:
-    arms = [m for m in comparison.arms if (m.arm.main_model, m.arm.sub_model) == pair]
-    return labels.models(arms[0].arm, any(m.scripted for m in arms))
 
 
 def _cells(
@@ -197,7 +140,8 @@ def _cells(
 
 def _best_pass_rate(comparison: Comparison, pair: tuple[str, str]) -> float | None:
     """The highest of a column, where it has more than one."""
-    column = [_find(comparison, variant, pair) for variant in _variants(comparison)]
+    variants = {m.arm.variant for m in comparison.arms}
+    column = [_find(comparison, variant, pair) for variant in variants]
     rates = [m.pass_rate for m in column if m is not None and m.pass_rate is not None]
     return max(rates) if len(rates) > 1 else None
 
@@ -232,14 +176,3 @@ def _trained_on(comparison: Comparison) -> str:
         "that a model trained on it is not measured on unseen code: "
         f"{', '.join(names[:SHOWN_INSTANCES])}{more}. Collect with collect.benchmark.split: train."
     )
-
-
-def _markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    widths = [max(3, *(len(cell) for cell in column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
-        for row in cells
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])

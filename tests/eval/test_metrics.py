@@ -48,8 +48,9 @@ def test_rates_and_averages() -> None:
     assert metrics.main_tokens == 9600
     assert (metrics.sub_tokens, metrics.sub_tokens_all) == (5300, 3975)
     assert (metrics.dollars, metrics.dollars_per_rollout, metrics.dollars_per_fix) == (2, 0.5, 1)
-    assert metrics.seconds == 12.5
-    assert metrics.fixes_per_hour == pytest.approx(2 * 3600 / 50)
+    assert (metrics.seconds, metrics.debug_seconds) == (12.5, 11)
+    assert metrics.fixes_per_dollar == 1
+    assert metrics.fixes_per_hour == pytest.approx(2 * 3600 / 44)
     assert not metrics.scripted
 
 

@@ -11,10 +11,12 @@ import pytest
 
 from collect.errors import FailureKind
 from collect.records import Rollout
+from eval.labels import Labels
 from eval.metrics import compare
 from eval.numbers import bracket, counts, decimal, dollars, span, tokens
 from eval.output import write_tables
-from eval.tables import Labels, flat_table, foot, paper_table, summary
+from eval.page import summary
+from eval.tables import flat_table, foot, paper_table
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
 

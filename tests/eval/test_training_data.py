@@ -5,8 +5,9 @@ from pathlib import Path
 
 from collect.benchmarks.base import Instance
 from collect.records import Rollout
+from eval.labels import Labels
 from eval.metrics import compare
-from eval.tables import Labels, foot
+from eval.tables import foot
 from eval.training_data import REPORT, note_training
 from format.config import FormatConfig
 from format.stage import run_format

@@ -1,0 +1,105 @@
+"""The tables as text: what a terminal shows, and the whole page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from eval.actions import actions_table
+from eval.attempts import attempts_table
+from eval.labels import Labels
+from eval.markdown import notes, table
+from eval.metrics import Comparison
+from eval.overlap import pairs_table, sets_table
+from eval.panels import Panel, is_repair
+from eval.repair_tables import by_benchmark, models_table, repair_foot, repair_table
+from eval.tables import flat_table, foot, paper_table
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of InspectCoder's as tables, one section with all panels."""
+
+    title: str
+    note: str
+    tables: tuple[Callable[[Panel, Labels], list[list[str]]], ...]
+
+
+FIGURES = (
+    Figure(
+        "Resolve rate by number of patch attempts",
+        "Resolved with at most so many patches. -: the system does not count them.",
+        (attempts_table,),
+    ),
+    Figure(
+        "Actions",
+        "Calls a rollout and their share of all calls: over all rollouts, and over those that did "
+        "and did not resolve their bug. Systems without actions are left out.",
+        (actions_table,),
+    ),
+    Figure(
+        "Overlap of the solved bugs",
+        "Solved: by any rollout. Only it: by none of the others. Of the others': its share of what "
+        "they solved. The ablations of InspectCoder are among the others, and in the sets, only "
+        "where there is nothing else to compare.",
+        (pairs_table, sets_table),
+    ),
+)
+"""Figures 7, 8 and 6."""
+
+
+def all_notes(comparison: Comparison, labels: Labels, panels: Sequence[Panel] = ()) -> list[str]:
+    """What a reader of the tables must know, one sentence or two a line."""
+    repair = repair_foot(panels, labels) if panels else []
+    return [*repair, *foot(comparison, labels)]
+
+
+def summary(comparison: Comparison, labels: Labels, panels: Sequence[Panel] = ()) -> str:
+    """The papers' tables for the systems at hand and their notes: Markdown that a terminal shows
+    aligned.
+
+    Debug2Fix's variants stand in its table, the others in InspectCoder's.
+    """
+    parts = [*_debug2fix_parts(comparison, labels, panels), *_repair_parts(panels, labels)]
+    return "\n\n".join([*parts, notes(all_notes(comparison, labels, panels))]) + "\n"
+
+
+def markdown(
+    comparison: Comparison,
+    labels: Labels,
+    panels: Sequence[Panel] = (),
+    title: str = "Evaluation",
+) -> str:
+    """All tables as one page."""
+    parts = [f"# {title}", summary(comparison, labels, panels).rstrip()]
+    for figure in FIGURES:
+        parts += _figure_parts(figure, panels, labels)
+    parts += ["## Every arm", table(flat_table(comparison, labels))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _debug2fix_parts(comparison: Comparison, labels: Labels, panels: Sequence[Panel]) -> list[str]:
+    arms = tuple(m for m in comparison.arms if not is_repair(m.arm.variant))
+    if panels and not arms:
+        return []
+    return [table(paper_table(replace(comparison, arms=arms), labels))]
+
+
+def _repair_parts(panels: Sequence[Panel], labels: Labels) -> list[str]:
+    parts = []
+    for group in by_benchmark(panels):
+        for panel in group:
+            parts += [f"## Repair: {panel.title(labels)}", table(repair_table(panel, labels))]
+        if len(group) > 1:
+            parts += [f"## By model: {group[0].benchmark}", table(models_table(group, labels))]
+    return parts
+
+
+def _figure_parts(figure: Figure, panels: Sequence[Panel], labels: Labels) -> list[str]:
+    """A section with its tables for every panel; those without a row are left out."""
+    parts = []
+    for panel in panels:
+        found = [rows for make in figure.tables if len(rows := make(panel, labels)) > 1]
+        if found:
+            parts += [f"### {panel.title(labels)}", *(table(rows) for rows in found)]
+    return [f"## {figure.title}", figure.note, *parts] if parts else []
