@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from collect.records import Rollout
 from eval.labels import Labels
 from eval.metrics import percent
-from eval.numbers import percent as percent_text
-from eval.numbers import ratio
+from eval.numbers import percentage, ratio
 from eval.panels import Facts, Panel
 
 ALL = "all actions"
@@ -120,4 +119,4 @@ def _indented(action: str) -> str:
 
 
 def _cells(frequency: Frequency) -> tuple[str, str]:
-    return ratio(frequency.per_task), percent_text(frequency.share)
+    return ratio(frequency.per_task), percentage(frequency.share)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from collect.records import Rollout
 from eval.labels import Labels
 from eval.metrics import percent
-from eval.numbers import percent as percent_text
+from eval.numbers import percentage
 from eval.panels import Facts, Panel
 
 
@@ -33,7 +33,7 @@ def attempts_table(panel: Panel, labels: Labels) -> list[list[str]]:
     rows = [["Method", *(f"≤ {attempts}" for attempts in counted)]]
     for system in panel.systems:
         rates = [_rate(system.rollouts, attempts) for attempts in counted]
-        rows.append([labels.variant(system.variant), *(percent_text(rate) for rate in rates)])
+        rows.append([labels.variant(system.variant), *(percentage(rate) for rate in rates)])
     return rows
 
 

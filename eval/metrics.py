@@ -41,7 +41,8 @@ class ArmMetrics:
     instances: int
     resolved: int
     pass_rate: float | None
-    """Percent of rollouts that resolved their bug."""
+    """Percent of rollouts that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve
+    rate."""
     pass_low: float | None
     """95 % Wilson interval of the pass rate in percent, clustered by instance."""
     pass_high: float | None

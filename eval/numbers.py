@@ -41,7 +41,7 @@ def counts(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items())) or MISSING
 
 
-def percent(value: float | None) -> str:
+def percentage(value: float | None) -> str:
     """A share: 67.87%."""
     return MISSING if value is None else f"{value:.2f}%"
 

@@ -13,8 +13,7 @@ from itertools import combinations
 
 from eval.labels import ABLATIONS, Labels
 from eval.metrics import InstanceKey, instance_of, percent
-from eval.numbers import MISSING
-from eval.numbers import percent as percent_text
+from eval.numbers import MISSING, percentage
 from eval.panels import Facts, Panel
 
 Solved = Mapping[str, frozenset[InstanceKey]]
@@ -78,7 +77,7 @@ def pairs_table(panel: Panel, labels: Labels) -> list[list[str]]:
         alone = [MISSING, MISSING]
         if variant in among:
             place = standing(variant, among)
-            alone = [str(place.unique), percent_text(place.of_others)]
+            alone = [str(place.unique), percentage(place.of_others)]
         shared = [str(len(bugs & solved[other])) if other != variant else "" for other in solved]
         rows.append([labels.variant(variant), str(len(bugs)), *alone, *shared])
     return rows

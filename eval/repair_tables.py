@@ -8,14 +8,14 @@ from itertools import groupby
 from eval.full_set import FullSet
 from eval.labels import Labels, in_order
 from eval.metrics import ArmMetrics
-from eval.numbers import MISSING, dollars, percent, points, ratio, seconds, span
+from eval.numbers import MISSING, dollars, percentage, points, ratio, seconds, span
 from eval.panels import Facts, Panel
 
 ONE_PASS = "one_pass_generation"
 ONE_PASS_ROW = ["One-pass generation", "", "+0%", "0%", "0s", "0", "$0", "0", "", ""]
 """No repair: nothing is gained and nothing is spent. The pass rate is the benchmark's to know."""
 COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
-    "Resolve Rate": lambda m: percent(m.pass_rate),
+    "Resolve Rate": lambda m: percentage(m.pass_rate),
     "Debug Time": lambda m: seconds(m.debug_seconds),
     "#Fixes/Hour": lambda m: ratio(m.fixes_per_hour),
     "Debug Cost": lambda m: dollars(m.dollars_per_rollout or None),
@@ -124,14 +124,14 @@ def _one_pass_row(full_set: FullSet | None) -> list[str]:
     name, _, gain, *rest = ONE_PASS_ROW
     if full_set is None:
         return [name, MISSING, MISSING, *rest]
-    return [name, percent(full_set.first_pass_rate), gain, *rest]
+    return [name, percentage(full_set.first_pass_rate), gain, *rest]
 
 
 def _pass_cells(panel: Panel, metrics: ArmMetrics) -> tuple[str, str]:
     if panel.full_set is None or metrics.pass_rate is None:
         return MISSING, MISSING
     mark = "~" if _is_estimate(panel) else ""
-    pass_rate = percent(panel.full_set.pass_rate(metrics.pass_rate))
+    pass_rate = percentage(panel.full_set.pass_rate(metrics.pass_rate))
     return mark + pass_rate, mark + points(panel.full_set.gain(metrics.pass_rate))
 
 
