@@ -13,6 +13,7 @@ from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import run_debug2fix
 from collect.agents.java_workspace import prepare_java_workspace
+from collect.agents.repair.rounds import run_repair
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.running import build_outputs, runner_files
@@ -125,10 +126,16 @@ def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrac
             logs=trace.logs,
         )
         try:
-            trace.stop_reason = run_debug2fix(context, spec.variant)
+            trace.stop_reason = _run_system(context, spec.variant, settings.benchmark)
         except ModelFailure as failure:
             trace.failure = _failure(failure)
         trace.patch = _patch(instance, before, sandbox)
+
+
+def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
+    if variant.repairs_one_file:
+        return run_repair(context, variant, benchmark)
+    return run_debug2fix(context, variant)
 
 
 def _patch(instance: Instance, before: Mapping[str, bytes], sandbox: Sandbox) -> str:
@@ -147,9 +154,9 @@ def _patch(instance: Instance, before: Mapping[str, bytes], sandbox: Sandbox) ->
 
 
 def _cast(spec: RolloutSpec, players: Mapping[str, Player]) -> dict[Role, Player]:
-    cast = {Role.MAIN: players[spec.main]}
-    if spec.sub is not None:
-        cast[Role.DEBUG_SUBAGENT] = players[spec.sub]
+    main, sub = players[spec.main], players[spec.sub or spec.main]
+    cast = {Role.MAIN: main, Role.PATCH_CODER: main}
+    cast |= dict.fromkeys((Role.DEBUG_SUBAGENT, Role.INSPECTOR, Role.SIMULATOR), sub)
     return {role: _for_attempt(player, spec.attempt) for role, player in cast.items()}
 
 

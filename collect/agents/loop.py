@@ -16,6 +16,9 @@ from collect.models.base import Model, Sampling
 from collect.records import MessageRow, StopReason, ToolOutcome
 
 
+TOOL_CALLING = ToolCalling()
+
+
 @dataclass(frozen=True)
 class AgentSpec:
     """An agent: what distinguishes it from every other one. The loop is the same for all."""
@@ -30,7 +33,7 @@ class AgentSpec:
     follow_up: Callable[[str], str | None] = lambda answer: None
     """Given a final answer, what the user says next; None: nothing, it ends."""
     max_follow_ups: int = 0
-    form: ActionForm = ToolCalling()
+    form: ActionForm = TOOL_CALLING
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ def _instance(where: str, task: Row) -> Instance:
         gold_patch=diff_trees(buggy, correct),
         files=buggy,
         test_paths=(layout.TEST_FILE,),
+        solution=layout.SOLUTION if task.language == "python" else "",
         category=task.bug_type,
     )
 

@@ -36,7 +36,7 @@ if __name__ == "__main__":
     sys.path[0] = os.getcwd()
     sys.exit(pytest.main(sys.argv[1:], plugins=[{PLUGIN}]))
 """
-_OPTIONS = ("--continue-on-collection-errors", "--maxfail=0", "--color=no")
+_OPTIONS = ("--continue-on-collection-errors", "--maxfail=0", "--color=no", "--tb=short")
 
 
 def run_pytest(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:

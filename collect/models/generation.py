@@ -49,6 +49,7 @@ class Generator:
         pad_id: int,
         end_ids: Sequence[int],
         prefixes: PrefixCache | None,
+        *,
         stop: threading.Event,
         decode: Callable[[Sequence[int]], str],
     ) -> None:

@@ -32,7 +32,7 @@ def load(config: LocalConfig, stop: threading.Event) -> tuple[ChatFormat, Genera
     prefixes = None
     if config.prefix_cache and supports_prefix_cache(model):
         prefixes = PrefixCache(model, config.prefix_cache)
-    generator = Generator(model, pad_id, sorted(end_ids), prefixes, stop, chat.decode)
+    generator = Generator(model, pad_id, sorted(end_ids), prefixes, stop=stop, decode=chat.decode)
     return chat, generator, config.max_context or model.config.max_position_embeddings
 
 

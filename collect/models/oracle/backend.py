@@ -7,7 +7,9 @@ import random
 
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
+from collect.models.oracle.inspector import OracleInspector
 from collect.models.oracle.main_agent import OracleMain
+from collect.models.oracle.patch_coder import OraclePatchCoder
 from collect.models.oracle.scripted import Script, ScriptedModel
 from collect.models.oracle.subagent import OracleSubagent, SilentSubagent
 from collect.records import Role
@@ -34,9 +36,13 @@ class OracleBackend:
 
     def _script(self, context: ConversationContext) -> Script:
         rng = random.Random(_seed(context))
+        count = self._config.candidates
         if context.role == Role.MAIN:
-            count = self._config.candidates
             return OracleMain(context.instance, context.variant, count, rng)
+        if context.role == Role.PATCH_CODER:
+            return OraclePatchCoder(context.instance, count, rng)
+        if context.role == Role.INSPECTOR:
+            return OracleInspector(context.instance, rng)
         if self._config.answer == "nothing":
             return SilentSubagent()
         return OracleSubagent(context.instance, rng)

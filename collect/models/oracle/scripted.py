@@ -8,6 +8,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from collect.agents.prompts import prompt
+from collect.agents.repair.actions import ActionCall, call_text
 from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import Completion, Sampling, Usage
 
@@ -26,7 +28,11 @@ class Script(Protocol):
 
 
 class ScriptedModel:
-    """A model that follows a script. It uses no tokens and costs nothing."""
+    """A model that follows a script. It uses no tokens and costs nothing.
+
+    Where it is offered no tools, it acts in its text: its calls are written into an action block,
+    and what the user says next is the observation of all of them.
+    """
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -37,23 +43,40 @@ class ScriptedModel:
     ) -> Completion:
         """The script's next reply."""
         started = time.monotonic()
-        message = _with_unique_ids(self._next(messages), len(messages))
+        message = _with_unique_ids(self._next(messages, in_text=not tools), len(messages))
+        if not tools and message.tool_calls:
+            message = Message("assistant", _written(message))
         reason = "tool_calls" if message.tool_calls else "stop"
         return Completion(message, Usage(), 0.0, time.monotonic() - started, reason)
 
-    def _next(self, messages: Sequence[Message]) -> Message:
+    def _next(self, messages: Sequence[Message], in_text: bool) -> Message:
+        said = messages[-1]
         if self._turns is None:
-            self._turns = self._script.turns(messages[-1].content)
+            self._turns = self._script.turns(said.content)
             return next(self._turns)
-        if messages[-1].role == "user":
+        forced = said.content == prompt("inspectcoder/forced_plan")
+        if said.role == "user" and (forced or not in_text):
             return Message("assistant", self._script.last_word())
-        return self._turns.send(_observations(messages))
+        observations = [said.content] if said.role == "user" else _observations(messages)
+        try:
+            return self._turns.send(observations)
+        except StopIteration:
+            return Message("assistant", self._script.last_word())
 
 
 def say(text: str, *calls: tuple[str, dict[str, Any]]) -> Message:
     """A reply with tool calls, given as (name, arguments)."""
     made = tuple(ToolCall("", name, json.dumps(arguments)) for name, arguments in calls)
     return Message("assistant", text, tool_calls=made)
+
+
+def _written(message: Message) -> str:
+    """A reply with calls in the ReAct form (InspectCoder, listing 1)."""
+    calls = [
+        call_text(ActionCall(call.name, json.loads(call.arguments))) for call in message.tool_calls
+    ]
+    block = "\n".join(calls)
+    return f"### THOUGHT\n{message.content}\n### ACTION\n```debugger\n{block}\n```"
 
 
 def _with_unique_ids(message: Message, turn: int) -> Message:

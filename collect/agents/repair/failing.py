@@ -1,0 +1,88 @@
+"""Which public test a version of the program fails, and what the test runner says of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from collect.agents.repair.records import FailingTest
+from collect.benchmarks.base import Benchmark, Instance, TestStatus
+from collect.errors import InfrastructureFailure
+from sandbox import Sandbox
+from sandbox.errors import SandboxFileError
+
+SECTION = re.compile(r"^_{3,} (?:ERROR at \w+ of |ERROR collecting )?(.+?) _{3,}$", re.MULTILINE)
+SUMMARY = re.compile(
+    r"^=+ (?:short test summary info|warnings summary|\d+ \w+.*) =+$", re.MULTILINE
+)
+MAX_ERROR_LINES = 60
+MAX_ERROR_CHARS = 6_000
+
+
+def first_failing(benchmark: Benchmark, instance: Instance, sandbox: Sandbox) -> FailingTest | None:
+    """Run the public tests of the workspace; the first that does not pass, None where all do.
+
+    Raises InfrastructureFailure where the bug has no public test, SandboxError.
+    """
+    tests = instance.public_tests
+    if not tests:
+        raise InfrastructureFailure(
+            f"{instance.id} has no public test to repair by; leave it out with benchmark.instances"
+        )
+    results = benchmark.run_tests(instance, sandbox, tests)
+    failing = next((t for t in tests if results.statuses[t] is not TestStatus.PASSED), None)
+    if failing is None:
+        return None
+    if results.timed_out and results.statuses[failing] is TestStatus.MISSING:
+        error = f"The test did not end within {results.seconds:.0f} seconds and was killed."
+    else:
+        error = section_of(failing, results.output)
+    return FailingTest(failing, test_source(sandbox, failing), shortened(error))
+
+
+def section_of(test: str, output: str) -> str:
+    """What pytest's output says of one test; all of it where there is no such part."""
+    name = test.partition("::")[2].replace("::", ".")
+    pieces = SECTION.split(output)
+    for title, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        if title in (name, test.partition("::")[0]):
+            return SUMMARY.split(text)[0].strip("\n")
+    return output.strip()
+
+
+def shortened(text: str, max_lines: int = MAX_ERROR_LINES, max_chars: int = MAX_ERROR_CHARS) -> str:
+    """A text with its middle left out where it is too long, and saying so."""
+    lines = text.splitlines()
+    if len(lines) > max_lines:
+        head, tail = max_lines // 2, max_lines - max_lines // 2
+        left_out = f"... ({len(lines) - max_lines} lines left out) ..."
+        lines = [*lines[:head], left_out, *lines[-tail:]]
+    text = "\n".join(lines)
+    if len(text) <= max_chars:
+        return text
+    half = max_chars // 2
+    return f"{text[:half]}\n... ({len(text) - 2 * half} characters left out) ...\n{text[-half:]}"
+
+
+def test_source(sandbox: Sandbox, test: str) -> str:
+    """The code of a pytest test with line numbers; empty where it can't be found."""
+    path, *names = test.partition("[")[0].split("::")
+    try:
+        text = sandbox.read_file(path).decode("utf-8", "replace")
+        scope: ast.AST = ast.parse(text)
+    except (SandboxFileError, SyntaxError, ValueError):
+        return ""
+    for name in names:
+        inner = [n for n in ast.iter_child_nodes(scope) if getattr(n, "name", None) == name]
+        if not inner:
+            return ""
+        scope = inner[-1]
+    if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        return ""
+    return numbered(text, scope.lineno, scope.end_lineno or scope.lineno)
+
+
+def numbered(code: str, first: int = 1, last: int | None = None) -> str:
+    """Lines of a program with their numbers."""
+    lines = code.splitlines()[first - 1 : last]
+    return "\n".join(f"{number:>4}  {line}" for number, line in enumerate(lines, first))

@@ -1,0 +1,46 @@
+"""Which system a variant is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from collect.agents.config import Variant
+from collect.agents.repair.inspector import Inspector
+from collect.agents.repair.patching import PatchCoder
+from collect.agents.repair.records import Patch, RepairSystem, Round
+from collect.agents.rollout_context import RolloutContext
+
+
+class Diagnoser(Protocol):
+    """What finds out what is wrong, for a Patch Coder to mend."""
+
+    def diagnose(self, current: Round) -> str:
+        """The root cause and a repair plan, or what else the Patch Coder is to know."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether its reasoning steps are used up."""
+
+
+@dataclass(frozen=True)
+class DiagnoseAndPatch:
+    """Two agents: one finds the cause, the other writes the patch (InspectCoder, figure 2)."""
+
+    diagnoser: Diagnoser
+    coder: PatchCoder
+
+    def repair(self, current: Round) -> Patch:
+        return self.coder.patch(current, self.diagnoser.diagnose(current))
+
+    @property
+    def exhausted(self) -> bool:
+        return self.diagnoser.exhausted
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
+    """The system of a variant, for one rollout."""
+    return DiagnoseAndPatch(Inspector(context, variant), PatchCoder(context))

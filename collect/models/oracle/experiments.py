@@ -1,0 +1,109 @@
+"""What to try in the running program: the correct statements in place of the wrong ones
+(InspectCoder, section 2.3.2: missing logic, and flawed logic)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from collect.benchmarks.base import Instance
+from collect.models.oracle.current_code import correct_program, program
+from collect.patches import ChangedRange, changed_lines, reverse_patch
+
+Compound = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
+TRIED = "tried"
+"""The name that holds a value which has none of its own."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Code to run in the paused frame."""
+
+    code: str
+    """The correct statements; empty where none can be run on its own."""
+    shows: str
+    """The expression that shows what came of it."""
+    missing: bool
+    """Whether it adds what is missing, so that the program can go on with it."""
+
+
+def experiment_of(instance: Instance) -> Experiment | None:
+    """The statements of the correct program at the first place where the two differ."""
+    ranges = changed_lines(instance.gold_patch)
+    targets = changed_lines(reverse_patch(instance.gold_patch))
+    correct = ast.parse(correct_program(instance))
+    for before, after in zip(ranges, targets, strict=True):
+        statements = list(_statements(correct, after))
+        pieces = [_piece(statement) for statement in statements]
+        code = "\n".join(code for code, _ in pieces if code)
+        if code:
+            missing = before.insertion and all(_is_simple(each) for each in statements)
+            return Experiment(code, pieces[-1][1], missing)
+    return None
+
+
+def replaced(instance: Instance) -> tuple[str, str]:
+    """The lines that the gold patch takes out first, and those it puts in their place."""
+    before = changed_lines(instance.gold_patch)[0]
+    after = changed_lines(reverse_patch(instance.gold_patch))[0]
+    return _text(program(instance), before), _text(correct_program(instance), after)
+
+
+def _text(code: str, changed: ChangedRange) -> str:
+    if changed.insertion:
+        return ""
+    lines = code.splitlines()[changed.start - 1 : changed.end]
+    return "\n".join(line.strip() for line in lines)
+
+
+def _statements(tree: ast.Module, changed: ChangedRange) -> Iterator[ast.stmt]:
+    """The innermost statements at these lines; of a removal, the one that comes next."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and _header_end(node) >= changed.start:
+            starts_within = node.lineno <= changed.end
+            if starts_within and not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Try):
+                yield node
+
+
+def _header_end(node: ast.stmt) -> int:
+    """The last line of a statement, without the block below it."""
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body:
+        return max(node.lineno, int(body[0].lineno) - 1)
+    return node.end_lineno or node.lineno
+
+
+def _is_simple(node: ast.stmt) -> bool:
+    return not isinstance(node, Compound | ast.Return | ast.Raise | ast.Break | ast.Continue)
+
+
+def _piece(node: ast.stmt) -> tuple[str, str]:
+    """Code that does what the statement does, and an expression that shows it."""
+    value = _value(node)
+    if value is not None:
+        return f"{TRIED} = {ast.unparse(value)}", TRIED
+    shown: ast.expr | None = None
+    match node:
+        case ast.Assign(targets=[target, *_]):
+            shown = target
+        case ast.AugAssign() | ast.AnnAssign(value=ast.expr()):
+            shown = node.target
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner))):
+            shown = owner
+        case _:
+            return "", ""
+    return ast.unparse(node), ast.unparse(shown)
+
+
+def _value(node: ast.stmt) -> ast.expr | None:
+    """What a statement decides or gives by, where it binds no name to it."""
+    match node:
+        case ast.Return(value=value):
+            return value
+        case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
+            return test
+        case ast.For(iter=iterated):
+            return ast.Call(ast.Name("list"), [iterated], [])
+        case _:
+            return None

@@ -1,0 +1,149 @@
+"""The oracle as Program Inspector: it knows the correct program, and goes with the debugger to
+where the buggy one differs, looks, tries the correct code in the running program, and reports.
+
+What it says of values is only what the debugger showed it on the way.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Generator
+
+from collect.benchmarks.base import Instance
+from collect.messages import Message
+from collect.models.oracle.current_code import as_it_is, numbered_code, program
+from collect.models.oracle.experiments import Experiment, experiment_of, replaced
+from collect.models.oracle.python_source import PythonSource
+from collect.models.oracle.scripted import Turns, say
+from collect.models.oracle.source import Place, function_at, place_of
+from collect.patches import changed_lines
+
+PAUSED = re.compile(r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)", re.MULTILINE)
+POST_MORTEM = "(post mortem"
+RAN_OUT = "ran to its end without an exception"
+SHOWN = re.compile(r"^\s*(?P<name>\S.*?) =: (?P<value>.*)$", re.MULTILINE)
+MAX_PROBES = 3
+OPENINGS = (
+    "From the task and the failing test, line {line} is where I would look first.",
+    "The failing test goes through line {line}, and what it does there looks suspicious.",
+    "I suspect line {line}: let me see what it works on when the failing test gets there.",
+)
+Reached = Generator[Message, list[str], bool]
+
+
+class OracleInspector:
+    """One analysis of one version of the program."""
+
+    def __init__(self, instance: Instance, rng: random.Random) -> None:
+        self._instance = instance
+        self._rng = rng
+        self._findings: list[str] = []
+        self._verdict = ""
+        self._plan = "nothing could be established"
+
+    def turns(self, task: str) -> Turns:
+        """Stop at the fault, look, try a modification, propose."""
+        now = as_it_is(self._instance, numbered_code(task))
+        place = place_of(now.files, changed_lines(now.gold_patch))
+        self._plan = _plan(now, place)
+        if (yield from self._go_to(now, place)):
+            yield from self._look(now, place)
+            experiment = experiment_of(now)
+            if experiment is not None:
+                yield from self._try(experiment)
+        yield say(
+            "I have what I need: the cause, and what mends it.",
+            ("propose_repair", {"plan": self.last_word()}),
+        )
+
+    def last_word(self) -> str:
+        """The root cause report (InspectCoder, section 2.3.3)."""
+        found = "; ".join(self._findings[:MAX_PROBES])
+        seen = f" When the failing test was paused there, {found}." if found else ""
+        return f"{self._plan}{seen}{self._verdict}"
+
+    def _go_to(self, now: Instance, place: Place) -> Reached:
+        thought = self._rng.choice(OPENINGS).format(line=place.line)
+        for line in _ways_to(now, place):
+            seen = yield say(
+                thought,
+                ("set_breakpoint", {"line": line}),
+                ("control_execution", {"cmd": "continue"}),
+            )
+            text = "\n".join(seen)
+            stop = PAUSED.search(text)
+            if stop and stop["file"] == place.path and POST_MORTEM not in text:
+                return True
+            thought = f"It did not get to line {line}; I begin again and stop earlier."
+            yield say(thought, ("control_execution", {"cmd": "restart"}))
+        return False
+
+    def _look(self, now: Instance, place: Place) -> Turns:
+        source = PythonSource.read(program(now).encode())
+        names = source.probes(place.line, place.function)[:MAX_PROBES] if source else []
+        if not names:
+            return
+        seen = yield say(
+            f"Paused before line {place.line}. Which values does it work on?",
+            *(("interact_code", {"code": _show(name)}) for name in names),
+        )
+        self._note(seen)
+
+    def _try(self, experiment: Experiment) -> Turns:
+        if experiment.missing:
+            seen = yield say(
+                "Something is missing before this line. I put it in and let the rest run.",
+                ("interact_code", {"code": experiment.code}),
+                ("control_execution", {"cmd": "continue"}),
+            )
+            if RAN_OUT in "\n".join(seen):
+                self._verdict = " With the missing code put in, the failing test ran to its end."
+            return
+        seen = yield say(
+            "This line itself is wrong, so continuing proves nothing: I run what I believe it "
+            "should do in the session, and look at what comes of it.",
+            ("interact_code", {"code": experiment.code}),
+            ("interact_code", {"code": _show(experiment.shows)}),
+        )
+        shown = [f"{m['name']} is {m['value']}" for m in SHOWN.finditer("\n".join(seen))]
+        if shown:
+            self._verdict = f" With the corrected code run there, {shown[-1]}."
+
+    def _note(self, seen: list[str]) -> None:
+        for value in SHOWN.finditer("\n".join(seen)):
+            self._findings.append(f"{value['name']} was {value['value']}")
+
+
+def _show(expression: str) -> str:
+    return f"print({expression + ' =:'!r}, {expression})"
+
+
+def _ways_to(now: Instance, place: Place) -> list[int]:
+    """Where to stop: at the fault, else where its function begins."""
+    source = PythonSource.read(program(now).encode())
+    if source is None:
+        return [place.line]
+    found = function_at(source, place.line)
+    first = source.stops(found)[:1]
+    return [place.line, *(line for line in first if line != place.line)]
+
+
+def _plan(now: Instance, place: Place) -> str:
+    old, new = replaced(now)
+    at = f"{place.path}:{place.line}"
+    where = f" in {place.function}" if place.function else ""
+    if not old:
+        return (
+            f"The root cause of the bug is that something is missing at {at}{where}. To fix the "
+            f"bug, consider adding there: {new}"
+        )
+    if not new:
+        return (
+            f"The root cause of the bug is that `{old}` at {at}{where} should not be there. To "
+            "fix the bug, consider taking it out."
+        )
+    return (
+        f"The root cause of the bug is that `{old}` at {at}{where} does not do what the task "
+        f"asks. To fix the bug, consider replacing it with `{new}`."
+    )

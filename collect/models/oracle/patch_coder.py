@@ -1,0 +1,39 @@
+"""The oracle as Patch Coder: it can write patches, but has to be told which is right."""
+
+from __future__ import annotations
+
+import random
+
+from collect.benchmarks.base import Instance
+from collect.models.oracle.candidates import Candidate, choose, make_candidates
+from collect.models.oracle.current_code import as_it_is, newest_code, program
+from collect.models.oracle.scripted import Turns, say
+
+
+class OraclePatchCoder:
+    """Chooses among the correct patch and wrong ones by the plan it is given, or by chance."""
+
+    def __init__(self, instance: Instance, count: int, rng: random.Random) -> None:
+        self._instance = instance
+        self._count = count
+        self._rng = rng
+        self._reply = ""
+
+    def turns(self, task: str) -> Turns:
+        """One reply: the whole program, patched."""
+        now = as_it_is(self._instance, newest_code(task))
+        candidates = make_candidates(now, self._count, self._rng)
+        plan = task.rpartition("### Repair Plan")[2]
+        chosen = choose(plan, candidates, self._rng)
+        self._reply = _reply(program(now), chosen)
+        yield say(self._reply)
+
+    def last_word(self) -> str:
+        """The same program."""
+        return self._reply
+
+
+def _reply(code: str, chosen: Candidate) -> str:
+    for edit in chosen.edits:
+        code = code.replace(edit.old, edit.new, 1)
+    return f"I change {chosen.place}, by the plan.\n\n```python\n{code}```"
