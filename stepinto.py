@@ -63,7 +63,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("config", type=Path, help=CONFIG_HELP)
         _add_overrides(command)
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
-    _add_bench(commands.add_parser("bench", help="list a config's bugs, show some, or verify them"))
+    _add_bench(
+        commands.add_parser(
+            "bench", help="list a config's bugs, show some, verify them, or make some"
+        )
+    )
     doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
     doctor.set_defaults(command=_doctor)
     return parser
@@ -204,6 +208,27 @@ def _bench_verify(options: argparse.Namespace) -> int:
     return 0 if all(result.ok for result in results) else 1
 
 
+def _bench_self_repair(options: argparse.Namespace) -> int:
+    from collect.self_repair.building import build
+
+    config = load_config(options.config, options.overrides)
+    built = build(config, config.self_repair)
+    if built.card is None:
+        reason = f": {built.reason}" if built.reason else ""
+        print(f"stepinto: stopped{reason}; the same command goes on", file=sys.stderr)
+        return FAILED if built.reason else STOPPED
+    table = Table("step", "dropped", "left")
+    for step in built.card.steps:
+        table.add_row(step.name, str(step.dropped), str(step.remaining))
+    console.print(table)
+    card = built.card
+    console.print(
+        f"{card.bugs} bugs in {built.path}; {card.passed} of {card.problems} problems were solved "
+        f"at once; ${card.dollars:.2f}"
+    )
+    return 0
+
+
 def _bugs(
     options: argparse.Namespace, more: Sequence[str] = ()
 ) -> tuple[RunConfig, Benchmark, list[Instance]]:
@@ -217,6 +242,7 @@ def _bugs(
 BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
     "list": (_bench_list, "list a config's bugs"),
     "show": (_bench_show, "show a bug: what an agent is told, its files and its tests"),
+    "self-repair": (_bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (_bench_verify, "check that all fail before their gold patch and pass after it"),
 }
 

@@ -14,11 +14,12 @@ class BenchmarkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Literal["bundled", "humanevalfix"]
+    name: Literal["bundled", "humanevalfix", "self_repair"]
     language: Literal["python", "java", "all"] = "python"
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
-    with `bugs` and `repositories`. None: the hub, and the bugs that come with StepInto."""
+    with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote. None:
+    the hub, and the bugs that come with StepInto."""
     hub_id: str | None = None
     """Dataset on the hub, where `path` is None. None: the benchmark's own."""
     split: Literal["all", "train", "held_out"] = "all"

@@ -13,8 +13,10 @@ from collect.benchmarks.bundled import BUNDLED, BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_rows import HUB_ID
+from collect.benchmarks.self_repair import SelfRepairBenchmark
 from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
+from collect.self_repair.records import BUNDLED_FILE
 
 
 def open_benchmark(config: BenchmarkConfig) -> Benchmark:
@@ -22,6 +24,8 @@ def open_benchmark(config: BenchmarkConfig) -> Benchmark:
     path = Path(config.path) if config.path is not None else None
     if config.name == "bundled":
         return BundledBenchmark(path or BUNDLED, config.test_timeout, config.languages)
+    if config.name == "self_repair":
+        return SelfRepairBenchmark(path or BUNDLED_FILE, config.test_timeout)
     return HumanEvalFixBenchmark(
         path, config.hub_id or HUB_ID, config.test_timeout, config.languages
     )

@@ -1,0 +1,138 @@
+"""Rows of a published data set: from a local file, or from the hub.
+
+Every row comes with the place it stands at, for error messages.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from collect.errors import ConfigError
+
+Rows = Iterator[tuple[str, object]]
+Row = TypeVar("Row", bound=BaseModel)
+SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet", ".csv")
+
+
+def file_rows(path: Path, setting: str) -> Rows:
+    """Each row of a .jsonl, .jsonl.gz, .parquet or .csv file; a cell of a CSV is text.
+
+    `setting` is the key of the config that names the file. Raises ConfigError.
+    """
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file; {setting} names one that ends in {_suffixes()}")
+    if path.suffix == ".parquet":
+        yield from _parquet_rows(path)
+    elif path.name.endswith((".jsonl", ".jsonl.gz")):
+        yield from _json_lines(path)
+    elif path.suffix == ".csv":
+        yield from _csv_rows(path)
+    else:
+        raise ConfigError(f"{path}: the name must end in {_suffixes()}")
+
+
+def hub_rows(
+    hub_id: str,
+    setting: str,
+    *,
+    split: str,
+    name: str | None = None,
+    data_files: list[str] | None = None,
+) -> Rows:
+    """Each row of one split of a data set on the hub.
+
+    With `data_files` these JSON-lines files of its repository are read instead, which a data set
+    that needs a loading script is published as. `setting` is the key of the config that would
+    name a local file in its place. Raises ConfigError.
+    """
+    from datasets import load_dataset
+
+    try:
+        if data_files is None:
+            rows = load_dataset(hub_id, name, split=split)
+        else:
+            places = [f"hf://datasets/{hub_id}/{file}" for file in data_files]
+            rows = load_dataset("json", data_files=places, split="train")
+    # The hub client raises many kinds: not found, no network, not allowed, no such split.
+    except Exception as error:
+        raise ConfigError(
+            f"{hub_id}: can't be loaded from the hub ({type(error).__name__}: {error}); "
+            f"where there is no hub, set {setting} to a local file of it"
+        ) from error
+    for number, row in enumerate(rows, start=1):
+        yield f"{hub_id} {name or split}, row {number}", row
+
+
+def checked(where: str, row: object, model: type[Row], published: str) -> Row:
+    """The row as a record. Raises ConfigError naming the place, the column and whose columns
+    (`published`) are expected."""
+    try:
+        return model.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        column = ".".join(map(str, first["loc"])) or "the row"
+        raise ConfigError(
+            f"{where}: column {column}: {first['msg']}; the columns of {published} are expected"
+        ) from error
+
+
+def _suffixes() -> str:
+    return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+
+
+def _json_lines(path: Path) -> Rows:
+    for number, line in enumerate(_content(path).split(b"\n"), start=1):
+        where = f"{path}, line {number}"
+        if line.strip():
+            try:
+                yield where, json.loads(line)
+            except ValueError as error:
+                raise ConfigError(f"{where}: not JSON: {error}") from error
+
+
+def _content(path: Path) -> bytes:
+    data = path.read_bytes()
+    try:
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError) as error:
+        raise ConfigError(f"{path}: not a whole gzip file: {error}") from error
+
+
+def _parquet_rows(path: Path) -> Rows:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        rows = parquet.read_table(path).to_pylist()
+    except pyarrow.ArrowInvalid as error:
+        raise ConfigError(f"{path}: not Parquet: {error}") from error
+    for number, row in enumerate(rows, start=1):
+        yield f"{path}, row {number}", row
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error}") from error
+    earlier = csv.field_size_limit(len(text) + 1)
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        if not rows:
+            raise ConfigError(f"{path}: no rows below the line that names the columns")
+        for number, row in enumerate(rows, start=1):
+            if None in row or None in row.values():
+                raise ConfigError(f"{path}, row {number}: not as many cells as the header names")
+            yield f"{path}, row {number}", row
+    except csv.Error as error:
+        raise ConfigError(f"{path}: not CSV: {error}") from error
+    finally:
+        csv.field_size_limit(earlier)

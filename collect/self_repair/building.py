@@ -1,0 +1,214 @@
+"""Make a self-repair benchmark: all problems through the funnel, then the file and its card.
+
+Outcomes are appended to a work file as they come, so that a killed run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import Progress
+
+from collect.build_info import code_version
+from collect.config import Machinery
+from collect.durable import write_text
+from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, RolloutStopped
+from collect.models.budget import Budget
+from collect.models.config import OracleConfig
+from collect.models.opening import open_model
+from collect.runner import AsyncioRunner
+from collect.self_repair.config import SelfRepairConfig
+from collect.self_repair.funnel import ORDER, Funnel, Outcome
+from collect.self_repair.problem import Problem
+from collect.self_repair.records import Bug, Card, FunnelStep, Step, card_path
+from collect.self_repair.sources import data_name, read_problems
+from collect.self_repair.testing import Tester
+from collect.self_repair.writers import ModelWriter, OracleWriter, SolutionsFile, SolutionWriter
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a start came to."""
+
+    path: Path
+    """The benchmark file; there only where `card` is not None."""
+    card: Card | None
+    """None where the run was stopped before the end."""
+    reason: str | None = None
+    """Why it was stopped, where not by the user."""
+
+
+def build(machinery: Machinery, config: SelfRepairConfig) -> Built:
+    """Make the benchmark file. Raises ConfigError, SandboxError."""
+    problems = read_problems(config)
+    in_dates = [problem for problem in problems if _is_in_dates(problem, config)]
+    chosen = in_dates[: config.limit]
+    path = Path(config.output)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    work = _WorkFile(path, _settings(machinery, config, chosen))
+    stopped = _judge_all(machinery, config, chosen, work)
+    done = [work.outcomes[problem.id] for problem in chosen if problem.id in work.outcomes]
+    if len(done) < len(chosen):
+        return Built(path, None, stopped)
+    early = len(problems) - len(in_dates)
+    card = _card(machinery, config, done, early)
+    bugs = [outcome.bug for outcome in done if outcome.bug is not None]
+    _write(path, bugs, card)
+    work.remove()
+    return Built(path, card)
+
+
+def _judge_all(
+    machinery: Machinery, config: SelfRepairConfig, problems: Sequence[Problem], work: _WorkFile
+) -> str | None:
+    """Fill the work file; why the run ended early, where something failed."""
+    missing = [problem for problem in problems if problem.id not in work.outcomes]
+    if not missing:
+        return None
+    stop = threading.Event()
+    reasons: list[str] = []
+    tester = Tester(machinery.sandbox, config.test_timeout)
+    tester.find_libraries([name for problem in missing for name in problem.libraries])
+    with _writer(machinery, config, stop) as writer, Progress(console=Console(stderr=True)) as bar:
+        funnel = Funnel(tester, writer, config.allow_timeouts)
+        task = bar.add_task("problems", total=len(problems), completed=len(problems) - len(missing))
+
+        def judge(problem: Problem) -> None:
+            try:
+                work.add(funnel.judge(problem))
+                bar.advance(task)
+            except RolloutStopped:
+                stop.set()
+            except (InfrastructureFailure, BudgetExhausted) as error:
+                reasons.append(f"{problem.id}: {type(error).__name__}: {error}")
+                stop.set()
+
+        AsyncioRunner(machinery.runner.concurrency, stop).run(missing, judge)
+    return reasons[0] if reasons else None
+
+
+@contextmanager
+def _writer(
+    machinery: Machinery, config: SelfRepairConfig, stop: threading.Event
+) -> Iterator[SolutionWriter]:
+    if config.solutions is not None:
+        yield SolutionsFile(Path(config.solutions))
+        return
+    model = machinery.model_config_of(config.writer)
+    if isinstance(model, OracleConfig):
+        yield OracleWriter(config.seed, config.max_edits)
+        return
+    budget = Budget(machinery.runner.budget_dollars)
+    with closing(open_model(config.writer, model, budget, stop)) as backend:
+        yield ModelWriter(backend, model.sampling, config.seed)
+
+
+def _is_in_dates(problem: Problem, config: SelfRepairConfig) -> bool:
+    if config.from_date is None and config.to_date is None:
+        return True
+    if problem.published is None:
+        return False
+    early = config.from_date is not None and problem.published < config.from_date
+    late = config.to_date is not None and problem.published > config.to_date
+    return not early and not late
+
+
+class _WorkFile:
+    """The outcomes so far, one a line below a line with the settings. Thread-safe."""
+
+    def __init__(self, output: Path, settings: str) -> None:
+        """Raises ConfigError where the file is of a run with other settings."""
+        self._path = output.with_name(f"{output.name.removesuffix('.jsonl')}.work.jsonl")
+        self._lock = threading.Lock()
+        self.outcomes: dict[str, Outcome] = {}
+        if self._path.is_file():
+            self._read(settings)
+        else:
+            write_text(self._path, json.dumps({"settings": settings}) + "\n")
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep one."""
+        with self._lock:
+            self.outcomes[outcome.problem_id] = outcome
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(outcome.model_dump_json() + "\n")
+
+    def remove(self) -> None:
+        """The benchmark file holds all of it now."""
+        self._path.unlink()
+
+    def _read(self, settings: str) -> None:
+        first, *lines = self._path.read_text("utf-8").split("\n")
+        if first != json.dumps({"settings": settings}):
+            raise ConfigError(
+                f"{self._path} is of a run with another self_repair, sandbox or models section, or "
+                "other data; remove it, or choose another self_repair.output"
+            )
+        kept = [first]
+        for line in lines:
+            try:
+                outcome = Outcome.model_validate_json(line)
+            except ValidationError:
+                # The last line of a run that was killed while it wrote.
+                continue
+            self.outcomes[outcome.problem_id] = outcome
+            kept.append(line)
+        write_text(self._path, "\n".join(kept) + "\n")
+
+
+def _settings(machinery: Machinery, config: SelfRepairConfig, problems: Sequence[Problem]) -> str:
+    """A hash over what decides the outcomes."""
+    facts = {
+        "self_repair": config.model_dump(mode="json"),
+        "sandbox": machinery.sandbox.model_dump(mode="json"),
+        "models": {name: model.model_dump(mode="json") for name, model in machinery.models.items()},
+        "problems": [repr((p.id, p.starter, p.canonical, p.public_tests.code)) for p in problems],
+        "code": code_version(),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _card(
+    machinery: Machinery, config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int
+) -> Card:
+    dropped = Counter(outcome.dropped_at for outcome in outcomes)
+    steps, remaining = [FunnelStep(name=Step.DATES, dropped=early, remaining=len(outcomes))], 0
+    remaining = len(outcomes)
+    for step in ORDER[1:]:
+        remaining -= dropped[step]
+        steps.append(FunnelStep(name=step, dropped=dropped[step], remaining=remaining))
+    bugs = [outcome.bug for outcome in outcomes if outcome.bug is not None]
+    failures = Counter(bug.failure.type for bug in bugs)
+    return Card(
+        source=config.source,
+        data=data_name(config),
+        writer=config.writer if config.solutions is None else Path(config.solutions).name,
+        solutions=config.solutions,
+        seed=config.seed,
+        from_date=config.from_date,
+        to_date=config.to_date,
+        limit=config.limit,
+        problems=len(outcomes) - dropped[Step.LIBRARIES] - dropped[Step.CANONICAL],
+        passed=sum(outcome.passed for outcome in outcomes),
+        bugs=len(bugs),
+        steps=tuple(steps),
+        failures=dict(sorted(failures.items())),
+        dollars=sum(outcome.dollars for outcome in outcomes),
+        versions={"stepinto": code_version(), "python": platform.python_version()},
+    )
+
+
+def _write(path: Path, bugs: Sequence[Bug], card: Card) -> None:
+    """The card first: a benchmark file without one never appears."""
+    write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
+    write_text(path, "".join(f"{bug.model_dump_json()}\n" for bug in bugs))

@@ -1,0 +1,156 @@
+"""A self-repair benchmark on disk: a line a bug, and a card with how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from collect.errors import ConfigError
+from collect.self_repair.problem import SOLUTION
+
+BUNDLED_FILE = Path(__file__).parents[1] / "benchmarks" / "bundled" / "self_repair.jsonl"
+
+
+class Step(StrEnum):
+    """What a problem must get through, in this order."""
+
+    DATES = "published in the date range"
+    LIBRARIES = "libraries in the sandbox"
+    CANONICAL = "canonical solution passes, where there is one"
+    WRITTEN = "solution written"
+    PARSES = "no error of syntax or indentation"
+    FAILS = "fails a test"
+    FAILS_PUBLIC = "fails a public test"
+    ENDS = "ends within the time-out"
+    REPEATS = "fails the same way again"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Failure(_Record):
+    """How the first failing public test fails."""
+
+    type: str
+    """The exception's class: AssertionError, KeyError ...; TimeoutError where it never ended."""
+    message: str
+    """Its first lines, bounded."""
+
+
+class Edit(_Record):
+    """The oracle's edit of the canonical solution."""
+
+    kind: str
+    category: str
+    line: int
+    """Of the canonical solution, 1-based."""
+
+
+class Bug(_Record):
+    """One line of the benchmark file: all that an instance needs."""
+
+    id: str = Field(min_length=1)
+    source: str
+    problem_id: str
+    statement: str = Field(min_length=1)
+    files: Mapping[str, str]
+    """What an agent sees, by path; `solution` is one of them."""
+    hidden_files: Mapping[str, str] = {}
+    solution: str = SOLUTION
+    entry_point: str
+    fail_to_pass: tuple[str, ...] = Field(min_length=1)
+    pass_to_pass: tuple[str, ...]
+    gold_solution: str | None
+    """A correct `solution`; None where none is known."""
+    failure: Failure
+    libraries: tuple[str, ...] = ()
+    published: date | None = None
+    difficulty: str | None = None
+    written_by: str
+    edit: Edit | None = None
+    """None where a model wrote the solution."""
+
+
+class FunnelStep(_Record):
+    """One step of the funnel."""
+
+    name: str
+    dropped: int
+    remaining: int
+
+
+class Card(_Record):
+    """How a benchmark file was made. The paper's full-set pass rate needs `problems` and
+    `passed`."""
+
+    source: str
+    data: str
+    """The file or data set that the problems were read from."""
+    writer: str
+    solutions: str | None
+    seed: int
+    from_date: date | None
+    to_date: date | None
+    limit: int | None
+    problems: int
+    """Tried: those that got to the step of writing. The full set of a pass rate."""
+    passed: int
+    """Of `problems`, those whose first solution passes every test."""
+    bugs: int
+    steps: tuple[FunnelStep, ...]
+    failures: Mapping[str, int]
+    """Bugs by the exception of their first failing test."""
+    dollars: float
+    """What a writing model cost."""
+    versions: Mapping[str, str]
+
+
+def card_path(path: Path) -> Path:
+    """Where the card of a benchmark file lies."""
+    return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
+
+
+def read_card(path: Path) -> Card:
+    """The card of a benchmark file. Raises ConfigError."""
+    card = card_path(path)
+    try:
+        return Card.model_validate_json(card.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{card}: no such file; `stepinto bench self-repair` writes it beside {path.name}"
+        ) from error
+    except ValidationError as error:
+        raise ConfigError(f"{card}: {_explained(error)}") from error
+
+
+def read_bugs(path: Path) -> list[Bug]:
+    """The lines of a benchmark file. Raises ConfigError naming the line and the field."""
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{path}: no such file; make it with `stepinto bench self-repair`"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error}") from error
+    return [_bug(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _bug(path: Path, number: int, line: str) -> Bug:
+    try:
+        bug = Bug.model_validate_json(line)
+    except ValidationError as error:
+        raise ConfigError(f"{path}, line {number}: {_explained(error)}") from error
+    if bug.solution not in bug.files:
+        raise ConfigError(f"{path}, line {number}: files: there is no {bug.solution} among them")
+    return bug
+
+
+def _explained(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}"

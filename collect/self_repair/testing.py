@@ -1,0 +1,87 @@
+"""Run the tests of a problem in a sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from collect.benchmarks.base import TestResults, TestStatus
+from collect.benchmarks.testing import run_pytest
+from collect.self_repair.layout import hidden_files, lay_out, private_tests, public_tests
+from collect.self_repair.problem import Problem
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+
+
+def run_problem_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
+    """Run these tests of a program of one file; `timeout` in seconds, for all.
+
+    The tests are known to exist, so one that was never reported failed with what ended the run:
+    a program that can't be imported, or that ends the process. Not so after a time-out.
+    """
+    results = run_pytest(sandbox, tests, timeout)
+    if results.timed_out:
+        return results
+    statuses = {
+        test: TestStatus.FAILED if status is TestStatus.MISSING else status
+        for test, status in results.statuses.items()
+    }
+    return replace(results, statuses=statuses)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the tests say of one program."""
+
+    results: TestResults
+    public: tuple[str, ...]
+    private: tuple[str, ...]
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """In the order of the tests, public ones first."""
+        return tuple(test for test in self._tests if not self._passed(test))
+
+    @property
+    def passing(self) -> tuple[str, ...]:
+        return tuple(test for test in self._tests if self._passed(test))
+
+    @property
+    def _tests(self) -> tuple[str, ...]:
+        return (*self.public, *self.private)
+
+    def _passed(self, test: str) -> bool:
+        return self.results.statuses[test] is TestStatus.PASSED
+
+
+@dataclass(frozen=True)
+class Tester:
+    """Runs programs, each in a fresh sandbox. Thread-safe."""
+
+    sandbox: SandboxConfig
+    timeout: float
+    """Seconds, for one run of a problem's tests."""
+    _importable: dict[str, bool] = field(default_factory=dict, compare=False)
+
+    def try_out(self, problem: Problem, program: str, timeout: float | None = None) -> Trial:
+        """Run all tests, public and private; `timeout` None: the usual. Raises SandboxError."""
+        files = {**lay_out(problem, program), **hidden_files(problem)}
+        public, private = public_tests(problem), private_tests(problem)
+        with open_sandbox(self.sandbox) as sandbox:
+            sandbox.write_files(_encoded(files))
+            results = run_problem_tests(sandbox, [*public, *private], timeout or self.timeout)
+        return Trial(results, public, private)
+
+    def find_libraries(self, names: Sequence[str]) -> None:
+        """Import each library in the sandbox, once; `missing` then knows."""
+        with open_sandbox(self.sandbox) as sandbox:
+            for name in sorted({*names} - self._importable.keys()):
+                argv = [sandbox.python, "-c", f"import {name}"]
+                self._importable[name] = sandbox.run(Command(argv)).exit_code == 0
+
+    def missing(self, problem: Problem) -> tuple[str, ...]:
+        """The problem's libraries that the sandbox has not."""
+        return tuple(name for name in problem.libraries if not self._importable[name])
+
+
+def _encoded(files: Mapping[str, str]) -> dict[str, bytes]:
+    return {path: text.encode() for path, text in files.items()}

@@ -1,0 +1,152 @@
+"""The writer seam: who writes a solution for a problem. Three kinds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from collect.benchmarks.base import Instance
+from collect.benchmarks.row_files import file_rows
+from collect.errors import ConfigError, ModelFailure
+from collect.messages import Message
+from collect.models.base import ConversationContext, ModelBackend, Sampling
+from collect.mutations import find_mutations, shuffled
+from collect.self_repair.problem import SOLUTION, Problem
+from collect.self_repair.records import Edit
+
+ORACLE = "oracle"
+ROLE = "solution_writer"
+"""The role that a model is opened for; a recording for `replay` may name it."""
+PROMPT = Path(__file__).parent / "prompts" / "write_solution.md"
+ID_COLUMNS = ("task_id", "question_id")
+CODE_COLUMNS = ("buggy_solution", "solution")
+_FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One program for one problem."""
+
+    code: str
+    written_by: str
+    edit: Edit | None = None
+    dollars: float = 0.0
+
+
+class SolutionWriter(Protocol):
+    """Writes solutions. Thread-safe."""
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        """One after the other, until one is a bug worth keeping; a model writes only one, and
+        nothing where it fails. Raises InfrastructureFailure, BudgetExhausted, RolloutStopped."""
+
+
+@dataclass(frozen=True)
+class OracleWriter:
+    """Breaks the canonical solution by one edit, another one each time."""
+
+    seed: int
+    max_edits: int
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        if problem.canonical is None:
+            return
+        mutations = shuffled(find_mutations(problem.canonical), f"{self.seed}:{problem.id}")
+        for mutation in islice(mutations, self.max_edits):
+            edit = Edit(kind=mutation.kind, category=mutation.category, line=mutation.line)
+            yield Solution(mutation.apply(), ORACLE, edit)
+
+
+@dataclass(frozen=True)
+class ModelWriter:
+    """Asks a model, once."""
+
+    backend: ModelBackend
+    sampling: Sampling
+    seed: int
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        model = self.backend.open(ConversationContext(_instance(problem), ROLE, 0, ROLE, 0))
+        sampling = self.sampling
+        if sampling.seed is not None:
+            sampling = sampling.model_copy(update={"seed": sampling.seed + self.seed})
+        try:
+            completion = model.complete([Message("user", prompt(problem))], (), sampling)
+        except ModelFailure:
+            return
+        code = code_of(completion.message.content)
+        if code:
+            yield Solution(code, self.backend.name, dollars=completion.dollars)
+
+
+class SolutionsFile:
+    """Solutions that were made before, as BigCodeBench-R's authors publish theirs."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ConfigError."""
+        self._path = path
+        self._code = _read_solutions(path)
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        code = self._code.get(problem.id)
+        if code:
+            yield Solution(code, self._path.name)
+
+
+def prompt(problem: Problem) -> str:
+    """What a model is asked."""
+    text = PROMPT.read_text("utf-8")
+    values = {
+        "statement": problem.statement,
+        "starter": f"It begins so:\n\n```python\n{problem.starter.strip()}\n```\n"
+        if problem.starter.strip() and problem.starter.strip() not in problem.statement
+        else "",
+    }
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def code_of(reply: str) -> str:
+    """The longest fenced block of a reply, its end missing or not; all of it where none is."""
+    blocks = _FENCED.findall(reply)
+    code: str = max(blocks, key=len) if blocks else reply
+    return code.strip("\n").rstrip() + "\n" if code.strip() else ""
+
+
+def _instance(problem: Problem) -> Instance:
+    """The problem as the model seam knows it; there is no bug yet."""
+    return Instance(
+        id=problem.id,
+        benchmark=problem.source,
+        language="python",
+        repository=problem.id,
+        problem_statement=problem.statement,
+        fail_to_pass=(),
+        pass_to_pass=(),
+        gold_patch="",
+        solution=SOLUTION,
+    )
+
+
+def _read_solutions(path: Path) -> Mapping[str, str]:
+    solutions: dict[str, str] = {}
+    for where, row in file_rows(path, "self_repair.solutions"):
+        cells = row if isinstance(row, dict) else {}
+        name = _cell(where, cells, ID_COLUMNS)
+        if name in solutions:
+            raise ConfigError(f"{where}: a second solution for {name}; give one a problem")
+        solutions[name] = _cell(where, cells, CODE_COLUMNS)
+    return solutions
+
+
+def _cell(where: str, cells: Mapping[str, object], columns: tuple[str, str]) -> str:
+    for column in columns:
+        value = cells.get(column)
+        if isinstance(value, str):
+            return value
+    raise ConfigError(f"{where}: must have the column {' or '.join(columns)}, with text in it")
