@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from collect.benchmarks.base import Benchmark
+from collect.benchmarks.self_repair import SelfRepairBenchmark
+from collect.self_repair.records import card_path, read_card
+from collect.self_repair.writers import ORACLE
+
 
 @dataclass(frozen=True)
 class FullSet:
@@ -15,8 +20,15 @@ class FullSet:
     """Those whose first solution passed."""
     bugs: int
     """Those whose first solution became a bug of the benchmark; the rest stays unsolved."""
-    model: str = ""
+    source: str = ""
+    """The data set that the problems are from; empty where that is not known."""
+    writer: str = ""
     """Who wrote the first solutions; empty where that is not known."""
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the first solutions are correct programs that the oracle broke on purpose."""
+        return self.writer == ORACLE
 
     @property
     def first_pass_rate(self) -> float:
@@ -30,3 +42,16 @@ class FullSet:
     def pass_rate(self, resolve_rate: float) -> float:
         """Percent of all problems that pass after it."""
         return self.first_pass_rate + self.gain(resolve_rate)
+
+
+def full_set_of(benchmark: Benchmark) -> FullSet | None:
+    """What the benchmark's card says; None where it has none, or no problem was tried.
+
+    Raises ConfigError where the card is broken.
+    """
+    if not isinstance(benchmark, SelfRepairBenchmark) or not card_path(benchmark.path).is_file():
+        return None
+    card = read_card(benchmark.path)
+    if not card.problems:
+        return None
+    return FullSet(card.problems, card.passed, card.bugs, card.source, card.writer)

@@ -91,7 +91,7 @@ def _repair_parts(panels: Sequence[Panel], labels: Labels) -> list[str]:
         for panel in group:
             parts += [f"## Repair: {panel.title(labels)}", table(repair_table(panel, labels))]
         if len(group) > 1:
-            parts += [f"## By model: {group[0].benchmark}", table(models_table(group, labels))]
+            parts += [f"## By model: {group[0].benchmark_name}", table(models_table(group, labels))]
     return parts
 
 

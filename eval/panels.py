@@ -55,7 +55,13 @@ class Panel:
 
     def title(self, labels: Labels) -> str:
         """Its benchmark and models."""
-        return f"{self.benchmark}, {self.models(labels)}"
+        return f"{self.benchmark_name}, {self.models(labels)}"
+
+    @property
+    def benchmark_name(self) -> str:
+        """The benchmark, and what its bugs are from: self_repair (bigcodebench)."""
+        source = self.full_set.source if self.full_set else ""
+        return f"{self.benchmark} ({source})" if source else self.benchmark
 
     def facts(self, variant: str) -> Facts:
         """What says to which system a row of numbers belongs."""

@@ -66,7 +66,8 @@ def repair_facts(panel: Panel) -> list[Facts]:
     if full_set is None or not rows:
         return rows
     first: Facts = dict.fromkeys(rows[0])
-    first |= {"benchmark": panel.benchmark, "variant": ONE_PASS, "main_model": full_set.model}
+    first |= {"benchmark": panel.benchmark, "variant": ONE_PASS, "main_model": full_set.writer}
+    first["scripted"] = full_set.scripted
     return [first | {"pass_rate": full_set.first_pass_rate, "pass_gain": 0.0}, *rows]
 
 
@@ -75,8 +76,8 @@ def repair_foot(panels: Sequence[Panel], labels: Labels) -> list[str]:
     lines = [
         "Resolve Rate: rollouts whose last patch passes all tests, public and private; Pass % of "
         "the other tables.",
-        "Debug Time: average wall time of a rollout, without scoring. #Fixes/Hour: bugs resolved "
-        "in an hour of it.",
+        "Debug Time: average wall time of a rollout, without scoring; what runs at once makes it "
+        "longer. #Fixes/Hour: bugs resolved in an hour of it.",
     ]
     for group in by_benchmark(panels):
         lines.append(_full_set_note(group[0]))
@@ -102,10 +103,10 @@ def _full_set_note(panel: Panel) -> str:
             f"Pass Rate and ΔPass Rate of {panel.benchmark} are -: the benchmark does not say how "
             "many problems its bugs are from, and how many of them the first solution passed."
         )
-    author = f" by {full_set.model}" if full_set.model else ""
     text = (
-        f"Pass Rate: over all {full_set.problems} problems of {panel.benchmark}, of which the "
-        f"first solution{author} passed {full_set.passed}; {full_set.bugs} of the rest are bugs."
+        f"Pass Rate: over all {full_set.problems} problems of {panel.benchmark_name}, of which the "
+        f"first solution{_author(full_set)} passed {full_set.passed}; {full_set.bugs} of the rest "
+        "are bugs."
     )
     if _is_estimate(panel):
         text += (
@@ -113,6 +114,12 @@ def _full_set_note(panel: Panel) -> str:
             f"{len(panel.instances)} that were measured."
         )
     return text
+
+
+def _author(full_set: FullSet) -> str:
+    if full_set.scripted:
+        return " by the oracle (scripted), which breaks correct programs on purpose,"
+    return f" by {full_set.writer}" if full_set.writer else ""
 
 
 def _is_estimate(panel: Panel) -> bool:
@@ -124,6 +131,7 @@ def _one_pass_row(full_set: FullSet | None) -> list[str]:
     name, _, gain, *rest = ONE_PASS_ROW
     if full_set is None:
         return [name, MISSING, MISSING, *rest]
+    name += " (scripted)" if full_set.scripted else ""
     return [name, percentage(full_set.first_pass_rate), gain, *rest]
 
 

@@ -16,6 +16,7 @@ from collect.rollout_rows import RunIdentity
 from collect.rollouts import RolloutsSummary, do_rollouts
 from collect.store import RunStore
 from eval.config import EvalConfig
+from eval.full_set import full_set_of
 from eval.labels import Labels
 from eval.metrics import compare
 from eval.output import TablePaths, write_tables
@@ -53,6 +54,7 @@ def run_eval(
         raise ConfigError("there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}]")
     benchmark = open_benchmark(benchmark_config)
     instances = select_instances(benchmark_config, benchmark)
+    full_set = full_set_of(benchmark)
     specs = [
         RolloutSpec(instance, variant, main, sub, attempt)
         for attempt in range(config.attempts)
@@ -68,6 +70,6 @@ def run_eval(
     comparison = note_training(compare(rows, config.baseline), instances, run)
     scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
     labels = Labels(scripted=scripted)
-    panels = panels_of(comparison, rows, {})
+    panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
     tables = write_tables(comparison, rows, folder, panels=panels, config=described, labels=labels)
     return EvalReport(rollouts, summary(comparison, labels, panels), tables)

@@ -24,7 +24,7 @@ from tests.eval.test_metrics import NO_SUBAGENT, baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
 
 LABELS = Labels()
-BIGCODEBENCH = FullSet(problems=1140, passed=516, bugs=607, model="Qwen2.5-Max")
+BIGCODEBENCH = FullSet(problems=1140, passed=516, bugs=607, writer="Qwen2.5-Max")
 LIVECODEBENCH = FullSet(problems=279, passed=101, bugs=151)
 
 

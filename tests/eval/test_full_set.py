@@ -1,0 +1,76 @@
+"""The pass rate over all problems of a benchmark, from the card beside its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.self_repair import SelfRepairBenchmark
+from collect.errors import ConfigError
+from collect.self_repair.records import Card, card_path
+from eval.full_set import FullSet, full_set_of
+from eval.labels import Labels
+from eval.repair_tables import repair_foot, repair_table
+from tests.eval.test_repair_tables import only_panel, repair_rollout
+
+
+def with_card(folder: Path, **changes: Any) -> SelfRepairBenchmark:
+    """A benchmark file with the counts of BigCodeBench-R."""
+    fields: dict[str, Any] = {
+        "source": "bigcodebench",
+        "data": "bigcode/bigcodebench",
+        "writer": "Qwen2.5-Max",
+        "solutions": None,
+        "seed": 0,
+        "from_date": None,
+        "to_date": None,
+        "limit": None,
+        "problems": 1140,
+        "passed": 516,
+        "bugs": 607,
+        "steps": (),
+        "failures": {},
+        "dollars": 0.0,
+        "versions": {},
+    }
+    path = folder / "bugs.jsonl"
+    card_path(path).write_text(Card(**fields | changes).model_dump_json(), encoding="utf-8")
+    return SelfRepairBenchmark(path)
+
+
+def test_the_paper_s_pass_rates() -> None:
+    full_set = FullSet(problems=1140, passed=516, bugs=607)
+    assert full_set.first_pass_rate == pytest.approx(45.26, abs=0.005)
+    assert full_set.gain(100 * 412 / 607) == pytest.approx(36.14, abs=0.005)
+    assert full_set.pass_rate(100 * 412 / 607) == pytest.approx(81.40, abs=0.005)
+    assert FullSet(279, 101, 151).pass_rate(100 * 19 / 151) == pytest.approx(43.01, abs=0.005)
+
+
+def test_the_card_of_a_benchmark(tmp_path: Path) -> None:
+    expected = FullSet(1140, 516, 607, "bigcodebench", "Qwen2.5-Max")
+    assert full_set_of(with_card(tmp_path)) == expected
+
+
+def test_a_benchmark_without_a_card_has_no_full_set(tmp_path: Path) -> None:
+    assert full_set_of(BundledBenchmark()) is None
+    assert full_set_of(SelfRepairBenchmark(tmp_path / "bugs.jsonl")) is None
+    assert full_set_of(with_card(tmp_path, problems=0, passed=0, bugs=0)) is None
+
+
+def test_a_broken_card_is_named(tmp_path: Path) -> None:
+    benchmark = with_card(tmp_path)
+    card_path(benchmark.path).write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"bugs\.card\.json: source"):
+        full_set_of(benchmark)
+
+
+def test_the_first_solutions_that_the_oracle_broke_are_marked() -> None:
+    panel = only_panel([repair_rollout("a")], FullSet(10, 0, 8, "bigcodebench", "oracle"))
+    assert repair_table(panel, Labels())[1][:2] == ["One-pass generation (scripted)", "0.00%"]
+    assert any(
+        "which breaks correct programs on purpose" in x for x in repair_foot([panel], Labels())
+    )
+    assert panel.title(Labels()) == "bigcodebench-r (bigcodebench), Qwen2.5-Max"
