@@ -81,17 +81,13 @@ def repair_foot(panels: Sequence[Panel], labels: Labels) -> list[str]:
     ]
     for group in by_benchmark(panels):
         lines.append(_full_set_note(group[0]))
-    free = [
-        f"{labels.variant(system.variant)} with {panel.models(labels)}"
-        for panel in panels
-        for system in panel.systems
-        if system.rollouts and not system.metrics.dollars_per_rollout
-    ]
+    arms = [system.metrics for panel in panels for system in panel.systems]
+    free = [m for m in arms if m.rollouts and not m.dollars_per_rollout]
     if free:
         lines.append(
             "Debug Cost and #Fixes/Dollar are - where no dollars were spent: the oracle is free, "
             "and a model without `prices` in the config costs nothing that is known "
-            f"({', '.join(dict.fromkeys(free))})."
+            f"({', '.join(dict.fromkeys(labels.models(m.arm, m.scripted) for m in free))})."
         )
     return lines
 

@@ -148,7 +148,7 @@ def test_what_is_unknown_is_a_dash_and_the_foot_says_why() -> None:
     assert any(
         "bigcodebench-r are -: the benchmark does not say how many problems" in x for x in notes
     )
-    assert notes[-1].endswith("(Simple-Debugging with Qwen2.5-Max).")
+    assert notes[-1].endswith("costs nothing that is known (Qwen2.5-Max).")
 
 
 def test_a_pass_rate_of_a_part_of_the_bugs_is_an_estimate() -> None:
