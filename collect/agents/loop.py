@@ -15,7 +15,6 @@ from collect.messages import Message, ToolCall
 from collect.models.base import Model, Sampling
 from collect.records import MessageRow, StopReason, ToolOutcome
 
-
 TOOL_CALLING = ToolCalling()
 
 

@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Any
-
 from collect.agents.config import Variant
-from collect.agents.forms import ActionForm, ToolCalling
 from collect.agents.loop import AgentSpec
-from collect.agents.prompts import prompt
+from collect.agents.prompts import fill, prompt
 from collect.agents.repair.actions import UnreadableAction, parse_actions
-from collect.agents.repair.code_rules import only_inspection, only_modification
 from collect.agents.repair.failing import numbered
-from collect.agents.repair.inspector_tools import (
-    InspectorSession,
-    InteractCode,
-    Limits,
-    ProposeRepair,
-    any_code,
-    inspector_tools,
-)
-from collect.agents.repair.react import ReactForm, action_block
+from collect.agents.repair.react import action_block
 from collect.agents.repair.records import Round
+from collect.agents.repair.workbench import Workbench, open_workbench
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
-from collect.records import Role
+from collect.agents.tools import Toolbox
+from collect.records import EventRow, Role
 
-RULES = {
-    Variant.INSPECTCODER_NO_INSPECTION: only_modification,
-    Variant.INSPECTCODER_NO_MODIFICATION: only_inspection,
-}
 DEMONSTRATIONS = ("inspection", "missing_logic", "flawed_logic", "proposal")
 LEFT_OUT = {
     Variant.INSPECTCODER_NO_INSPECTION: ("inspection",),
     Variant.INSPECTCODER_NO_MODIFICATION: ("missing_logic", "flawed_logic"),
+    Variant.INSPECTCODER_NO_INSPECTWARE: ("flawed_logic",),
 }
 RESTRICTIONS = {
     Variant.INSPECTCODER_NO_INSPECTION: "inspectcoder/no_inspection",
     Variant.INSPECTCODER_NO_MODIFICATION: "inspectcoder/no_modification",
 }
+TERMINAL_DEMONSTRATIONS = ("inspection", "missing_logic")
 REMINDER = "Call propose_repair with your plan, or another tool if something is still open."
+TASK_MESSAGE = 1
+SESSION_START = "session_start"
+"""Stands for the call of the event with which the session was started, before any of the model's;
+the event belongs to the task's message, which shows the state after it."""
 
 
 class Inspector:
@@ -53,89 +42,64 @@ class Inspector:
 
     @property
     def exhausted(self) -> bool:
+        """Whether no reasoning step is left for another round."""
         return self._steps_left <= 0
 
     def diagnose(self, current: Round) -> str:
         """The root cause and a repair plan."""
-        context = self._context
-        with closing(context.debugger()) as debugger:
-            session = InspectorSession(
-                debugger, current.version.failing.id, context.instance.solution
+        with open_workbench(self._context, self._variant, current) as bench:
+            agent = self._context.agent(
+                self._spec(bench), Role.INSPECTOR, patch_attempt=current.number
             )
-            session.begin()
-            agent = context.agent(self._spec(session), Role.INSPECTOR, patch_attempt=current.number)
+            if bench.started is not None:
+                agent.log.events.append(EventRow(TASK_MESSAGE, SESSION_START, bench.started))
+            task = self._context.instance.problem_statement
             try:
-                agent.run(self.task(current, session.state_text()))
+                agent.run(inspector_task(task, current, bench.state))
             finally:
                 self._steps_left -= agent.log.steps
         return plan_of(agent.log.final_answer)
 
-    def task(self, current: Round, state: str) -> str:
-        """The user prompt of listing 1."""
-        return inspector_task(self._context.instance.problem_statement, current, state)
-
-    def _spec(self, session: InspectorSession) -> AgentSpec:
+    def _spec(self, bench: Workbench) -> AgentSpec:
         config = self._context.config.repair
-        limits = Limits(config.observation_lines, config.observation_chars)
-        tools = inspector_tools(session, limits, RULES.get(self._variant, any_code))
-        form: ActionForm = ReactForm(session.state_text)
-        if config.inspector_form == "tools":
-            form, tools = ToolCalling(), [WithState(tool, session) for tool in tools]
+        by_tools = bench.form.by_tools
+        solution = self._context.instance.solution
         return AgentSpec(
-            inspector_prompt(self._variant, form.by_tools, config.max_reasoning_steps),
-            Toolbox(tools),
+            inspector_prompt(self._variant, by_tools, config.max_reasoning_steps, solution),
+            Toolbox(bench.tools),
             max_steps=self._steps_left,
             forced_answer=prompt("inspectcoder/forced_plan"),
             follow_up=lambda answer: REMINDER,
             max_follow_ups=1,
-            form=form,
+            form=bench.form,
         )
 
 
-@dataclass(frozen=True)
-class WithState:
-    """A tool whose answers end with the session's state, as the ReAct form's observations do."""
-
-    tool: Tool
-    session: InspectorSession
-
-    @property
-    def name(self) -> str:
-        return self.tool.name
-
-    @property
-    def description(self) -> str:
-        return self.tool.description
-
-    @property
-    def arguments(self) -> type[Arguments]:
-        return self.tool.arguments
-
-    def call(self, arguments: Any, call_id: str) -> ToolReply:
-        answer = self.tool.call(arguments, call_id)
-        if isinstance(self.tool, InteractCode | ProposeRepair):
-            return answer
-        state = f"## PDB Session State\n{self.session.state_text()}"
-        return replace(answer, text=f"{answer.text}\n\n{state}")
-
-
-def inspector_prompt(variant: Variant, by_tools: bool, steps: int) -> str:
+def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str) -> str:
     """The Inspector's system prompt: role, actions, form, demonstrations, what is forbidden."""
-    parts = [prompt("inspectcoder/inspector")]
-    parts.append(prompt("inspectcoder/actions"))
-    parts.append(prompt(f"inspectcoder/{'tools' if by_tools else 'react'}_format"))
-    left_out = LEFT_OUT.get(variant, ())
-    parts.append("Examples of a step:")
-    parts += [demonstration(name, by_tools) for name in DEMONSTRATIONS if name not in left_out]
-    parts.append(prompt("inspectcoder/tips", steps=str(steps)))
+    in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
+    form = "inspectcoder/tools_format" if by_tools else "inspectcoder/react_format"
+    parts = [
+        prompt("inspectcoder/inspector"),
+        prompt("pdb/actions" if in_terminal else "inspectcoder/actions"),
+        prompt("pdb/format" if in_terminal and not by_tools else form),
+        "Examples of a step:",
+        *(
+            demonstration(name, by_tools, in_terminal)
+            for name in DEMONSTRATIONS
+            if name not in LEFT_OUT.get(variant, ())
+        ),
+        prompt("inspectcoder/tips", steps=str(steps)),
+    ]
     if variant in RESTRICTIONS:
         parts.append(prompt(RESTRICTIONS[variant]))
-    return "\n\n".join(parts)
+    return fill("\n\n".join(parts), {"solution": solution})
 
 
-def demonstration(name: str, by_tools: bool) -> str:
+def demonstration(name: str, by_tools: bool, in_terminal: bool) -> str:
     """One example of a step, in the form in which the model is to act."""
-    thought, calls = prompt(f"inspectcoder/demonstration_{name}").split("\n---\n")
+    folder = "pdb" if in_terminal and name in TERMINAL_DEMONSTRATIONS else "inspectcoder"
+    thought, calls = prompt(f"{folder}/demonstration_{name}").split("\n---\n")
     if by_tools:
         return f"<example>\n{thought}\nThe calls of this step, in order:\n{calls}\n</example>"
     block = f"### THOUGHT\n{thought}\n### ACTION\n```debugger\n{calls}\n```"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from collect.agents.forms import Answered, MalformedAction, worst
 from collect.agents.repair.actions import ActionCall, UnreadableAction, call_text, parse_actions
@@ -18,7 +19,21 @@ HOW_TO_ACT = (
     'Respond with one "### THOUGHT" and one "### ACTION" that holds a ```...``` block of actions. '
 )
 WARN_AT = 2
-BlockReader = Callable[[str], list[ActionCall]]
+
+
+@dataclass(frozen=True)
+class BlockLanguage:
+    """What an action block is written in."""
+
+    read: Callable[[str], list[ActionCall]]
+    """The actions of a block. Raises UnreadableAction."""
+    write: Callable[[ActionCall], str]
+    """An action as it is written there."""
+    stops_at_error: bool = True
+    """Whether what comes after an action that failed is left out."""
+
+
+CALLS = BlockLanguage(parse_actions, call_text)
 
 
 class ReactForm:
@@ -26,17 +41,16 @@ class ReactForm:
 
     by_tools = False
     stop: tuple[str, ...] = ("\n### OBSERVATION", "\n### Observation")
-    stops_at_error = True
 
-    def __init__(self, state: Callable[[], str] | None, read: BlockReader = parse_actions) -> None:
-        """`state` gives the session's state, shown after each observation; `read` the actions of
-        a block."""
+    def __init__(self, state: Callable[[], str] | None, blocks: BlockLanguage = CALLS) -> None:
+        """`state` gives the session's state, shown after each observation."""
         self._state = state
-        self._read = read
+        self._blocks = blocks
+        self.stops_at_error = blocks.stops_at_error
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         try:
-            actions = self._read(action_block(reply.content))
+            actions = self._blocks.read(action_block(reply.content))
         except UnreadableAction as error:
             raise MalformedAction(f"### OBSERVATION\n{error} {HOW_TO_ACT}{self._shown()}") from None
         return [
@@ -50,7 +64,7 @@ class ReactForm:
     def all_answered(
         self, answered: Sequence[Answered], left_out: int, steps_left: int
     ) -> MessageRow | None:
-        parts = [f"> {_written(each.call)}\n{each.reply.text}" for each in answered]
+        parts = [f"> {self._written(each.call)}\n{each.reply.text}" for each in answered]
         if left_out:
             parts.append(f"({left_out} more actions were left out after this error.)")
         if steps_left <= WARN_AT:
@@ -58,6 +72,9 @@ class ReactForm:
         text = "### OBSERVATION\n" + "\n\n".join(parts) + self._shown()
         seconds = sum(each.seconds for each in answered)
         return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
+
+    def _written(self, call: ToolCall) -> str:
+        return self._blocks.write(ActionCall(call.name, json.loads(call.arguments)))
 
     def _shown(self) -> str:
         return f"\n\n## PDB Session State\n{self._state()}" if self._state else ""
@@ -80,7 +97,3 @@ def action_block(text: str) -> str:
     if heading and body.strip():
         return body.strip("\n`")
     raise UnreadableAction("There was no action in your response.")
-
-
-def _written(call: ToolCall) -> str:
-    return call_text(ActionCall(call.name, json.loads(call.arguments)))

@@ -9,6 +9,12 @@ from collect.agents.config import Variant
 from collect.agents.repair.inspector import Inspector
 from collect.agents.repair.patching import PatchCoder
 from collect.agents.repair.records import Patch, RepairSystem, Round
+from collect.agents.repair.self_debugging import (
+    RUBBER_DUCKING,
+    SIMPLE_DEBUGGING,
+    TRACE_REASONING,
+    SelfDebugging,
+)
 from collect.agents.rollout_context import RolloutContext
 
 
@@ -41,6 +47,15 @@ class DiagnoseAndPatch:
         """Nothing is held."""
 
 
+PROCEDURES = {
+    Variant.SIMPLE_DEBUGGING: SIMPLE_DEBUGGING,
+    Variant.RUBBER_DUCKING: RUBBER_DUCKING,
+    Variant.TRACE_REASONING: TRACE_REASONING,
+}
+
+
 def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
     """The system of a variant, for one rollout."""
+    if variant in PROCEDURES:
+        return SelfDebugging(context, PROCEDURES[variant])
     return DiagnoseAndPatch(Inspector(context, variant), PatchCoder(context))

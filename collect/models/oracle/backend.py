@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 import random
 
+from collect.agents.config import Variant
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
-from collect.models.oracle.inspector import OracleInspector
+from collect.models.oracle.inspector import (
+    OracleInspector,
+    OracleSimulator,
+    TerminalInspector,
+)
 from collect.models.oracle.main_agent import OracleMain
 from collect.models.oracle.patch_coder import OraclePatchCoder
 from collect.models.oracle.scripted import Script, ScriptedModel
@@ -42,7 +47,11 @@ class OracleBackend:
         if context.role == Role.PATCH_CODER:
             return OraclePatchCoder(context.instance, count, rng)
         if context.role == Role.INSPECTOR:
-            return OracleInspector(context.instance, rng)
+            in_terminal = context.variant == Variant.INSPECTCODER_NO_INSPECTWARE
+            kind = TerminalInspector if in_terminal else OracleInspector
+            return kind(context.instance, rng)
+        if context.role == Role.SIMULATOR:
+            return OracleSimulator()
         if self._config.answer == "nothing":
             return SilentSubagent()
         return OracleSubagent(context.instance, rng)

@@ -6,12 +6,14 @@ What it says of values is only what the debugger showed it on the way.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Generator
+from dataclasses import replace
 
 from collect.benchmarks.base import Instance
-from collect.messages import Message
+from collect.messages import Message, ToolCall
 from collect.models.oracle.current_code import as_it_is, numbered_code, program
 from collect.models.oracle.experiments import Experiment, experiment_of, replaced
 from collect.models.oracle.python_source import PythonSource
@@ -19,7 +21,12 @@ from collect.models.oracle.scripted import Turns, say
 from collect.models.oracle.source import Place, function_at, place_of
 from collect.patches import changed_lines
 
-PAUSED = re.compile(r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)", re.MULTILINE)
+PAUSED = re.compile(
+    r"^(?:Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)"
+    r"|> (?P<path>\S+)\((?P<number>\d+)\)\S+)",
+    re.MULTILINE,
+)
+"""The probe's words, and pdb's."""
 POST_MORTEM = "(post mortem"
 RAN_OUT = "ran to its end without an exception"
 SHOWN = re.compile(r"^\s*(?P<name>\S.*?) =: (?P<value>.*)$", re.MULTILINE)
@@ -72,8 +79,8 @@ class OracleInspector:
                 ("control_execution", {"cmd": "continue"}),
             )
             text = "\n".join(seen)
-            stop = PAUSED.search(text)
-            if stop and stop["file"] == place.path and POST_MORTEM not in text:
+            stops = [found["file"] or found["path"] for found in PAUSED.finditer(text)]
+            if stops and stops[-1].endswith(place.path) and POST_MORTEM not in text:
                 return True
             thought = f"It did not get to line {line}; I begin again and stop earlier."
             yield say(thought, ("control_execution", {"cmd": "restart"}))
@@ -117,6 +124,58 @@ class OracleInspector:
 
 def _show(expression: str) -> str:
     return f"print({expression + ' =:'!r}, {expression})"
+
+
+class TerminalInspector(OracleInspector):
+    """The same at a plain pdb prompt, for the ablation without InspectWare."""
+
+    def turns(self, task: str) -> Turns:
+        """The same turns, their calls as pdb's commands."""
+        inner = super().turns(task)
+        reply = next(inner)
+        while True:
+            calls = [self._typed(call) for call in reply.tool_calls]
+            seen = yield replace(reply, tool_calls=tuple(calls))
+            try:
+                reply = inner.send(seen)
+            except StopIteration:
+                return
+
+    def _typed(self, call: ToolCall) -> ToolCall:
+        arguments = json.loads(call.arguments)
+        match call.name:
+            case "set_breakpoint":
+                command = f"tbreak {self._instance.solution}:{arguments['line']}"
+            case "control_execution":
+                command = "c" if arguments["cmd"] == "continue" else "run"
+            case "interact_code":
+                command = "!" + "; ".join(arguments["code"].splitlines())
+            case _:
+                return call
+        return replace(call, name="debugger", arguments=json.dumps({"command": command}))
+
+
+class OracleSimulator:
+    """Stands in for a model that makes up a debugger's answers: it says where a breakpoint would
+    stop, and of no value that it knows it."""
+
+    def turns(self, task: str) -> Turns:
+        """One answer for each action."""
+        said, line = task, "?"
+        while True:
+            breakpoint_line = re.findall(r"^> set_breakpoint\((\d+)\)", said, re.MULTILINE)
+            line = breakpoint_line[-1] if breakpoint_line else line
+            if breakpoint_line:
+                answer = f"Breakpoint at line {line}."
+            elif "control_execution" in said:
+                answer = f"Paused before line {line}."
+            else:
+                answer = "(what this shows can't be told by reading)"
+            said = "".join((yield say(f"{answer}\n\n## PDB Session State\nPaused: line {line}")))
+
+    def last_word(self) -> str:
+        """Nothing."""
+        return "(no output)"
 
 
 def _ways_to(now: Instance, place: Place) -> list[int]:

@@ -9,6 +9,9 @@ from collect.models.oracle.candidates import Candidate, choose, make_candidates
 from collect.models.oracle.current_code import as_it_is, newest_code, program
 from collect.models.oracle.scripted import Turns, say
 
+NOT_YET = "Don't write a repaired program yet"
+THOUGHT = "I can't tell from reading alone which of the lines that I suspect is the wrong one."
+
 
 class OraclePatchCoder:
     """Chooses among the correct patch and wrong ones by the plan it is given, or by chance."""
@@ -20,17 +23,24 @@ class OraclePatchCoder:
         self._reply = ""
 
     def turns(self, task: str) -> Turns:
-        """One reply: the whole program, patched."""
-        now = as_it_is(self._instance, newest_code(task))
-        candidates = make_candidates(now, self._count, self._rng)
-        plan = task.rpartition("### Repair Plan")[2]
-        chosen = choose(plan, candidates, self._rng)
-        self._reply = _reply(program(now), chosen)
-        yield say(self._reply)
+        """The whole program, patched; where a message comes without one, a word on the last."""
+        said = task
+        while True:
+            code = newest_code(said)
+            if code:
+                self._reply = self._patched(code, said)
+            thinks = NOT_YET in said
+            said = "".join((yield say(THOUGHT if thinks else self._reply)))
 
     def last_word(self) -> str:
         """The same program."""
         return self._reply
+
+    def _patched(self, code: str, task: str) -> str:
+        now = as_it_is(self._instance, code)
+        candidates = make_candidates(now, self._count, self._rng)
+        plan = task.rpartition("### Repair Plan")[2]
+        return _reply(program(now), choose(plan, candidates, self._rng))
 
 
 def _reply(code: str, chosen: Candidate) -> str:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from collect.agents.prompts import prompt
-from collect.agents.repair.actions import ActionCall, call_text
+from collect.agents.repair.actions import ActionCall
+from collect.agents.repair.workbench import write_terminal_command
 from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import Completion, Sampling, Usage
 
@@ -73,7 +74,8 @@ def say(text: str, *calls: tuple[str, dict[str, Any]]) -> Message:
 def _written(message: Message) -> str:
     """A reply with calls in the ReAct form (InspectCoder, listing 1)."""
     calls = [
-        call_text(ActionCall(call.name, json.loads(call.arguments))) for call in message.tool_calls
+        write_terminal_command(ActionCall(call.name, json.loads(call.arguments)))
+        for call in message.tool_calls
     ]
     block = "\n".join(calls)
     return f"### THOUGHT\n{message.content}\n### ACTION\n```debugger\n{block}\n```"
