@@ -49,7 +49,7 @@ class OracleBackend:
         if context.role == Role.INSPECTOR:
             in_terminal = context.variant == Variant.INSPECTCODER_NO_INSPECTWARE
             kind = TerminalInspector if in_terminal else OracleInspector
-            return kind(context.instance, rng)
+            return kind(context.instance, context.variant, rng)
         if context.role == Role.SIMULATOR:
             return OracleSimulator()
         if self._config.answer == "nothing":

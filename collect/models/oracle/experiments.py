@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from collect.benchmarks.base import Instance
 from collect.models.oracle.current_code import correct_program, program
+from collect.models.oracle.python_source import is_pure
 from collect.patches import ChangedRange, changed_lines, reverse_patch
 
 Compound = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
@@ -21,26 +22,38 @@ class Experiment:
     """Code to run in the paused frame."""
 
     code: str
-    """The correct statements; empty where none can be run on its own."""
+    """The correct statements."""
     shows: str
     """The expression that shows what came of it."""
     missing: bool
     """Whether it adds what is missing, so that the program can go on with it."""
+    wrong: str = ""
+    """What the program computes in its place, where that can be evaluated without effect."""
 
 
 def experiment_of(instance: Instance) -> Experiment | None:
     """The statements of the correct program at the first place where the two differ."""
     ranges = changed_lines(instance.gold_patch)
     targets = changed_lines(reverse_patch(instance.gold_patch))
-    correct = ast.parse(correct_program(instance))
+    buggy, correct = ast.parse(program(instance)), ast.parse(correct_program(instance))
     for before, after in zip(ranges, targets, strict=True):
         statements = list(_statements(correct, after))
-        pieces = [_piece(statement) for statement in statements]
-        code = "\n".join(code for code, _ in pieces if code)
-        if code:
+        pieces = [piece for piece in map(_piece, statements) if piece[0]]
+        if pieces:
             missing = before.insertion and all(_is_simple(each) for each in statements)
-            return Experiment(code, pieces[-1][1], missing)
+            code = "\n".join(code for code, _ in pieces)
+            wrong = "" if before.insertion else _wrong(buggy, before)
+            return Experiment(code, pieces[-1][1], missing, wrong)
     return None
+
+
+def _wrong(buggy: ast.Module, changed: ChangedRange) -> str:
+    """The value of the last wrong statement, as an expression."""
+    for statement in reversed(list(_statements(buggy, changed))):
+        given = getattr(statement, "value", None) or _value(statement)
+        if isinstance(given, ast.expr) and is_pure(given):
+            return ast.unparse(given)
+    return ""
 
 
 def replaced(instance: Instance) -> tuple[str, str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 
+from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
 from collect.messages import Message, ToolCall
 from collect.models.oracle.current_code import as_it_is, numbered_code, program
@@ -36,14 +37,21 @@ OPENINGS = (
     "The failing test goes through line {line}, and what it does there looks suspicious.",
     "I suspect line {line}: let me see what it works on when the failing test gets there.",
 )
+FLAWED = (
+    "This line itself may be wrong, so that continuing would prove nothing. I compare what it "
+    "computes with what I believe it should, in the session."
+)
+MAX_HITS = 5
 Reached = Generator[Message, list[str], bool]
 
 
 class OracleInspector:
     """One analysis of one version of the program."""
 
-    def __init__(self, instance: Instance, rng: random.Random) -> None:
+    def __init__(self, instance: Instance, variant: str, rng: random.Random) -> None:
         self._instance = instance
+        self._may_look = variant != Variant.INSPECTCODER_NO_INSPECTION
+        self._may_change = variant != Variant.INSPECTCODER_NO_MODIFICATION
         self._rng = rng
         self._findings: list[str] = []
         self._verdict = ""
@@ -55,10 +63,11 @@ class OracleInspector:
         place = place_of(now.files, changed_lines(now.gold_patch))
         self._plan = _plan(now, place)
         if (yield from self._go_to(now, place)):
-            yield from self._look(now, place)
+            if self._may_look:
+                yield from self._look(now, place)
             experiment = experiment_of(now)
-            if experiment is not None:
-                yield from self._try(experiment)
+            if experiment is not None and self._may_change:
+                yield from self._try(experiment, place.line)
         yield say(
             "I have what I need: the cause, and what mends it.",
             ("propose_repair", {"plan": self.last_word()}),
@@ -78,13 +87,18 @@ class OracleInspector:
                 ("set_breakpoint", {"line": line}),
                 ("control_execution", {"cmd": "continue"}),
             )
-            text = "\n".join(seen)
-            stops = [found["file"] or found["path"] for found in PAUSED.finditer(text)]
-            if stops and stops[-1].endswith(place.path) and POST_MORTEM not in text:
+            if self._is_paused_in(seen):
                 return True
             thought = f"It did not get to line {line}; I begin again and stop earlier."
             yield say(thought, ("control_execution", {"cmd": "restart"}))
         return False
+
+    def _is_paused_in(self, seen: list[str]) -> bool:
+        """Whether the program is paused in the solution, alive."""
+        text = "\n".join(seen)
+        stops = [found["file"] or found["path"] for found in PAUSED.finditer(text)]
+        paused = bool(stops) and stops[-1].endswith(self._instance.solution)
+        return paused and POST_MORTEM not in text
 
     def _look(self, now: Instance, place: Place) -> Turns:
         source = PythonSource.read(program(now).encode())
@@ -97,25 +111,53 @@ class OracleInspector:
         )
         self._note(seen)
 
-    def _try(self, experiment: Experiment) -> Turns:
+    def _try(self, experiment: Experiment, line: int) -> Turns:
         if experiment.missing:
+            yield from self._put_in(experiment)
+            return
+        thought = FLAWED
+        for _ in range(MAX_HITS):
+            seen = yield say(thought, *self._in_its_place(experiment))
+            shown = dict(SHOWN.findall("\n".join(seen)))
+            if not self._same(experiment, shown):
+                self._conclude(experiment, shown)
+                return
+            thought = f"Paused at line {line} again: the same comparison."
             seen = yield say(
-                "Something is missing before this line. I put it in and let the rest run.",
-                ("interact_code", {"code": experiment.code}),
+                "Here the two agree, so this is not yet where it goes wrong. I go on to the next "
+                "time that the line is reached.",
+                ("set_breakpoint", {"line": line}),
                 ("control_execution", {"cmd": "continue"}),
             )
-            if RAN_OUT in "\n".join(seen):
-                self._verdict = " With the missing code put in, the failing test ran to its end."
-            return
+            if not self._is_paused_in(seen):
+                return
+
+    def _put_in(self, experiment: Experiment) -> Turns:
         seen = yield say(
-            "This line itself is wrong, so continuing proves nothing: I run what I believe it "
-            "should do in the session, and look at what comes of it.",
+            "Something is missing before this line. I put it in and let the rest run.",
             ("interact_code", {"code": experiment.code}),
-            ("interact_code", {"code": _show(experiment.shows)}),
+            ("control_execution", {"cmd": "continue"}),
         )
-        shown = [f"{m['name']} is {m['value']}" for m in SHOWN.finditer("\n".join(seen))]
-        if shown:
-            self._verdict = f" With the corrected code run there, {shown[-1]}."
+        if RAN_OUT in "\n".join(seen):
+            self._verdict = " With the missing code put in, the failing test ran to its end."
+
+    def _in_its_place(self, experiment: Experiment) -> list[tuple[str, dict[str, str]]]:
+        """What the program computes there, the correct code, and what that gives."""
+        codes = [experiment.code]
+        if self._may_look:
+            wrong = [_show(experiment.wrong)] if experiment.wrong else []
+            codes = [*wrong, experiment.code, _show(experiment.shows)]
+        return [("interact_code", {"code": code}) for code in codes]
+
+    def _same(self, experiment: Experiment, shown: Mapping[str, str]) -> bool:
+        """Whether wrong and correct code gave the same, as far as it was shown."""
+        return shown.get(experiment.wrong, "") == shown.get(experiment.shows, " ")
+
+    def _conclude(self, experiment: Experiment, shown: Mapping[str, str]) -> None:
+        if experiment.wrong in shown:
+            self._findings.insert(0, f"{experiment.wrong} was {shown[experiment.wrong]}")
+        if experiment.shows in shown:
+            self._verdict = f" The corrected code gave {shown[experiment.shows]} there instead."
 
     def _note(self, seen: list[str]) -> None:
         for value in SHOWN.finditer("\n".join(seen)):

@@ -68,7 +68,7 @@ class PythonSource:
         found: dict[str, None] = {}
         for header in self._headers(line):
             for node in _same_scope(header):
-                if isinstance(node, LOOKED_AT) and _is_pure(node) and not _is_callee(node, header):
+                if isinstance(node, LOOKED_AT) and is_pure(node) and not _is_callee(node, header):
                     found[ast.unparse(node)] = None
         return list(found)
 
@@ -168,7 +168,8 @@ def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
         ]
 
 
-def _is_pure(node: ast.AST) -> bool:
+def is_pure(node: ast.AST) -> bool:
+    """Whether an expression can be evaluated without changing anything, and is worth it."""
     for part in ast.walk(node):
         if isinstance(part, HAS_EFFECTS):
             return False
