@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.table import Table
 
@@ -13,6 +13,8 @@ from collect.benchmarks.workspace import patch_workspace
 from collect.patches import PatchError
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.errors import SandboxError
+
+NO_GOLD = "no gold patch is known: only that the tests fail was checked"
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Verification:
     seconds_before: float
     """Of the test run on the buggy code, the first where there were several."""
     seconds_after: float
+    note: str = ""
+    """What could not be checked."""
 
     @property
     def ok(self) -> bool:
@@ -34,18 +38,27 @@ class Verification:
 def verify_instance(
     benchmark: Benchmark, instance: Instance, sandbox_config: SandboxConfig, repeats: int = 1
 ) -> Verification:
-    """Run the tests before and after the gold patch, `repeats` times, each in a fresh sandbox."""
+    """Run the tests before and after the gold patch, `repeats` times, each in a fresh sandbox.
+
+    Where no gold patch is known, only before.
+    """
     try:
         before = [_run(benchmark, instance, sandbox_config, "") for _ in range(repeats)]
         after = [
-            _run(benchmark, instance, sandbox_config, instance.gold_patch) for _ in range(repeats)
+            _run(benchmark, instance, sandbox_config, instance.gold_patch)
+            for _ in range(repeats if instance.gold_patch else 0)
         ]
     except (SandboxError, PatchError) as error:
         problem = f"{type(error).__name__}: {error}"
         return Verification(instance.id, instance.repository, (problem,), 0.0, 0.0)
     problems = _problems(instance, before, after)
     return Verification(
-        instance.id, instance.repository, tuple(problems), before[0].seconds, after[0].seconds
+        instance.id,
+        instance.repository,
+        tuple(problems),
+        before[0].seconds,
+        after[0].seconds if after else 0.0,
+        "" if after else NO_GOLD,
     )
 
 
@@ -80,15 +93,20 @@ def verification_table(verifications: Sequence[Verification]) -> Table:
     table.add_column("problems", overflow="fold")
     for done in verifications:
         seconds = (f"{done.seconds_before:.1f}", f"{done.seconds_after:.1f}")
-        table.add_row(done.instance_id, done.repository, *seconds, "\n".join(done.problems) or "-")
+        table.add_row(done.instance_id, done.repository, *seconds, _remarks(done))
     return table
+
+
+def _remarks(verification: Verification) -> str:
+    return "\n".join(filter(None, [*verification.problems, verification.note])) or "-"
 
 
 def _run(
     benchmark: Benchmark, instance: Instance, sandbox_config: SandboxConfig, patch: str
 ) -> TestResults:
+    everything = replace(instance, files={**instance.files, **instance.hidden_files})
     with open_sandbox(sandbox_config, instance.image) as sandbox:
-        benchmark.prepare(instance, sandbox)
+        benchmark.prepare(everything, sandbox)
         if patch:
             patch_workspace(sandbox, patch)
         tests = [*instance.fail_to_pass, *instance.pass_to_pass]
@@ -102,8 +120,8 @@ def _problems(
         return ["zero tests: fail_to_pass is empty"]
     return [
         *_run_problems("before", before),
-        *_run_problems("after", after),
-        *_status_problems(instance, before[0], after[0]),
+        *(_run_problems("after", after) if after else []),
+        *_status_problems(instance, before[0], after[0] if after else None),
     ]
 
 
@@ -119,15 +137,19 @@ def _run_problems(when: str, runs: Sequence[TestResults]) -> list[str]:
     return problems + [f"{when}: flaky: {test}" for test in flaky]
 
 
-def _status_problems(instance: Instance, before: TestResults, after: TestResults) -> list[str]:
+def _status_problems(
+    instance: Instance, before: TestResults, after: TestResults | None
+) -> list[str]:
     problems = []
     for test in instance.fail_to_pass:
         if before.statuses[test] is not TestStatus.FAILED and not before.timed_out:
             problems.append(f"does not fail before: {test} is {before.statuses[test]}")
-        if after.statuses[test] is not TestStatus.PASSED:
+        if after is not None and after.statuses[test] is not TestStatus.PASSED:
             problems.append(f"does not pass after: {test} is {after.statuses[test]}")
     for test in instance.pass_to_pass:
-        statuses = before.statuses[test], after.statuses[test]
-        if statuses != (TestStatus.PASSED, TestStatus.PASSED):
-            problems.append(f"other test: {test} is {statuses[0]} before and {statuses[1]} after")
+        was = before.statuses[test]
+        becomes = TestStatus.PASSED if after is None else after.statuses[test]
+        if (was, becomes) != (TestStatus.PASSED, TestStatus.PASSED):
+            then = "" if after is None else f" and {becomes} after"
+            problems.append(f"other test: {test} is {was} before{then}")
     return problems

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from collect.benchmarks.row_files import Rows, file_rows
@@ -45,7 +46,8 @@ def data_name(config: SelfRepairConfig) -> str:
 def _problems(config: SelfRepairConfig) -> Iterator[Problem]:
     if config.source == "bundled":
         for name in ("bigcodebench", "livecodebench"):
-            yield from _read(SOURCES[name], file_rows(PROBLEMS / f"{name}.jsonl", "bundled"))
+            for problem in _read(SOURCES[name], file_rows(PROBLEMS / f"{name}.jsonl", "bundled")):
+                yield replace(problem, source="bundled")
         return
     source = SOURCES[config.source]
     if config.path is not None:
