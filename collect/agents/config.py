@@ -85,6 +85,9 @@ class AgentsConfig(BaseModel):
     """Completions of one subagent call, then it is made to answer (section 5.5)."""
     sub_max_reminders: int = Field(default=1, ge=0)
     """How often a subagent that ends without a well-formed answer block is reminded of it."""
+    debug_run_code: bool = False
+    """Give those who debug in Debug2Fix a fifth tool, which runs code in the paused program. Its
+    paper has four."""
     bash_timeout: float = Field(default=120.0, gt=0)
     """Longest a bash command of the main agent may take, seconds."""
     debugger: DebugLimits = DebugLimits()

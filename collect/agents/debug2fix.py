@@ -23,6 +23,8 @@ from collect.agents.shell_tool import Bash
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.errors import ModelFailure
 from collect.records import Role, StopReason, ToolOutcome
+from sandbox import Sandbox
+from sandbox.debugger import Debugger
 
 
 def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
@@ -39,11 +41,11 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
             EditFile(context.sandbox, gate),
         ]
         if variant is Variant.DEBUG_TOOLS_ONLY:
-            tools += debug_tools(debugger)
+            tools += debug_tools(debugger, context.config.debug_run_code)
         if variant.has_subagent:
             tools.append(DebugSubagent(context, gate))
         spec = AgentSpec(
-            main_prompt(variant, context.wording),
+            main_prompt(variant, context.wording, context.config.debug_run_code),
             Toolbox(tools, context.wording),
             context.config.main_max_steps,
         )
@@ -51,7 +53,7 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
         return agent.run(prompt("main_task", problem_statement=context.instance.problem_statement))
 
 
-def main_prompt(variant: Variant, wording: Mapping[str, str]) -> str:
+def main_prompt(variant: Variant, wording: Mapping[str, str], run_code: bool = False) -> str:
     """The main agent's system prompt: the plain agent's, and what the variant adds (figure 4)."""
     parts = ["main"]
     if variant is Variant.DEBUG_TOOLS_ONLY:
@@ -60,7 +62,24 @@ def main_prompt(variant: Variant, wording: Mapping[str, str]) -> str:
         parts.append("main_debug_subagent")
     if variant is Variant.DEBUG2FIX_TOOL_LIMIT:
         parts.append("main_tool_limit")
-    return "\n\n".join(prompt(part, **wording) for part in parts)
+    values = {**wording, **_tool_list(run_code)}
+    return "\n\n".join(prompt(part, **values) for part in parts)
+
+
+def subagent_prompt(wording: Mapping[str, str], run_code: bool = False) -> str:
+    """The Debug Subagent's system prompt."""
+    return prompt("subagent", **wording, **_tool_list(run_code))
+
+
+def _tool_list(run_code: bool) -> Mapping[str, str]:
+    """The line for the fifth tool in a prompt's list of tools; empty where it is not offered."""
+    return {"debug_run_code": prompt("debug_run_code") + "\n" if run_code else ""}
+
+
+def subagent_tools(debugger: Debugger, sandbox: Sandbox, run_code: bool = False) -> list[Tool]:
+    """What the Debug Subagent can do: debug, and look around in the files."""
+    files = [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
+    return [*debug_tools(debugger, run_code), *files]
 
 
 class DebugSubagentArguments(Arguments):
@@ -95,8 +114,8 @@ class DebugSubagent:
     def call(self, arguments: DebugSubagentArguments, call_id: str) -> ToolReply:
         self.gate.is_open = True
         with closing(self.context.debugger()) as debugger:
-            sandbox = self.context.sandbox
-            tools = [*debug_tools(debugger), ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
+            run_code = self.context.config.debug_run_code
+            tools = subagent_tools(debugger, self.context.sandbox, run_code)
             agent = self.context.agent(self._spec(tools), Role.DEBUG_SUBAGENT, call_id)
             try:
                 agent.run(subagent_task(arguments))
@@ -110,7 +129,7 @@ class DebugSubagent:
     def _spec(self, tools: list[Tool]) -> AgentSpec:
         config = self.context.config
         return AgentSpec(
-            prompt("subagent", **self.context.wording),
+            subagent_prompt(self.context.wording, config.debug_run_code),
             Toolbox(tools, self.context.wording),
             config.sub_max_steps,
             forced_answer=prompt("subagent_forced_answer"),

@@ -1,4 +1,7 @@
-"""The four debug tools (Debug2Fix, section 4.2) over one debug session."""
+"""The four debug tools (Debug2Fix, section 4.2) over one debug session, and a fifth that runs code.
+
+The paper has no way to change a running program; InspectCoder's Inspector does little else.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,15 @@ LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})$")
 EXCEPTION_LOCATION = re.compile(r"(?P<uncaught>uncaught )?exception[: ]\s*(?P<name>[\w.$]+)$")
 
 
-def debug_tools(debugger: Debugger) -> list[Tool]:
-    """All four, over the same session."""
-    return [
+def debug_tools(debugger: Debugger, run_code: bool = False) -> list[Tool]:
+    """All four, over the same session; with `run_code` also the fifth."""
+    tools: list[Tool] = [
         StartSession(debugger),
         Inspect(debugger),
         Control(debugger),
         SetBreakpoint(debugger),
     ]
+    return [*tools, RunCode(debugger)] if run_code else tools
 
 
 def breakpoint_request(
@@ -183,6 +187,27 @@ class SetBreakpoint:
             return ToolReply("Error: set needs a location.", ToolOutcome.INVALID)
         request = breakpoint_request(arguments.location, arguments.condition, arguments.temporary)
         return reply(self.debugger.set_breakpoint(request))
+
+
+class RunCodeArguments(Arguments):
+    code: Annotated[str, Field(min_length=1, description="Statements, of any number of lines.")]
+    frame: Annotated[int, Field(ge=0, description="Stack frame, 0 the innermost.")] = 0
+
+
+@dataclass(frozen=True)
+class RunCode:
+    """Change the paused program, to see what would follow."""
+
+    debugger: Debugger
+    name: str = "debug_run_code"
+    description: str = (
+        "Run code in the paused program: print values, or assign to variables and let it run on to "
+        "see what follows. The files stay as they are; a restart undoes it."
+    )
+    arguments: type[Arguments] = RunCodeArguments
+
+    def call(self, arguments: RunCodeArguments, call_id: str) -> ToolReply:
+        return reply(self.debugger.run_code(arguments.code, arguments.frame))
 
 
 def reply(event: DebugEvent) -> ToolReply:

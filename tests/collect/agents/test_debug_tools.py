@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import DEBUG2FIX_VARIANTS
-from collect.agents.debug2fix import main_prompt
+from collect.agents.config import DEBUG2FIX_VARIANTS, Variant
+from collect.agents.debug2fix import main_prompt, subagent_prompt
 from collect.agents.debug_tools import breakpoint_request, debug_tools
-from collect.agents.prompts import prompt
-from collect.agents.tools import Toolbox
+from collect.agents.tools import Toolbox, ToolReply
 from collect.agents.wording import WORDINGS, wording
 from collect.errors import ConfigError
 from collect.messages import ToolCall
@@ -21,6 +20,7 @@ from collect.records import ToolOutcome
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import BreakpointRequest, DebugLimits
 from sandbox.debugger.opening import open_debugger
+from sandbox.debugger.rendering import CODE_RAN
 
 OTHER_LANGUAGE = {
     "python": (".java", "mvn", "NullPointerException"),
@@ -56,14 +56,47 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
     values = wording(language).values()
     with open_sandbox(SandboxConfig()) as sandbox:
         debugger = open_debugger("python", sandbox, DebugLimits())
-        schemas = json.dumps(Toolbox(debug_tools(debugger), values).schemas())
+        tools = debug_tools(debugger, run_code=True)
+        schemas = json.dumps(Toolbox(tools, values).schemas())
     prompts = [main_prompt(variant, values) for variant in DEBUG2FIX_VARIANTS] + [
-        prompt("subagent", **values)
+        subagent_prompt(values)
     ]
     for text in (schemas, *prompts):
         assert not any(term in text for term in OTHER_LANGUAGE[language])
         assert not any("{" + name + "}" in text for name in values)
     assert values["location"] in schemas
+
+
+def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:
+    values = wording("python").values()
+    for run_code in (False, True):
+        debugs = main_prompt(Variant.DEBUG_TOOLS_ONLY, values, run_code)
+        for text in (debugs, subagent_prompt(values, run_code)):
+            assert ("\n- debug_run_code: " in text) is run_code
+            assert "{debug_run_code}" not in text
+    assert "debug_run_code" not in main_prompt(Variant.BASELINE, values, run_code=True)
+
+
+def test_code_is_run_in_the_frame_that_is_named() -> None:
+    with open_sandbox(SandboxConfig()) as sandbox:
+        sandbox.write_file("program.py", PYTHON)
+        with closing(open_debugger("python", sandbox, DebugLimits())) as debugger:
+            tools = Toolbox(debug_tools(debugger, run_code=True))
+
+            def call(name: str, **arguments: Any) -> ToolReply:
+                return tools.call(ToolCall("1", name, json.dumps(arguments)))
+
+            assert call("debug_run_code", code="n = 1").outcome is ToolOutcome.REFUSED
+            call("debug_start_session", test="program.py", breakpoints=["look"])
+            call("debug_control", action="continue")
+            assert "n = 1" in call("debug_run_code", code="print('n =', n - 199)").text
+            changed = call("debug_run_code", code="n = 3", frame=1)
+            assert (changed.outcome, changed.text) == (ToolOutcome.OK, CODE_RAN)
+            raised = call("debug_run_code", code="1 / 0")
+            assert raised.outcome is ToolOutcome.ERROR
+            assert "ZeroDivisionError" in raised.text
+            assert call("debug_run_code", code="").outcome is ToolOutcome.INVALID
+            assert "n = 3 " in call("debug_inspect", what="evaluate", expression="n", frame=1).text
 
 
 PYTHON = b"""\
