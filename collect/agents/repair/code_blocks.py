@@ -10,7 +10,10 @@ FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*$", re.MULTILINE)
 
 
 def fenced_blocks(text: str) -> list[str]:
-    """The contents of the fenced blocks, in order; one that is never closed runs to the end."""
+    """The contents of the fenced blocks, in order; one that is never closed runs to the end.
+
+    A closing fence may stand right after the last word of the code.
+    """
     blocks, start, fence = [], -1, ""
     for mark in FENCE.finditer(text):
         if start < 0:
@@ -19,7 +22,7 @@ def fenced_blocks(text: str) -> list[str]:
             blocks.append(text[start : mark.start()].rstrip("\n"))
             start = -1
     if start >= 0:
-        blocks.append(text[start:].rstrip("\n"))
+        blocks.append(text[start:].partition(fence)[0].rstrip("\n"))
     return blocks
 
 

@@ -14,8 +14,9 @@ NUMBER = re.compile(r"^ *\d+  ?", re.MULTILINE)
 
 
 def numbered_code(task: str) -> str:
-    """The program in an Inspector's task: the first block, without its line numbers."""
-    found = FENCED.search(task)
+    """The program in an Inspector's task, without its line numbers."""
+    # A coding task may hold blocks of code itself.
+    found = FENCED.search(task.rpartition("## Buggy Code\n")[2])
     return NUMBER.sub("", found[1]) if found else ""
 
 

@@ -46,4 +46,4 @@ class OraclePatchCoder:
 def _reply(code: str, chosen: Candidate) -> str:
     for edit in chosen.edits:
         code = code.replace(edit.old, edit.new, 1)
-    return f"I change {chosen.place}, by the plan.\n\n```python\n{code}```"
+    return f"I change {chosen.place}.\n\n```python\n{code.rstrip()}\n```"

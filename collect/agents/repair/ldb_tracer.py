@@ -1,0 +1,217 @@
+"""Run one test with the program's executed lines and values of variables recorded.
+
+It is copied into the sandbox (see `ldb_trace`) and runs there beside the program under test:
+standard library and pytest only, CPython 3.8 or later. `job.json` next to it says what to trace;
+`trace.json` next to it gets the steps once the test has failed, or has ended.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from .ldb_values import ATOMS, SILENT, Values
+
+WITHIN_A_LINE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
+ENDS_OF_ITERATION = (StopIteration, GeneratorExit, StopAsyncIteration)
+MAX_VARIABLES = 40
+LocalTracer = Callable[[FrameType, str, Any], Any]
+
+
+class Activation:
+    """One call of a function of the program, or one resumption of a generator."""
+
+    def __init__(self, number: int, frame: FrameType, parent: Activation | None) -> None:
+        self.number = number
+        self.is_function = bool(frame.f_code.co_flags & inspect.CO_OPTIMIZED)
+        self.root: int = parent.root if parent is not None and parent.is_function else number
+        generators = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+        self.is_generator = bool(frame.f_code.co_flags & generators)
+        # What is in a module before its first line, the program did not put there.
+        self.ignored = frozenset(() if self.is_function else frame.f_locals)
+        self.step: dict[str, Any] | None = None
+        self.rendered: dict[str, tuple[object, str]] = {}
+
+
+class Recorder:
+    """The steps of what the last statement of the test has set off in the program."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.program = os.path.realpath(job["program"])
+        self.test = os.path.realpath(job["test"])
+        self.starts = {int(line): start for line, start in job["starts"].items()}
+        self.values = Values(job["value_chars"], (self.program, self.test))
+        self.max_steps = job["max_steps"]
+        self.files: dict[str, str] = {}
+        self.report: str = job["report"]
+        self.running: dict[FrameType, Activation] = {}
+        self.calls = 0
+        self.statement = 0
+        """How many lines of the test have begun."""
+        self.caused_by = -1
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the steps: what comes is set off by another statement of the test."""
+        self.head: list[dict[str, Any]] = []
+        self.tail: deque[dict[str, Any]] = deque(maxlen=self.max_steps)
+        self.count = 0
+        self.objects: list[object] = []
+        """The `self` of the methods that the test itself has called."""
+
+    def on_call(self, frame: FrameType, event: str, arg: object) -> LocalTracer | None:
+        """Trace what is of the program's file; the interpreter calls this for each new frame."""
+        name = frame.f_code.co_filename
+        path = self.files.get(name)
+        if path is None:
+            path = self.files[name] = os.path.realpath(name)
+        if path == self.test:
+            return self.on_test
+        if path != self.program or frame.f_code.co_name in WITHIN_A_LINE:
+            return None
+        try:
+            self.enter(frame)
+        except RecursionError:
+            return None
+        return self.on_program
+
+    def on_test(self, frame: FrameType, event: str, arg: object) -> LocalTracer:
+        """Count the lines of the test."""
+        self.statement += event == "line"
+        return self.on_test
+
+    def enter(self, frame: FrameType) -> None:
+        """Begin an activation, and the recording anew where another statement set it off."""
+        parent = self.caller(frame)
+        if parent is None:
+            owner = frame.f_locals.get("self")
+            known = owner is not None and any(owner is each for each in self.objects)
+            if self.statement != self.caused_by and not known:
+                self.clear()
+            self.caused_by = self.statement
+            if owner is not None and not known:
+                self.objects.append(owner)
+        self.calls += 1
+        self.running[frame] = Activation(self.calls, frame, parent)
+
+    def caller(self, frame: FrameType) -> Activation | None:
+        """The activation that a frame was called from, through whatever lies between."""
+        back = frame.f_back
+        while back is not None and back not in self.running:
+            back = back.f_back
+        return self.running[back] if back is not None else None
+
+    def on_program(self, frame: FrameType, event: str, arg: Any) -> LocalTracer:
+        """Record a line of the program, and what became of the one before it."""
+        activation = self.running.get(frame)
+        if activation is None:
+            return self.on_program
+        try:
+            if event == "line":
+                self.line(activation, frame)
+            elif event == "exception":
+                self.raised(activation, arg)
+            elif event == "return":
+                self.returned(activation, frame, arg)
+        except RecursionError:  # the program is about to get one itself
+            return self.on_program
+        if event == "return":
+            self.running.pop(frame, None)
+        return self.on_program
+
+    def line(self, activation: Activation, frame: FrameType) -> None:
+        number = frame.f_lineno
+        start = self.starts.get(number, number)
+        last = activation.step
+        if last is not None and start in self.starts and last["line"] == start:
+            return
+        state = self.state(activation, frame)
+        if last is not None:
+            last["after"] = state
+        activation.step = {
+            "activation": activation.number,
+            "root": activation.root,
+            "is_function": activation.is_function,
+            "function": frame.f_code.co_name,
+            "line": start,
+            "before": state,
+            "after": None,
+            "returned": None,
+            "raised": None,
+        }
+        self.count += 1
+        (self.head if len(self.head) < self.max_steps else self.tail).append(activation.step)
+
+    def raised(self, activation: Activation, arg: tuple[type, object, object]) -> None:
+        kind, value = arg[0], arg[1]
+        # The end of an iterator that a loop runs over is no failure.
+        if activation.step is not None and kind not in ENDS_OF_ITERATION:
+            activation.step["raised"] = self.values.exception(kind, value)
+
+    def returned(self, activation: Activation, frame: FrameType, arg: object) -> None:
+        step = activation.step
+        if step is None:
+            return
+        step["after"] = self.state(activation, frame)
+        gives = arg is not None or not activation.is_generator
+        if gives and step["raised"] is None and activation.is_function:
+            step["returned"] = self.values.text(arg)
+
+    def state(self, activation: Activation, frame: FrameType) -> dict[str, str]:
+        """The local variables with their values, in their order."""
+        found: dict[str, str] = {}
+        known = activation.rendered
+        for name, value in list(frame.f_locals.items()):
+            kind = type(value)
+            hidden = name.startswith(("__", "@", ".")) or name in activation.ignored
+            if hidden or issubclass(kind, SILENT) or len(found) == MAX_VARIABLES:
+                continue
+            earlier = known.get(name)
+            if earlier is None or earlier[0] is not value or kind not in ATOMS:
+                earlier = known[name] = (value, self.values.text(value))
+            found[name] = earlier[1]
+        return found
+
+    def write(self) -> None:
+        """Stop, and save what there is; only the first time counts."""
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+        if os.path.exists(self.report):
+            return
+        trace = {
+            "head": self.head,
+            "tail": list(self.tail),
+            "dropped": self.count - len(self.head) - len(self.tail),
+        }
+        with open(self.report, "w", encoding="utf-8") as file:
+            json.dump(trace, file)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.write()
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.write()
+
+
+def main(folder: str) -> int:
+    """Run the test of the folder's `job.json` with everything traced that is of the program."""
+    import pytest
+
+    with open(os.path.join(folder, "job.json"), encoding="utf-8") as file:
+        job = json.load(file)
+    recorder = Recorder({**job, "report": os.path.join(folder, "trace.json")})
+    threading.settrace(recorder.on_call)
+    sys.settrace(recorder.on_call)
+    try:
+        return int(pytest.main(job["arguments"], plugins=[recorder]))
+    finally:
+        recorder.write()

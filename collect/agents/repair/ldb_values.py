@@ -1,0 +1,180 @@
+"""Values of a program's variables as bounded text, without running any of the program's code.
+
+It is copied into the sandbox beside `ldb_tracer`: standard library only, CPython 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import types
+from array import array
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+ATOMS = (int, float, complex, bool, str, bytes, type(None))
+"""Types whose values never change, and show themselves by C code."""
+TEXTS = (str, bytes, bytearray)
+SEQUENCES: tuple[tuple[Any, str, str], ...] = (
+    (list, "[", "]"),
+    (tuple, "(", ")"),
+    (set, "{", "}"),
+    (frozenset, "{", "}"),
+    (deque, "[", "]"),
+    (array, "[", "]"),
+)
+PLAIN = (list, tuple, dict, set)
+"""Containers whose brackets say what they are."""
+SILENT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+"""What variables hold that says nothing about the execution."""
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+MAX_ITEMS = 60
+"""Parts of one value, those of its parts included."""
+MAX_DEPTH = 5
+MAX_BITS = 2_000
+SLOW = 0.05
+"""Seconds for one `__repr__` of a library, after which its type is shown by attributes."""
+
+
+class Values:
+    """Makes the texts."""
+
+    def __init__(self, max_chars: int, own_files: tuple[str, ...]) -> None:
+        """`own_files`: real paths of the files whose `__repr__` methods must not run."""
+        self.max_chars = max_chars
+        self.own_files = own_files
+        self.refused: set[type] = set()
+
+    def exception(self, kind: type, value: object) -> str:
+        """An exception by its name and its arguments."""
+        arguments = value.args if isinstance(value, BaseException) else (value,)
+        return "{}({})".format(kind.__name__, ", ".join(self.text(each) for each in arguments))
+
+    def text(self, value: object) -> str:
+        """One value, in one line. Raises RecursionError."""
+        try:
+            text = self.render(value, MAX_DEPTH, [MAX_ITEMS])
+        except RecursionError:
+            raise
+        except Exception as error:  # another thread may change it meanwhile
+            text = "<{}, {}>".format(type(value).__name__, type(error).__name__)
+        return shortened(text, self.max_chars)
+
+    def render(self, value: Any, depth: int, budget: list[int]) -> str:
+        """A value; `budget` counts down with each of its parts."""
+        kind = type(value)
+        budget[0] -= 1
+        if kind in ATOMS or kind is bytearray:
+            return self.atom(value, kind)
+        if budget[0] < 0 or depth == 0:
+            return "..."
+        if issubclass(kind, dict):
+            return self.mapping(value, kind, depth - 1, budget)
+        for base, opening, closing in SEQUENCES:
+            if issubclass(kind, base):
+                if hasattr(kind, "_fields") and base is tuple:
+                    pairs = zip(kind._fields, tuple.__iter__(value))  # noqa: B905 - CPython 3.8
+                    return self.attributes(kind, pairs, depth - 1, budget)
+                each = islice(base.__iter__(value), budget[0] + 2)
+                inside = joined((self.render(v, depth - 1, budget) for v in each), budget)
+                comma = "," if base is tuple and base.__len__(value) == 1 else ""
+                return named(kind, opening + inside + comma + closing)
+        return self.instance(value, kind, depth - 1, budget)
+
+    def atom(self, value: Any, base: Any) -> str:
+        """A number or a text; of long ones the middle is left out before they are shown."""
+        if base is int and value.bit_length() > MAX_BITS:
+            return "<int of {} bits>".format(value.bit_length())
+        if base not in TEXTS or len(value) <= self.max_chars:
+            return str(base.__repr__(value))
+        half = self.max_chars // 2
+        return "{!r}...{!r}".format(value[:half], value[-half:])
+
+    def mapping(self, value: Any, kind: type, depth: int, budget: list[int]) -> str:
+        pairs = islice(dict.items(value), budget[0] + 2)
+        items = (
+            "{}: {}".format(self.render(key, depth, budget), self.render(each, depth, budget))
+            for key, each in pairs
+        )
+        return named(kind, "{" + joined(items, budget) + "}")
+
+    def instance(self, value: Any, kind: type, depth: int, budget: list[int]) -> str:
+        """An object: by its own text where a library shows it, else by its attributes."""
+        if issubclass(kind, SILENT):
+            return "<{} {}>".format(kind.__name__, getattr(value, "__name__", "?"))
+        if not self.is_own(kind) and kind not in self.refused:
+            started = time.perf_counter()
+            try:
+                return " ".join(ADDRESS.sub("", repr(value)).split())
+            except RecursionError:
+                raise
+            except Exception:
+                self.refused.add(kind)
+            finally:
+                if time.perf_counter() - started > SLOW:
+                    self.refused.add(kind)
+        for base in (int, float, str, bytes):
+            if issubclass(kind, base):
+                return named(kind, self.atom(base(base.__str__(value)), base))
+        return self.attributes(kind, object_attributes(value, kind), depth, budget)
+
+    def attributes(
+        self, kind: type, pairs: Iterable[tuple[str, object]], depth: int, budget: list[int]
+    ) -> str:
+        items = ("{}={}".format(name, self.render(each, depth, budget)) for name, each in pairs)
+        return "{}({})".format(kind.__name__, joined(items, budget))
+
+    def is_own(self, kind: type) -> bool:
+        """Whether its `__repr__` is the program's, and so may fail, print or never end."""
+        shows: Any = kind.__repr__
+        if shows is object.__repr__ or hasattr(kind, "__dataclass_fields__"):
+            return True
+        code = getattr(shows, "__code__", None)
+        if code is None:
+            return False
+        return code.co_filename[:1] == "<" or os.path.realpath(code.co_filename) in self.own_files
+
+
+def joined(items: Iterable[str], budget: list[int]) -> str:
+    """Items up to the budget."""
+    texts = []
+    for text in items:
+        if budget[0] < 0:
+            texts.append("...")
+            break
+        texts.append(text)
+    return ", ".join(texts)
+
+
+def named(kind: type, text: str) -> str:
+    """A text with its type before it, where the text does not show it."""
+    return text if kind in PLAIN else "{}({})".format(kind.__name__, text)
+
+
+def shortened(text: str, max_chars: int) -> str:
+    """A text with its middle left out where it is too long."""
+    if len(text) <= max_chars:
+        return text
+    half = max_chars // 2
+    return text[:half] + "..." + text[-half:]
+
+
+def object_attributes(value: object, kind: type) -> list[tuple[str, object]]:
+    """An object's attributes, without running its properties."""
+    try:
+        found = dict(object.__getattribute__(value, "__dict__"))
+    except (AttributeError, TypeError):
+        found = {}
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in [slots] if isinstance(slots, str) else slots:
+            member = base.__dict__.get(name)
+            if isinstance(member, types.MemberDescriptorType):
+                try:
+                    found[name] = member.__get__(value)
+                except AttributeError:  # never assigned
+                    continue
+    return [(str(name), each) for name, each in found.items()]
