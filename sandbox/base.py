@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sandbox.java.config import JavaConfig
 
@@ -35,11 +35,25 @@ class SandboxConfig(BaseModel):
     """Bytes kept of a command's output; the middle of a longer one is cut, and says so."""
     readable_paths: tuple[str, ...] = ()
     """More host folders that the local sandbox may read."""
+    packages: tuple[str, ...] = ()
+    """Python packages, as pip names them, that the local sandbox has beside those of its
+    interpreter. Installed once, before the sandbox opens; inside it there is no network."""
     java: JavaConfig = JavaConfig()
     """The JDK and the build tools' options, for bugs in Java."""
     unsafe: bool = False
     """Run commands on the host itself where bubblewrap is missing. Model-chosen commands then
     have the rights of the user who started StepInto."""
+
+    @model_validator(mode="after")
+    def _packages_are_local(self) -> Self:
+        if self.packages and self.backend != "local":
+            raise ValueError(
+                "packages are for the local sandbox; with docker, use an image that has "
+                f"{', '.join(self.packages)}, and leave packages out"
+            )
+        if any(not name.strip() or name.startswith("-") for name in self.packages):
+            raise ValueError("packages must hold names of packages, not options of pip")
+        return self
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from sandbox.base import Command
 from sandbox.errors import CommandRefused
@@ -25,6 +26,12 @@ KILLED = 137
 
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 """Of one argument, set by Linux (execve(2), MAX_ARG_STRLEN)."""
+
+
+def cache_folder() -> Path:
+    """Where StepInto keeps what it can make again: `$XDG_CACHE_HOME`, else `~/.cache`."""
+    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(root).expanduser() / "stepinto"
 
 
 def command_argv(command: Command) -> list[str]:

@@ -39,6 +39,7 @@ from sandbox.errors import SandboxDead, SandboxUnavailable
 from sandbox.folder import WorkspaceFolder, below, write_all
 from sandbox.leftovers import OwnedFolder
 from sandbox.output import BoundedOutput
+from sandbox.packages import packages_folder
 from sandbox.processes import HostProcess, collect, from_lasting_thread, give, start, stdin_file
 from sandbox.terminal import READY, PtyTerminal, open_pty
 
@@ -56,10 +57,11 @@ class LocalSandbox:
         program = shutil.which("bwrap")
         if program is None and not config.unsafe:
             raise SandboxUnavailable(INSTALL_HINT)
+        self._packages = self._install_packages()
         self._owned = OwnedFolder()
         self._uid = choose_uid() if program else os.geteuid()
         self._bubblewrap = Bubblewrap(
-            config, self._interpreter, self._owned.path, self._uid, program or ""
+            self._with_packages(), self._interpreter, self._owned.path, self._uid, program or ""
         )
         try:
             self._bubblewrap.prepare()
@@ -188,8 +190,21 @@ class LocalSandbox:
             "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
             "HOME": HOME if self._bubblewrap.program else f"{temporary}/home",
             "TMPDIR": temporary,
+            **({"PYTHONPATH": self._packages} if self._packages else {}),
             **BASE_ENVIRONMENT,
         }
+
+    def _install_packages(self) -> str | None:
+        if not self._config.packages:
+            return None
+        return str(packages_folder(self.python, self._config.packages))
+
+    def _with_packages(self) -> SandboxConfig:
+        """The config as bubblewrap needs it: what is installed must be readable."""
+        if self._packages is None:
+            return self._config
+        readable = (*self._config.readable_paths, self._packages)
+        return self._config.model_copy(update={"readable_paths": readable})
 
     def _exit_code(self, process: HostProcess, kept: BoundedOutput) -> int:
         code = process.finish()

@@ -13,6 +13,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from sandbox.base import Command, Sandbox
+from sandbox.environment import cache_folder
 from sandbox.errors import DebuggerError
 from sandbox.java.jdk import Jdk
 from sandbox.java.shell import write_bytes
@@ -66,12 +67,6 @@ def probe_jar(sandbox: Sandbox, jdk: Jdk) -> bytes:
         jar = _compile(sandbox, jdk)
         _keep(place, jar)
         return jar
-
-
-def cache_folder() -> Path:
-    """Where StepInto keeps what it can make again: `$XDG_CACHE_HOME`, else `~/.cache`."""
-    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(root).expanduser() / "stepinto"
 
 
 def _key(sandbox: Sandbox, jdk: Jdk) -> str:
