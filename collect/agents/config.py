@@ -66,6 +66,9 @@ class RepairConfig(BaseModel):
     """Completions of the Inspector, or of AutoSD, in one bug: all its patch attempts together."""
     max_shell_steps: int = Field(default=30, ge=1)
     """Completions of SWE-Agent for one patch; the paper states none."""
+    max_experiment_hits: int = Field(default=30, ge=1)
+    """At how many executions of its line one experiment of AutoSD prints; its paper sets no
+    bound."""
     inspector_form: Literal["react", "tools"] = "react"
     """How the Program Inspector acts: by calls in a block of its text, as the paper has it, or by
     tool calls. The rows' `system` then ends in `+tools`."""

@@ -11,31 +11,16 @@ from pydantic import Field
 
 from collect.agents.repair.autosd_edits import EditScript, UnreadableExperiment, apply_edits
 from collect.agents.repair.autosd_form import EXPERIMENT_TOOL
-from collect.agents.repair.autosd_script import (
-    Command,
-    DebuggerScript,
-    Print,
-    parse_experiment,
-)
+from collect.agents.repair.autosd_run import ScriptRun
+from collect.agents.repair.autosd_script import DebuggerScript, parse_experiment
 from collect.agents.repair.failing import section_of, shortened
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Arguments, ToolReply
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.running import run_tests
 from collect.records import ToolOutcome
-from sandbox.debugger import (
-    Action,
-    BreakpointRequest,
-    DebugEvent,
-    Debugger,
-    Launch,
-    StopReason,
-)
-from sandbox.debugger.rendering import render
 
-DEBUGGER = "experiment/debugger"
 EDIT = "experiment/edit"
-NOT_COVERED = "[The breakpoint line was not covered by the test.]"
 NO_EXCEPTION = "[No exception triggered]"
 
 
@@ -64,9 +49,10 @@ class Experiment:
         return replace(done, text=text)
 
     def _debug(self, script: DebuggerScript) -> ToolReply:
-        solution, limit = self.context.instance.solution, self.context.config.repair
-        with closing(self.context.debugger()) as debugger:
-            run = ScriptRun(debugger, script, solution, limit.max_experiment_hits)
+        context = self.context
+        with closing(context.debugger()) as debugger:
+            max_hits = context.config.repair.max_experiment_hits
+            run = ScriptRun(debugger, script, context.instance.solution, max_hits)
             return run.observe(self.test)
 
     def _edit(self, script: EditScript) -> ToolReply:
@@ -80,8 +66,9 @@ class Experiment:
             sandbox.write_file(path, original)
 
     def _result(self) -> str:
-        """How the test ends: in one line, as the last of its error."""
+        """How the test ends, in one line."""
         context, test = self.context, self.test
+        # An edit may make the program endless: it gets the time that a debug session has to start.
         seconds = context.config.debugger.start_timeout
         results = run_tests(context.instance, context.sandbox, [test], seconds)
         if results.statuses[test] is TestStatus.PASSED:
@@ -92,34 +79,10 @@ class Experiment:
 
 
 def error_line(section: str) -> str:
-    """The exception in what pytest says of a test: the first of the last lines marked `E`."""
+    """The exception in what pytest says of a test: where the last lines marked `E` begin."""
     lines = section.splitlines()
-    marked = [number for number, line in enumerate(lines) if line.startswith("E ")]
-    first = [number for number in marked if number - 1 not in marked]
+    marked = {number for number, line in enumerate(lines) if line.startswith("E ")}
+    first = sorted(number for number in marked if number - 1 not in marked)
     if first:
         return lines[first[-1]].removeprefix("E").strip()
-    return lines[-1].strip() if lines else "The test failed without a message."
-
-
-@dataclass
-class ScriptRun:
-    """One debugger script in one session."""
-
-    debugger: Debugger
-    script: DebuggerScript
-    solution: str
-    max_hits: int
-
-    def observe(self, test: str) -> ToolReply:
-        """Run to each hit of a breakpoint, and give what the script printed there."""
-        points = tuple(self._placed(point) for point in self.script.breakpoints)
-        started = self.debugger.start(Launch(test, points, stop_at_entry=False))
-        event, hits = started, list[list[Shown]]()
-        while event.stop_reason is StopReason.BREAKPOINT and len(hits) < self.max_hits:
-            hits.append(self._at_hit(len(hits)))
-            event = self.debugger.control(Action.CONTINUE)
-        shown = [each for hit in hits for each in hit]
-        text = "\n".join([*self._values(shown), *self._remarks(event, bool(hits))])
-        failed = not any(each.ok for each in shown)
-        outcome = ToolOutcome.ERROR if failed and event is not None else ToolOutcome.OK
-        return ToolReply(text, outcome, started, DEBUGGER)
+    return lines[-1].strip() if lines else "[The test failed without a message.]"

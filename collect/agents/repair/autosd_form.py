@@ -17,13 +17,15 @@ from collect.records import MessageRow
 EXPERIMENT_TOOL = "experiment"
 DONE = "<DEBUGGING DONE>"
 HEADING = re.compile(
-    r"^[ \t>#*-]*(Attempt[ \t]*\d*|Hypothesis|Prediction|Experiment|Observation|Conclusion)"
-    r"(?:[ \t]*\d+)?[ \t]*[:.]?[*_]*[ \t]*[:.]?[ \t]*",
+    r"^[ \t>#*_-]*(Attempt(?=[ \t]*\d)|Hypothesis|Prediction|Experiment|Observation|Conclusion)"
+    r"(?:[ \t]*\d+\.?)?[ \t]*[*_]*(?::[*_]*|[ \t]*$)[ \t]*",
     re.MULTILINE | re.IGNORECASE,
 )
 VERDICT = re.compile(
-    r"(?P<rejected>\b(?:not|isn't|n't be|un)[ -]?(?:supported|confirmed)|\brejected|\brefuted)"
-    r"|(?P<undecided>\bundecided|\bnot[ -]rejected)|(?P<supported>\bsupported|\bconfirmed)",
+    r"(?P<undecided>undecided|not rejected)"
+    r"|(?P<rejected>(?:\bnot|n't)(?: be| been)? (?:supported|confirmed)|unsupported"
+    r"|rejected|refuted)"
+    r"|(?P<supported>supported|confirmed)",
     re.IGNORECASE,
 )
 NO_EXPERIMENT = (
@@ -75,7 +77,7 @@ class ScientificForm:
         self, answered: Sequence[Answered], left_out: int, steps_left: int
     ) -> MessageRow | None:
         text = "\n".join(f"Observation: {each.reply.text}" for each in answered)
-        if steps_left <= WARN_AT:
+        if 0 < steps_left <= WARN_AT:
             text += f"\n\nYou have {steps_left} steps left; end with {DONE} within them."
         seconds = sum(each.seconds for each in answered)
         return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
@@ -134,7 +136,8 @@ def trials_of(messages: Sequence[Message]) -> list[Trial]:
 
 def _note_reply(trials: list[Trial], parts: dict[str, str]) -> None:
     if trials and parts.get("conclusion"):
-        trials[-1] = replace(trials[-1], conclusion=parts["conclusion"])
+        conclusion = parts["conclusion"].removesuffix(DONE).rstrip()
+        trials[-1] = replace(trials[-1], conclusion=conclusion)
     new = {name: parts.get(name, "") for name in ("hypothesis", "prediction", "experiment")}
     if any(new.values()):
         trials.append(Trial(**new))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from collect.agents.config import Variant
+from collect.agents.repair.autosd import ScientificDebugger
 from collect.agents.repair.inspector import Inspector
 from collect.agents.repair.patching import PatchCoder
 from collect.agents.repair.records import Patch, RepairSystem, Round
@@ -58,4 +59,6 @@ def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
     """The system of a variant, for one rollout."""
     if variant in PROCEDURES:
         return SelfDebugging(context, PROCEDURES[variant])
+    if variant is Variant.AUTOSD:
+        return DiagnoseAndPatch(ScientificDebugger(context), PatchCoder(context))
     return DiagnoseAndPatch(Inspector(context, variant), PatchCoder(context))

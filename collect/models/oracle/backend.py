@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Callable, Mapping
 
 from collect.agents.config import Variant
+from collect.benchmarks.base import Instance
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
+from collect.models.oracle.autosd import OracleAutoSD
 from collect.models.oracle.inspector import (
     OracleInspector,
     OracleSimulator,
@@ -18,6 +21,11 @@ from collect.models.oracle.patch_coder import OraclePatchCoder
 from collect.models.oracle.scripted import Script, ScriptedModel
 from collect.models.oracle.subagent import OracleSubagent, SilentSubagent
 from collect.records import Role
+
+REPAIRS_ALONE: Mapping[str, Callable[[Instance, int, random.Random], Script]] = {
+    Variant.AUTOSD: OracleAutoSD,
+}
+"""By variant: who finds the cause with the Patch Coder's own model."""
 
 
 class OracleBackend:
@@ -45,7 +53,8 @@ class OracleBackend:
         if context.role == Role.MAIN:
             return OracleMain(context.instance, context.variant, count, rng)
         if context.role == Role.PATCH_CODER:
-            return OraclePatchCoder(context.instance, count, rng)
+            patches = REPAIRS_ALONE.get(context.variant, OraclePatchCoder)
+            return patches(context.instance, count, rng)
         if context.role == Role.INSPECTOR:
             in_terminal = context.variant == Variant.INSPECTCODER_NO_INSPECTWARE
             kind = TerminalInspector if in_terminal else OracleInspector
