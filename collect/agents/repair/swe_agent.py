@@ -1,0 +1,167 @@
+"""SWE-Agent: a shell on the one file, one command a reply (Yang et al., "SWE-agent: Agent-Computer
+Interfaces Enable Automated Software Engineering", arXiv:2405.15793, in the form of
+mini-swe-agent), its workflow adapted to repair (InspectCoder, section 3.5)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from collect.agents.forms import Answered, MalformedAction, worst
+from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.prompts import prompt
+from collect.agents.repair.failing import shortened
+from collect.agents.repair.records import Patch, Round
+from collect.agents.repair.self_debugging import version_text
+from collect.agents.rollout_context import RolloutContext
+from collect.agents.shell_tool import Bash, BashArguments
+from collect.agents.tools import Arguments, Toolbox, ToolReply
+from collect.benchmarks.testing import RUNNER_FILES
+from collect.messages import Message, ToolCall
+from collect.records import MessageRow, Role, ToolOutcome
+from sandbox import Command
+from sandbox.errors import SandboxFileError
+
+SUBMISSION = "SUBMIT_REPAIRED_PROGRAM"
+SUBMIT = f"echo {SUBMISSION}"
+BLOCK = re.compile(r"^[ \t]*```(?:bash|sh|shell)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.M | re.S)
+OPENING = re.compile(r"^[ \t]*```(?:bash|sh|shell)[ \t]*$", re.MULTILINE)
+ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after .*)\]$")
+KILLED = "124"
+MAX_CHARS = 10_000
+"""Of one observation; mini-swe-agent's bound."""
+
+
+class SweAgent:
+    """One conversation for all patch attempts; a patch is what the file holds at a submission."""
+
+    exhausted = False
+
+    def __init__(self, context: RolloutContext) -> None:
+        self._context = context
+        self._agent: AgentRun | None = None
+
+    def repair(self, current: Round) -> Patch:
+        agent = self._agent or self._open()
+        self._agent = agent
+        agent.log.patch_attempt = current.number
+        agent.log.conclusion = None
+        agent.run(self._message(current))
+        self._put_tests_back()
+        return self._patch(current)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _open(self) -> AgentRun:
+        context = self._context
+        spec = AgentSpec(
+            prompt("swe_agent/system"),
+            Toolbox([SubmittingBash(Bash(context.sandbox, context.config.bash_timeout))]),
+            max_steps=context.config.repair.max_shell_steps,
+            form=BashForm(),
+        )
+        return context.agent(spec, Role.PATCH_CODER)
+
+    def _message(self, current: Round) -> str:
+        instance, version = self._context.instance, version_text(current.version)
+        if not current.history:
+            return prompt(
+                "swe_agent/task",
+                coding_task=instance.problem_statement,
+                path=instance.solution,
+                version=version,
+                submit=SUBMIT,
+            )
+        problem = current.history[-1][1].problem
+        told = f" {problem}" if problem else ""
+        return prompt("swe_agent/again", problem=told, version=version, submit=SUBMIT)
+
+    def _patch(self, current: Round) -> Patch:
+        """The program as it stands in the workspace, also where the steps were used up."""
+        path = self._context.instance.solution
+        try:
+            return Patch(self._context.sandbox.read_file(path).decode())
+        except SandboxFileError:
+            problem = f"{path} could not be read: it was deleted, or is no file any more."
+        except UnicodeDecodeError as error:
+            problem = f"{path} is not UTF-8 text: {error}."
+        self._put_back({path: current.version.code.encode()})
+        return Patch(None, problem=f"{problem} It was put back as it was before.")
+
+    def _put_tests_back(self) -> None:
+        """The tests are not the agent's to change, nor what steers them."""
+        instance = self._context.instance
+        names = [part for name in sorted(RUNNER_FILES) for part in ("-o", "-name", name)]
+        find = ["find", ".", "-type", "f", "(", *names[1:], ")", "-delete"]
+        self._context.sandbox.run(Command(find))
+        given = {path: data for path, data in instance.files.items() if path != instance.solution}
+        self._put_back(given)
+
+    def _put_back(self, files: Mapping[str, bytes]) -> None:
+        """Write files, whatever stands in their places now."""
+        if files:
+            self._context.sandbox.run(Command(["rm", "-rf", "--", *files]))
+            self._context.sandbox.write_files(files)
+
+
+@dataclass(frozen=True)
+class SubmittingBash:
+    """The shell, in which printing the submission ends the conversation."""
+
+    bash: Bash
+    name: str = "bash"
+    description: str = "Run a bash command in the folder of the program."
+    arguments: type[Arguments] = BashArguments
+
+    def call(self, arguments: BashArguments, call_id: str) -> ToolReply:
+        answer = self.bash.call(arguments, call_id)
+        first_line = answer.text.partition("\n")[0].strip()
+        if answer.outcome is ToolOutcome.OK and first_line == SUBMISSION:
+            return replace(answer, conclusion=SUBMISSION)
+        return answer
+
+
+class BashForm:
+    """Reasoning, then exactly one command in a ```bash block."""
+
+    by_tools = False
+    stop: tuple[str, ...] = ()
+    stops_at_error = True
+
+    def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
+        commands = [found.strip() for found in BLOCK.findall(reply.content) if found.strip()]
+        opened = len(OPENING.findall(reply.content))
+        if len(commands) != 1:
+            raise MalformedAction(_format_error(len(commands), cut=opened > len(commands)))
+        arguments = json.dumps({"command": commands[0]})
+        return [ToolCall(f"command_{step}", "bash", arguments)]
+
+    def answered(self, answered: Answered) -> MessageRow | None:
+        return None
+
+    def all_answered(
+        self, answered: Sequence[Answered], left_out: int, steps_left: int
+    ) -> MessageRow | None:
+        text = "\n".join(observation(each.reply) for each in answered)
+        seconds = sum(each.seconds for each in answered)
+        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
+
+
+def observation(reply: ToolReply) -> str:
+    """A command's return code and output, as mini-swe-agent shows them."""
+    ending = ENDING.search(reply.text) if reply.outcome is ToolOutcome.ERROR else None
+    code = (ending["code"] or KILLED) if ending else "0"
+    output = reply.text[: ending.start()] if ending and ending["code"] else reply.text
+    shown = shortened(output, max_lines=MAX_CHARS, max_chars=MAX_CHARS)
+    cut = f"{prompt('swe_agent/too_long')}\n" if len(output) > MAX_CHARS else ""
+    return f"<returncode>{code}</returncode>\n{cut}<output>\n{shown}\n</output>"
+
+
+def _format_error(found: int, cut: bool) -> str:
+    problem = f"It held {found} complete ```bash blocks, and exactly one is needed."
+    if cut:
+        problem += " A block was opened and never closed: was the response cut off? Be briefer."
+    return prompt("swe_agent/format_error", problem=problem, submit=SUBMIT)
