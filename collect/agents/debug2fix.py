@@ -78,7 +78,7 @@ def _tool_list(run_code: bool) -> Mapping[str, str]:
 
 def subagent_tools(debugger: Debugger, sandbox: Sandbox, run_code: bool = False) -> list[Tool]:
     """What the Debug Subagent can do: debug, and look around in the files."""
-    files = [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
+    files: list[Tool] = [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
     return [*debug_tools(debugger, run_code), *files]
 
 
