@@ -1,0 +1,131 @@
+"""What a Debug Subagent's conversation says, where a Program Inspector could have done it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from itertools import groupby
+
+from pydantic import ValidationError
+
+from collect.agents.answer import OPEN, parse_answer
+from collect.agents.debug_tools import StartSessionArguments
+from collect.agents.prompts import prompt
+from collect.messages import ToolCall
+from collect.records import Conversation, StopReason
+from format.findings import QUESTION
+from format.inspection import (
+    Conclusion,
+    Inspection,
+    Step,
+    Turn,
+    events_by_call,
+    opening_at,
+    recorded_start,
+)
+from format.subagent_writing import RESTARTED
+from format.vocabulary import START_SESSION, Untranslatable, inspector_call
+from sandbox.debugger import DebugEvent
+
+TASK = re.compile(r"Question: (?P<question>.*)\nTest: (?P<test>[^\n]+)(?:\n.*)?", re.DOTALL)
+OPENING = re.compile(
+    r"Paused at (?P<file>.+):(?P<line>\d+) in (?P<function>.+) \(entry\)\n"
+    r"->\s*\d+  (?P<source>.*)"
+)
+
+
+def read_subagent(conversation: Conversation) -> Inspection:
+    """What the Debug Subagent of a conversation did. Raises Untranslatable."""
+    rows = conversation.messages
+    task = TASK.fullmatch(rows[1].message.content) if len(rows) > 1 else None
+    if task is None:
+        raise Untranslatable("the task has no question and test")
+    start = recorded_start(conversation)
+    return Inspection(
+        context=task["question"].removeprefix(f"{QUESTION}\n\n"),
+        test=task["test"],
+        opening=start.event if start else _shown_opening(conversation, task["test"]),
+        opening_recorded=start is not None,
+        turns=_turns(conversation, task["test"]),
+        conclusion=_conclusion(conversation),
+    ).checked()
+
+
+def _shown_opening(conversation: Conversation, test: str) -> DebugEvent:
+    """The first stop as the tool has told it."""
+    told = [row.message for row in conversation.messages if row.message.name == START_SESSION]
+    place = OPENING.search(told[0].content) if told else None
+    if place is None:
+        raise Untranslatable("no session is started, or it does not stop at the test's beginning")
+    line = int(place["line"])
+    return opening_at(test, place["file"], line, place["function"], place["source"].strip())
+
+
+def _turns(conversation: Conversation, test: str) -> tuple[Turn, ...]:
+    """The replies with calls, but for the start of the session."""
+    turns = []
+    for index, found in groupby(_steps(conversation, test), lambda step: step[0]):
+        row = conversation.messages[index]
+        steps = tuple(step for _, step in found)
+        turns.append(Turn(row.message.content, steps, row))
+    return tuple(turns)
+
+
+def _steps(conversation: Conversation, test: str) -> list[tuple[int, Step]]:
+    """Every step, and the index of its message."""
+    events = events_by_call(conversation)
+    steps: list[tuple[int, Step]] = []
+    for number, (index, call) in enumerate(_calls(conversation)):
+        caused = events.get((index, call.id), ())
+        if number == 0:
+            _check_start(call, test)
+        elif steps and caused and call.id == f"{steps[-1][1].call_id}{RESTARTED}":
+            before, ended = steps[-1]
+            steps[-1] = before, replace(ended, events=(*ended.events, *caused))
+        else:
+            steps.append((index, _step(call, caused)))
+    return steps
+
+
+def _calls(conversation: Conversation) -> list[tuple[int, ToolCall]]:
+    rows = enumerate(conversation.messages)
+    return [(index, call) for index, row in rows for call in row.message.tool_calls]
+
+
+def _check_start(call: ToolCall, test: str) -> None:
+    """The Inspector's session is started first, once, without breakpoints, at the task's test."""
+    try:
+        launch = StartSessionArguments.model_validate_json(call.arguments)
+    except ValidationError:
+        launch = None
+    expected = StartSessionArguments(test=test)
+    if call.name != START_SESSION or launch != expected:
+        raise Untranslatable(
+            "the first call does not start a session as the Inspector's is started"
+        )
+
+
+def _step(call: ToolCall, events: tuple[DebugEvent, ...]) -> Step:
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        arguments = None
+    if not events or not isinstance(arguments, dict):
+        raise Untranslatable(f"{call.name} was not carried out, or is not the debugger's")
+    step = Step(call.id, events)
+    if inspector_call(call.name, arguments) != step.action:
+        raise Untranslatable(f"{call.name} was carried out otherwise than it was called")
+    return step
+
+
+def _conclusion(conversation: Conversation) -> Conclusion:
+    """The last reply."""
+    *_, before, row = conversation.messages
+    answer = conversation.answer or parse_answer(row.message.content)
+    if answer is None or row.message.role != "assistant" or row.message.tool_calls:
+        raise Untranslatable("the conversation ends without a <debug_answer>")
+    thought = OPEN.split(row.message.content)[0].rstrip("\n")
+    asked = before.message.content == prompt("subagent_forced_answer")
+    forced = asked and conversation.stop_reason is StopReason.STEP_LIMIT
+    return Conclusion(thought, answer.answer, forced, row)
