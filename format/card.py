@@ -13,6 +13,7 @@ import yaml
 from format.dataset import arrow_schema, read_rows, split_file
 from format.report import SOURCE, FormatReport, Funnel, SplitStatistics, Spread
 from format.rows import COLUMNS
+from format.vocabulary import MAPPING, Vocabulary
 
 EXAMPLE_CHARACTERS = 1_500
 """How much of one message's text the example shows."""
@@ -29,6 +30,7 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "## What each filter dropped\n\n" + _funnel_table(report.funnel),
         "## Sources\n\n" + _source_table(report.splits),
         "## Columns\n\n" + _column_table(),
+        "## Vocabulary\n\n" + _vocabulary(report),
         "## Tools called\n\n" + _tool_table(report.splits),
         "## Example\n\n" + _example(example),
         "## Config\n\n" + _fenced("yaml", yaml.safe_dump({"format": report.config})),
@@ -107,6 +109,23 @@ def _column_table() -> str:
     return _table(["column", "type", "what"], [[n, readable[n], w] for n, w in COLUMNS.items()])
 
 
+def _vocabulary(report: FormatReport) -> str:
+    """In whose words the rows of Program Inspectors are, and what stands for what."""
+    if report.config["vocabulary"] == Vocabulary.NATIVE:
+        said = (
+            "Rows with the role `inspector` are as they were held: actions in the text, without "
+            "any tools, where `system` is `inspectcoder`; the actions as tools where it is "
+            "`inspectcoder+tools`."
+        )
+        return f"{said} The other vocabulary, `debug2fix`, would have:\n\n{MAPPING}"
+    said = (
+        "Rows with the role `inspector` are in the words of Debug2Fix's Debug Subagent, its "
+        "prompts and tools, with what the tools would have answered. They were held in other "
+        "words:"
+    )
+    return f"{said}\n\n{MAPPING}"
+
+
 def _tool_table(splits: dict[str, SplitStatistics]) -> str:
     total: Counter[str] = Counter()
     for each in splits.values():
@@ -122,7 +141,8 @@ def _shortened(row: dict[str, Any]) -> dict[str, Any]:
     """A row whose long texts are cut, with the number of characters left out."""
     messages = [each | {"content": _cut(each["content"])} for each in row["messages"]]
     names = [tool["function"]["name"] for tool in row["tools"]]
-    return row | {"messages": messages, "tools": f"the schemas of {', '.join(names)}"}
+    tools = f"the schemas of {', '.join(names)}" if names else "none"
+    return row | {"messages": messages, "tools": tools}
 
 
 def _cut(text: str) -> str:

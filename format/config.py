@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from collect.records import Role
+from format.vocabulary import Vocabulary
 
 
 class FormatConfig(BaseModel):
@@ -12,10 +13,14 @@ class FormatConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    roles: tuple[Role, ...] = Field(default=(Role.DEBUG_SUBAGENT,), min_length=1)
-    """Whose conversations become rows."""
+    roles: tuple[Role, ...] = Field(default=(Role.DEBUG_SUBAGENT, Role.INSPECTOR), min_length=1)
+    """Whose conversations become rows: by default those of both systems that debug."""
+    vocabulary: Vocabulary = Vocabulary.DEBUG2FIX
+    """Of the Program Inspectors' rows: Debug2Fix's tools, so that one model can be trained on both
+    systems, or as they were held."""
     only_resolved: bool = True
-    """Keep only conversations of rollouts that fixed the bug."""
+    """Keep only conversations of rollouts that fixed the bug; of a Program Inspector's only the
+    one whose plan fixed it."""
     require_session: bool = True
     """Keep only conversations in which a debug session was launched."""
     min_stops: int | None = Field(default=1, ge=1)
@@ -23,7 +28,7 @@ class FormatConfig(BaseModel):
     min_inspections: int | None = Field(default=1, ge=1)
     """How many inspections of the stopped program must have succeeded."""
     require_answer: bool = True
-    """Keep only conversations that end in a well-formed answer."""
+    """Keep only conversations that end in a well-formed answer, or in a repair plan."""
     max_invalid_tool_calls: int | None = Field(default=0, ge=0)
     """Calls of unknown tools or with arguments that break the tool's schema."""
     max_characters: int | None = Field(default=200_000, ge=1)

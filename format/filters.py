@@ -11,11 +11,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from collect.errors import FailureKind
-from collect.records import Conversation, Rollout, ToolOutcome
+from collect.records import Conversation, StopReason, ToolOutcome
+from format.candidates import Candidate
 from format.config import FormatConfig
+from format.inspection import recorded_start
 from format.rows import exact_messages
-from sandbox.debugger import Action, DebugEvent, StopReason
+from format.session_view import at_program_stop
+from format.vocabulary import PROPOSE
+from sandbox.debugger import Action
 
 INSPECTIONS = (
     Action.LOCALS,
@@ -25,36 +28,6 @@ INSPECTIONS = (
     Action.FIELDS,
     Action.RUN_CODE,
 )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What the filters and rows need of a rollout."""
-
-    resolved: bool
-    failure_kind: FailureKind | None
-    language: str
-    teacher: str
-    system: str
-
-    @classmethod
-    def of(cls, rollout: Rollout) -> Outcome:
-        """The outcome of one rollout."""
-        return cls(
-            rollout.resolved,
-            rollout.failure_kind,
-            rollout.language,
-            rollout.teacher,
-            rollout.system,
-        )
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One conversation and how its rollout ended."""
-
-    conversation: Conversation
-    outcome: Outcome
 
 
 Predicate = Callable[[Candidate, FormatConfig], bool]
@@ -81,21 +54,32 @@ def no_failure(candidate: Candidate, config: FormatConfig) -> bool:
 
 
 def resolved(candidate: Candidate, config: FormatConfig) -> bool:
-    """The rollout fixed the bug (`only_resolved`)."""
-    return candidate.outcome.resolved or not config.only_resolved
+    """The rollout fixed the bug, by the patch a Program Inspector planned (`only_resolved`)."""
+    outcome, attempt = candidate.outcome, candidate.conversation.patch_attempt
+    in_time = not candidate.inspects or attempt == outcome.patch_attempts
+    return (outcome.resolved and in_time) or not config.only_resolved
 
 
 def session_started(candidate: Candidate, config: FormatConfig) -> bool:
     """A debug session was launched and reached a stop (`require_session`)."""
     events = [row.event for row in candidate.conversation.events]
-    started = any(event.action is Action.START and at_stop(event) for event in events)
-    return started or not config.require_session
+    launches = (event for event in events if event.action is Action.START or candidate.inspects)
+    return any(map(at_program_stop, launches)) or not config.require_session
 
 
 def stopped(candidate: Candidate, config: FormatConfig) -> bool:
-    """The program stopped, rather than ended, at least `min_stops` times."""
+    """The program stopped, rather than ended, at least `min_stops` times; in a Program Inspector's
+    session outside the test."""
     events = [row.event for row in candidate.conversation.events]
-    return sum(map(at_stop, events)) >= (config.min_stops or 0)
+    test = _test_file(candidate)
+    stops = sum(at_program_stop(event) and event.file != test for event in events)
+    return stops >= (config.min_stops or 0)
+
+
+def _test_file(candidate: Candidate) -> str | None:
+    """The file in which an Inspector's session is started, before anything is asked of it."""
+    start = recorded_start(candidate.conversation) if candidate.inspects else None
+    return start.event.file if start else None
 
 
 def inspected(candidate: Candidate, config: FormatConfig) -> bool:
@@ -106,10 +90,22 @@ def inspected(candidate: Candidate, config: FormatConfig) -> bool:
 
 
 def answered(candidate: Candidate, config: FormatConfig) -> bool:
-    """The conversation ends in a well-formed answer, and no call with it (`require_answer`)."""
+    """The conversation ends in a well-formed answer, and no call with it, or in a Program
+    Inspector's repair plan (`require_answer`)."""
     conversation = candidate.conversation
+    if candidate.inspects:
+        return _has_plan(conversation) or not config.require_answer
     calls = conversation.messages[-1].message.tool_calls if conversation.messages else ()
     return (conversation.answer is not None and not calls) or not config.require_answer
+
+
+def _has_plan(conversation: Conversation) -> bool:
+    """Whether an Inspector proposed a repair, or gave a plan when its steps were used up."""
+    calls = [call.name for row in conversation.messages for call in row.message.tool_calls]
+    in_text = conversation.tools == "[]"
+    proposed = conversation.stop_reason is StopReason.FINISHED and (in_text or PROPOSE in calls)
+    asked = conversation.stop_reason is StopReason.STEP_LIMIT
+    return bool(conversation.final_answer.strip()) and (proposed or asked)
 
 
 def valid_calls(candidate: Candidate, config: FormatConfig) -> bool:
@@ -119,21 +115,20 @@ def valid_calls(candidate: Candidate, config: FormatConfig) -> bool:
     return limit is None or outcomes.count(ToolOutcome.INVALID) <= limit
 
 
+def translatable(candidate: Candidate, config: FormatConfig) -> bool:
+    """All that was called, and what came of it, can be said in the row's `vocabulary`."""
+    return candidate.as_row is not None
+
+
 def exact_arguments(candidate: Candidate, config: FormatConfig) -> bool:
     """All arguments are JSON objects that come back from Parquet exactly as they went in."""
-    return exact_messages(candidate.conversation) is not None
+    return candidate.as_row is not None and exact_messages(candidate.as_row) is not None
 
 
 def within_length(candidate: Candidate, config: FormatConfig) -> bool:
     """Messages and tools together have at most `max_characters` characters."""
     limit = config.max_characters
-    return limit is None or characters(candidate.conversation) <= limit
-
-
-def at_stop(event: DebugEvent) -> bool:
-    """Whether the action brought the program to a stop at which it can be looked at."""
-    ended = (None, StopReason.EXITED, StopReason.KILLED)
-    return event.stop_reason not in ended
+    return limit is None or characters(candidate.as_row or candidate.conversation) <= limit
 
 
 def unique() -> Predicate:
@@ -142,7 +137,7 @@ def unique() -> Predicate:
 
     def unique(candidate: Candidate, config: FormatConfig) -> bool:
         """No row before it has the same messages, call ids aside (`deduplicate`)."""
-        key = session_key(candidate.conversation)
+        key = session_key(candidate.as_row or candidate.conversation)
         if config.deduplicate and key in seen:
             return False
         seen.add(key)
@@ -160,6 +155,7 @@ PREDICATES: tuple[Predicate, ...] = (
     inspected,
     answered,
     valid_calls,
+    translatable,
     exact_arguments,
     within_length,
 )
@@ -169,7 +165,9 @@ PREDICATES: tuple[Predicate, ...] = (
 def build_filters() -> tuple[Filter, ...]:
     """All filters in order, for one pass over the conversations."""
     predicates = (*PREDICATES, unique())
-    return tuple(Filter(keep.__name__, keep.__doc__ or "", keep) for keep in predicates)
+    return tuple(
+        Filter(keep.__name__, " ".join((keep.__doc__ or "").split()), keep) for keep in predicates
+    )
 
 
 def characters(conversation: Conversation) -> int:

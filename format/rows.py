@@ -22,7 +22,8 @@ COLUMNS = {
     "instance_id": "the bug",
     "repository": "what the splits keep together",
     "language": "python or java",
-    "system": "debug2fix; debug2fix+terminal where the debugger was pdb's or jdb's raw terminal",
+    "system": "debug2fix, with +terminal where the debugger was pdb's or jdb's raw terminal; "
+    "inspectcoder, with +tools where its Inspector was given its actions as tools",
     "variant": "the agents' set-up",
     "teacher": "oracle where the scripted oracle took part, which knows the gold patch; else model",
     "model": "which model wrote the assistant's turns",

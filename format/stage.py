@@ -14,10 +14,11 @@ from pathlib import Path
 from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
 from collect.store import RunStore
+from format.candidates import Candidate, Outcome
 from format.card import write_card
 from format.config import FormatConfig
 from format.dataset import SplitWriter
-from format.filters import Candidate, Outcome, build_filters, characters
+from format.filters import build_filters, characters
 from format.report import FormatReport, Funnel, FunnelStep, SplitStatistics
 from format.rows import to_row
 
@@ -38,7 +39,7 @@ def run_format(config: FormatConfig, run: Path) -> FormatReport:
         raise ConfigError(_nothing_left(run, funnel))
     splits = _split(config, kept)
     with _replacing(run / "sft") as folder:
-        statistics = _write_splits(store, outcomes, splits, folder)
+        statistics = _write_splits(config, store, outcomes, splits, folder)
         report = FormatReport(
             funnel=funnel, splits=statistics, config=config.model_dump(mode="json")
         )
@@ -59,7 +60,7 @@ def _select(
         outcome = outcomes.get(conversation.rollout_id)
         if outcome is None:
             continue
-        candidate = Candidate(conversation, outcome)
+        candidate = Candidate(conversation, outcome, config.vocabulary)
         dropped_by = next(
             (i for i, each in enumerate(filters) if not each.keep(candidate, config)), None
         )
@@ -93,7 +94,11 @@ def _split(config: FormatConfig, kept: Mapping[str, str]) -> dict[str, str]:
 
 
 def _write_splits(
-    store: RunStore, outcomes: Mapping[str, Outcome], splits: Mapping[str, str], folder: Path
+    config: FormatConfig,
+    store: RunStore,
+    outcomes: Mapping[str, Outcome],
+    splits: Mapping[str, str],
+    folder: Path,
 ) -> dict[str, SplitStatistics]:
     statistics = {name: SplitStatistics() for name in sorted(set(splits.values()), reverse=True)}
     with ExitStack() as stack:
@@ -105,9 +110,11 @@ def _write_splits(
             if split is None:
                 continue
             outcome = outcomes[conversation.rollout_id]
-            row = to_row(conversation, outcome.language, outcome.teacher, outcome.system)
+            said = Candidate(conversation, outcome, config.vocabulary).as_row
+            assert said is not None, "the filters have let it through"
+            row = to_row(said, outcome.language, outcome.teacher, outcome.system)
             writers[split].add(row)
-            statistics[split].add(row, characters(conversation))
+            statistics[split].add(row, characters(said))
     return statistics
 
 
