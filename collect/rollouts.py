@@ -121,6 +121,7 @@ class _Batch:
         self.machinery, self.benchmark, self.identity = machinery, benchmark, identity
         self.specs, self.store = specs, store
         self.stop = threading.Event()
+        _refuse_unfit(specs)
         self._spent_lock = threading.Lock()
         self._failures = FailuresInARow(machinery.runner.give_up_after)
         self.facts = {spec.id: settings_facts(machinery, spec) for spec in specs}
@@ -247,6 +248,17 @@ class _Batch:
     def _note_spent(self) -> None:
         with self._spent_lock:
             write_text(self.store.folder / SPENT, f"{self.budget.spent}\n")
+
+
+def _refuse_unfit(specs: Sequence[RolloutSpec]) -> None:
+    """Refuse bugs that a system can't work on, before any work starts."""
+    for spec in specs:
+        if spec.variant.repairs_one_file and not spec.instance.solution:
+            raise ConfigError(
+                f"{spec.variant} repairs Python programs of one file, and "
+                f"{spec.instance.benchmark} {spec.instance.id} is not one; take the benchmark "
+                "self_repair or humanevalfix (Python), or one of Debug2Fix's variants"
+            )
 
 
 def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:

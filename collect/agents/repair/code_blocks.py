@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*$", re.MULTILINE)
 
@@ -60,22 +60,24 @@ def with_imports_of(previous: str, code: str) -> str:
         missing = [line for line in _imports(previous) if line not in present]
     except SyntaxError:
         return code
-    lines = code.splitlines(keepends=True)
-    start = _head(ast.parse(code))
     futures = [f"{line}\n" for line in missing if "__future__" in line]
     others = [f"{line}\n" for line in missing if "__future__" not in line]
-    return "".join([*futures, *lines[:start], *others, *lines[start:]])
+    return _inserted(_inserted(code, others, _is_future), futures, lambda node: False)
 
 
-def _head(program: ast.Module) -> int:
-    """How many lines its docstring and its imports from `__future__` take."""
-    end = 0
-    for node in program.body:
+def _inserted(code: str, added: list[str], goes_on: Callable[[ast.stmt], bool]) -> str:
+    """A program with lines added after its docstring and the statements that go on with it."""
+    lines, end = code.splitlines(keepends=True), 0
+    for node in ast.parse(code).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+        if not docstring and not goes_on(node):
             break
         end = node.end_lineno or end
-    return end
+    return "".join([*lines[:end], *added, *lines[end:]])
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _imports(code: str) -> Iterator[str]:

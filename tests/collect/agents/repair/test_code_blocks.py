@@ -1,0 +1,70 @@
+"""Programs read out of replies."""
+
+from __future__ import annotations
+
+import pytest
+
+from collect.agents.repair.code_blocks import fenced_blocks, program_of, with_imports_of
+
+PROGRAM = "def f(x):\n    return x + 1\n"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"```python\n{PROGRAM}```",
+        f"Here it is:\n```\n{PROGRAM}```\nIt adds one.",
+        f"```python\n{PROGRAM}",
+        f"```python\n{PROGRAM.rstrip()}```",
+        f"The old one:\n```python\ndef f(x): return x\n```\nThe new one:\n```python\n{PROGRAM}```",
+        f"```python\n{PROGRAM}```\nRun it:\n```\n$ python f.py\n```",
+        f"````python\n{PROGRAM}````",
+        f"  ```py\n{PROGRAM}  ```",
+        PROGRAM,
+    ],
+)
+def test_a_program_is_found(reply: str) -> None:
+    assert program_of(reply) == (PROGRAM, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("", "no fenced code block"),
+        ("I can't repair this.", "no fenced code block"),
+        ("sorry", "no fenced code block"),
+        ("```python\ndef f(:\n```", r"invalid syntax \(line 1\)"),
+        ("```python\ndef f():\nreturn 1\n```", "expected an indented block"),
+        ("```diff\n- return x\n+ return y\n```", "not usable"),
+        ("```text\nok\n```", "it defines nothing"),
+        ("```python\nx = '\0'\n```", "null"),
+        ("```python\n" + "(" * 5000 + "\n```", "not usable"),
+    ],
+)
+def test_what_is_wrong_is_told(reply: str, problem: str) -> None:
+    code, told = program_of(reply)
+    assert code is None
+    assert told is not None
+    with pytest.raises(AssertionError, match=problem):
+        raise AssertionError(told)
+
+
+def test_a_docstring_may_hold_a_fence() -> None:
+    text = '````python\ndef f():\n    """\n    ```\n    f()\n    ```\n    """\n````'
+    assert fenced_blocks(text) == ['def f():\n    """\n    ```\n    f()\n    ```\n    """']
+
+
+def test_imports_that_were_left_out_come_back() -> None:
+    before = "from __future__ import annotations\nimport re\nfrom math import inf, pi\n\nx = re\n"
+    after = '"""About."""\nfrom math import pi\n\nx = 1\n'
+    assert with_imports_of(before, after) == (
+        '"""About."""\nfrom __future__ import annotations\nimport re\nfrom math import inf\n'
+        "from math import pi\n\nx = 1\n"
+    )
+
+
+def test_imports_come_after_those_from_the_future() -> None:
+    code = "from __future__ import annotations\nx = 1\n"
+    assert with_imports_of("import re\n", code) == (
+        "from __future__ import annotations\nimport re\nx = 1\n"
+    )

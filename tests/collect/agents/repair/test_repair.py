@@ -1,0 +1,244 @@
+"""Whole repairs over real sandboxes and sessions, with scripted replies and with the oracle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from collect.agents.config import Variant
+from collect.errors import FailureKind
+from collect.messages import Message
+from collect.models.replay import ScriptedBackend
+from collect.records import Role, StopReason, ToolOutcome
+from collect.rollout import RolloutTrace
+from sandbox import SandboxConfig
+from sandbox.debugger import StopReason as DebugStopReason
+from tests.repair_bug import BUG, BUGGY, CORRECT, FAULT_LINE, repair
+from tests.sandbox.image import TAG
+
+WRONG = BUGGY.replace(".lower()", "")
+GOLD_LINE = "        if best is None or count > counts[best]:"
+
+
+def program(code: str) -> str:
+    return f"Here it is.\n\n```python\n{code}```"
+
+
+def act(*calls: str, thought: str = "I look.") -> str:
+    block = "\n".join(calls)
+    return f"### THOUGHT\n{thought}\n### ACTION\n```\n{block}\n```"
+
+
+def scripted(inspector: list[str], patch_coder: list[str]) -> ScriptedBackend:
+    replies = {"inspector": inspector, "patch_coder": patch_coder}
+    return ScriptedBackend(
+        "m",
+        {role: [Message("assistant", text) for text in texts] for role, texts in replies.items()},
+    )
+
+
+def observations(trace: RolloutTrace) -> list[str]:
+    inspectors = [log for log in trace.logs if log.role is Role.INSPECTOR]
+    return [row.message.content for row in inspectors[0].rows if row.tool_outcome is not None]
+
+
+@pytest.fixture
+def sandbox_config(backend: str) -> SandboxConfig:
+    return SandboxConfig.model_validate({"backend": backend, "image": TAG})
+
+
+@pytest.mark.parametrize("form", ["react", "tools"])
+def test_the_oracle_inspects_tries_and_repairs(form: str, sandbox_config: SandboxConfig) -> None:
+    trace = repair(Variant.INSPECTCODER, sandbox=sandbox_config, inspector_form=form)
+    assert trace.failure is None
+    assert (trace.verdict.resolved, trace.stop_reason) == (True, StopReason.FINISHED)
+    inspector, coder = trace.logs
+    assert (inspector.role, coder.role) == (Role.INSPECTOR, Role.PATCH_CODER)
+    stops = [row.event for row in inspector.events if row.event.stop_reason]
+    assert (stops[1].file, stops[1].line) == ("solution.py", FAULT_LINE)
+    assert stops[1].stop_reason is DebugStopReason.BREAKPOINT
+    assert inspector.actions["interact_code/modification"] >= 1
+    assert inspector.actions["propose_repair"] == 1
+    assert "The root cause of the bug is that" in inspector.final_answer
+    assert GOLD_LINE.strip() in inspector.final_answer
+    assert inspector.final_answer in coder.rows[1].message.content
+
+
+@pytest.mark.parametrize("variant", [v for v in Variant if v.repairs_one_file])
+def test_every_system_repairs_with_the_oracle(variant: Variant) -> None:
+    trace = repair(variant)
+    assert trace.failure is None, trace.failure
+    attempts = max(log.patch_attempt for log in trace.logs)
+    if variant in (Variant.SIMPLE_DEBUGGING, Variant.RUBBER_DUCKING, Variant.TRACE_REASONING):
+        assert 1 <= attempts <= 5  # by chance among candidates
+    elif variant is not Variant.SWE_AGENT:
+        assert (trace.verdict.resolved, attempts) == (True, 1)
+
+
+def test_a_failed_patch_is_the_next_round_s_program() -> None:
+    proposal = act('propose_repair("The root cause of the bug is line 14.")')
+    backend = scripted([proposal], [program(WRONG)])
+    trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=2)
+    assert (trace.verdict.resolved, trace.stop_reason) == (False, StopReason.STEP_LIMIT)
+    assert [log.patch_attempt for log in trace.logs] == [1, 1, 2, 2]
+    second_inspector, second_coder = trace.logs[2], trace.logs[3]
+    task = second_inspector.rows[1].message.content
+    assert ".lower()" not in task
+    assert "1. The root cause of the bug is line 14." in task
+    scratchpad = second_coder.rows[1].message.content
+    assert scratchpad.index("## Code Version 1") < scratchpad.index("## Code Version 2")
+    assert ".lower()" not in trace.patch.replace('-        word = word.strip(".,").lower()', "")
+
+
+def test_a_reply_without_a_program_counts_as_an_attempt_and_is_told() -> None:
+    proposal = act('propose_repair("x")')
+    backend = scripted([proposal], ["I would change line 14."])
+    trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=2)
+    assert trace.patch == ""
+    assert "no fenced code block" in trace.logs[3].rows[1].message.content
+    assert "## Code Version 2" not in trace.logs[3].rows[1].message.content
+
+
+def test_public_tests_decide_when_to_stop_and_all_tests_the_verdict() -> None:
+    shortcut = (
+        'def top_word(text, stop_words=()):\n    return {"b a b a c": "a"}.get(text, "tea")\n'
+    )
+    code = shortcut + 'def top_words(texts):\n    return ["x", "y"]\n'
+    trace = repair(Variant.SIMPLE_DEBUGGING, scripted([], [program(code)]))
+    assert trace.stop_reason is StopReason.FINISHED
+    assert not trace.verdict.resolved
+    failed = {test.name for test in trace.verdict.tests if test.after != "passed"}
+    assert failed == {"test_private.py::test_many", "test_private.py::test_nothing"}
+
+
+def test_an_inspection_step_by_step() -> None:
+    steps = [
+        act(f"set_breakpoint({FAULT_LINE})", 'control_execution("continue")'),
+        act('interact_code("print(sorted(counts.items())")', "set_breakpoint(1)"),
+        act("interact_code(\"counts['a'] = 3\")", 'control_execution("continue")'),
+        "I am not sure what to do.",
+        act('control_execution("sideways")'),
+        act('propose_repair("The root cause of the bug is that ties go to the last.")'),
+    ]
+    trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
+    assert trace.verdict.resolved
+    stopped, broken, went_on, no_action, invalid = observations(trace)
+    assert f"Paused at solution.py:{FAULT_LINE} in top_word (breakpoint 1)" in stopped
+    assert "| if best is None or count >= counts[best]: (paused here)" in stopped
+    assert "SyntaxError" in broken
+    assert "1 more actions were left out" in broken
+    assert "ran to its end without an exception and was started again" in went_on
+    assert "test_the_first_of_several at test_solution.py:9" in went_on
+    assert "no action in your response" in no_action
+    assert "Input should be 'continue' or 'restart'" in invalid
+    log = trace.logs[0]
+    outcomes = [row.tool_outcome for row in log.rows if row.tool_outcome is not None]
+    ok, error, bad = ToolOutcome.OK, ToolOutcome.ERROR, ToolOutcome.INVALID
+    assert outcomes == [ok, error, ok, bad, bad]
+    assert log.actions["interact_code/modification"] == 1
+
+
+def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
+    steps = [
+        act('control_execution("continue")'),
+        act('control_execution("continue")'),
+        act('control_execution("restart")'),
+        act('propose_repair("The root cause of the bug is known.")'),
+    ]
+    trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
+    failed, refused, again = observations(trace)
+    assert "post mortem: an exception ended the test" in failed
+    assert "State: post_mortem" in failed
+    assert "not possible post mortem" in refused
+    assert "Allowed now: restart" in refused
+    assert "test_the_first_of_several at test_solution.py:9" in again
+
+
+def test_steps_are_shared_by_all_rounds_and_end_in_a_forced_plan() -> None:
+    look = act('interact_code("print(1)")')
+    backend = scripted([look, look, "The root cause is unknown."], [program(WRONG)])
+    trace = repair(Variant.INSPECTCODER, backend, max_reasoning_steps=2)
+    assert trace.stop_reason is StopReason.STEP_LIMIT
+    inspector, coder = trace.logs
+    assert inspector.stop_reason is StopReason.STEP_LIMIT
+    assert "You have 1 steps left" in observations(trace)[0]
+    assert "The root cause is unknown." in coder.rows[1].message.content
+
+
+def test_the_stop_texts_go_to_the_model_and_no_tools() -> None:
+    backend = scripted([act('propose_repair("x")')], [program(CORRECT)])
+    repair(Variant.INSPECTCODER, backend)
+    assert all(not tools for _, _, tools in backend.requests)
+
+
+def test_a_simulated_debugger_is_a_model_and_opens_no_session() -> None:
+    trace = repair(Variant.INSPECTCODER_NO_DEBUGGER)
+    roles = [log.role for log in trace.logs]
+    assert roles == [Role.SIMULATOR, Role.INSPECTOR, Role.PATCH_CODER]
+    assert not any(log.events for log in trace.logs)
+    assert trace.logs[1].actions["set_breakpoint"] >= 1
+
+
+def test_the_raw_terminal_shows_pdb_s_own_words() -> None:
+    steps = [
+        act(f"b solution.py:{FAULT_LINE}", "c", "p counts", "p nonsense", "!x = 1", "p x"),
+        act('propose_repair("The root cause of the bug is known.")'),
+    ]
+    trace = repair(Variant.INSPECTCODER_NO_INSPECTWARE, scripted(steps, [program(CORRECT)]))
+    assert trace.verdict.resolved
+    [seen] = observations(trace)
+    assert "(Pdb)" in seen
+    assert "Counter({'b': 2, 'a': 2, 'c': 1})" in seen
+    assert "NameError" in seen
+    assert "## PDB Session State" not in seen
+
+
+def test_without_inspection_prints_are_left_out() -> None:
+    steps = [
+        act(
+            f"set_breakpoint({FAULT_LINE})",
+            'control_execution("continue")',
+            'interact_code("print(counts)")',
+        ),
+        act('interact_code("best = 5; print(best)")', 'propose_repair("x")'),
+    ]
+    backend = scripted(steps, [program(CORRECT)])
+    trace = repair(Variant.INSPECTCODER_NO_INSPECTION, backend)
+    assert "Refused: values can't be inspected here" in observations(trace)[0]
+    assert "Counter" not in observations(trace)[0]
+    prompt = backend.requests[0][1][0].content
+    assert "values cannot be inspected" in prompt
+    assert "order.totals" not in prompt
+
+
+def test_a_rewritten_program_that_hangs_is_a_failed_attempt() -> None:
+    code = "def top_word(text, stop_words=()):\n    while True: pass\ndef top_words(): pass\n"
+    endless = replace(BUG, pass_to_pass=(), fail_to_pass=BUG.fail_to_pass[:1])
+    backend = scripted([], [program(code)])
+    trace = repair(Variant.SIMPLE_DEBUGGING, backend, instance=endless, max_patch_attempts=1)
+    assert trace.failure is None, trace.failure
+    assert [test.after for test in trace.verdict.tests] == ["timed_out"]
+
+
+def test_a_bug_that_does_not_fail_is_the_benchmark_s_fault() -> None:
+    correct = replace(BUG, files={**BUG.files, "solution.py": CORRECT.encode()})
+    trace = repair(Variant.SIMPLE_DEBUGGING, scripted([], []), instance=correct)
+    assert trace.failure is not None
+    assert trace.failure.kind is FailureKind.INFRASTRUCTURE
+    assert "all public tests pass before the repair" in trace.failure.message
+
+
+def test_without_a_correct_program_the_oracle_says_so() -> None:
+    unknown = replace(BUG, gold_patch="")
+    trace = repair(Variant.INSPECTCODER, instance=unknown)
+    assert trace.failure is not None
+    assert trace.failure.kind is FailureKind.MODEL
+    assert "comes without a correct program" in trace.failure.message
+
+
+def test_actions_are_counted_as_json() -> None:
+    trace = repair(Variant.INSPECTCODER)
+    counts = trace.logs[0].actions
+    assert json.loads(json.dumps(counts))["set_breakpoint"] >= 1
