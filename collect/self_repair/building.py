@@ -34,6 +34,7 @@ from collect.self_repair.records import Bug, Card, FunnelStep, Step, card_path
 from collect.self_repair.sources import data_name, read_problems
 from collect.self_repair.testing import Tester
 from collect.self_repair.writers import ModelWriter, OracleWriter, SolutionsFile, SolutionWriter
+from sandbox import clean_up
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,13 @@ def _judge_all(
         return None
     stop = threading.Event()
     reasons: list[str] = []
+    clean_up(machinery.sandbox)
     tester = Tester(machinery.sandbox, config.test_timeout)
     tester.find_libraries([name for problem in missing for name in problem.libraries])
-    with _writer(machinery, config, stop) as writer, Progress(console=Console(stderr=True)) as bar:
+    with (
+        _writer(machinery, config, work.spent, stop) as writer,
+        Progress(console=Console(stderr=True)) as bar,
+    ):
         funnel = Funnel(tester, writer, config.allow_timeouts)
         task = bar.add_task("problems", total=len(problems), completed=len(problems) - len(missing))
 
@@ -99,7 +104,7 @@ def _judge_all(
 
 @contextmanager
 def _writer(
-    machinery: Machinery, config: SelfRepairConfig, stop: threading.Event
+    machinery: Machinery, config: SelfRepairConfig, spent: float, stop: threading.Event
 ) -> Iterator[SolutionWriter]:
     if config.solutions is not None:
         yield SolutionsFile(Path(config.solutions))
@@ -108,7 +113,7 @@ def _writer(
     if isinstance(model, OracleConfig):
         yield OracleWriter(config.seed, config.max_edits)
         return
-    budget = Budget(machinery.runner.budget_dollars)
+    budget = Budget(machinery.runner.budget_dollars, spent)
     with closing(open_model(config.writer, model, budget, stop)) as backend:
         yield ModelWriter(backend, model.sampling, config.seed)
 
@@ -135,6 +140,11 @@ class _WorkFile:
             self._read(settings)
         else:
             write_text(self._path, json.dumps({"settings": settings}) + "\n")
+
+    @property
+    def spent(self) -> float:
+        """Dollars."""
+        return sum(outcome.dollars for outcome in self.outcomes.values())
 
     def add(self, outcome: Outcome) -> None:
         """Keep one."""
@@ -182,7 +192,7 @@ def _card(
     machinery: Machinery, config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int
 ) -> Card:
     dropped = Counter(outcome.dropped_at for outcome in outcomes)
-    steps, remaining = [FunnelStep(name=Step.DATES, dropped=early, remaining=len(outcomes))], 0
+    steps = [FunnelStep(name=Step.DATES, dropped=early, remaining=len(outcomes))]
     remaining = len(outcomes)
     for step in ORDER[1:]:
         remaining -= dropped[step]

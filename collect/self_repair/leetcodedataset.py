@@ -92,10 +92,9 @@ def _tests(where: str, task: _Row) -> tuple[TestFile, TestFile | None]:
         )
     public = _examples(asserts, task.problem_description)
     private = [each for each in asserts if each not in public]
-    files = [
-        numbered(IMPORTS, [_body(task, each) for each in group]) for group in (public, private)
-    ]
-    return files[0], files[1] if private else None
+    bodies = [[_body(task, each) for each in group] for group in (public, private)]
+    hidden = numbered(IMPORTS, bodies[1], private=True) if private else None
+    return numbered(IMPORTS, bodies[0]), hidden
 
 
 def _body(task: _Row, node: ast.Assert) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from collect.benchmarks.row_files import Rows, checked, hub_rows
 from collect.errors import ConfigError
 from collect.self_repair.private_tests import decode_tests
-from collect.self_repair.problem import Problem, TestFile, numbered
+from collect.self_repair.problem import Problem, numbered
 from collect.self_repair.python_code import imported_libraries, parsed
 
 _MODULES = (
@@ -43,6 +43,7 @@ PRELUDE = (
     + "\nsys.setrecursionlimit(50000)\n"
 )
 """What upstream runs before every solution (testing_util.py, import_string), in its order."""
+PUBLIC, PRIVATE = "public_test_cases", "private_test_cases"
 RELEASES = {f"release_v{number}": number for number in range(1, 7)}
 
 
@@ -94,11 +95,11 @@ class LiveCodeBench:
 
     def problem(self, where: str, row: object) -> Problem:
         task = checked(where, row, _Row, self.hub_id)
-        public = _cases(where, "public_test_cases", task.public_test_cases)
-        private = _cases(where, "private_test_cases", task.private_test_cases)
+        public = _cases(where, PUBLIC, task.public_test_cases)
+        private = _cases(where, PRIVATE, task.private_test_cases)
         function = _function_name(where, task)
         if not public:
-            raise ConfigError(f"{where}: column public_test_cases: holds no test")
+            raise ConfigError(f"{where}: column {PUBLIC}: holds no test")
         return Problem(
             id=task.question_id,
             source=self.name,
@@ -106,8 +107,8 @@ class LiveCodeBench:
             starter=task.starter_code,
             canonical=task.canonical_solution,
             entry_point=_entry_point(function, task.starter_code),
-            public_tests=_test_file(where, "public_test_cases", public, function),
-            private_tests=_test_file(where, "private_test_cases", private, function)
+            public_tests=numbered(*_test_code(where, PUBLIC, public, function)),
+            private_tests=numbered(*_test_code(where, PRIVATE, private, function), private=True)
             if private
             else None,
             prelude=PRELUDE,
@@ -149,17 +150,20 @@ def _statement(task: _Row, function: str | None) -> str:
     return f"{task.question_title}\n\n{task.question_content.strip()}\n\n{how}"
 
 
-def _test_file(where: str, column: str, cases: Sequence[_Case], function: str | None) -> TestFile:
+def _test_code(
+    where: str, column: str, cases: Sequence[_Case], function: str | None
+) -> tuple[str, list[str]]:
+    """A test file's import, and the body of each test."""
     if function is None:
         bodies = [f"check_program({case.input!r}, {case.output!r})" for case in cases]
-        return numbered("from checking import check_program\n", bodies)
+        return "from checking import check_program\n", bodies
     bodies = []
     for number, case in enumerate(cases):
         place = f"{where}: column {column}: test {number}"
         arguments = [_value(place, line) for line in case.input.split("\n")]
         expected = _value(place, case.output)
         bodies.append(f"check_call({function!r}, {arguments!r}, {expected!r})")
-    return numbered("from checking import check_call\n", bodies)
+    return "from checking import check_call\n", bodies
 
 
 def _value(where: str, text: str) -> Any:

@@ -71,12 +71,16 @@ class ProblemSource(Protocol):
         """One row; `where` names it. Raises ConfigError."""
 
 
-def numbered(imports: str, bodies: Sequence[str]) -> TestFile:
-    """A file of the functions `test_1`, `test_2` ..., each with one of the bodies."""
+def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:
+    """A file of the functions `test_1`, `test_2` ..., each with one of the bodies.
+
+    Private ones are called `test_private_1` ...: pytest's report tells tests apart by their names.
+    """
+    prefix = "test_private_" if private else "test_"
+    names = tuple(f"{prefix}{number}" for number in range(1, len(bodies) + 1))
     functions = [
-        f"def test_{number}():\n{_indented(body)}\n" for number, body in enumerate(bodies, 1)
+        f"def {name}():\n{_indented(body)}\n" for name, body in zip(names, bodies, strict=True)
     ]
-    names = tuple(f"test_{number}" for number in range(1, len(bodies) + 1))
     return TestFile("\n\n".join([imports, *functions]), names)
 
 

@@ -57,6 +57,8 @@ class Trial:
 class Tester:
     """Runs programs, each in a fresh sandbox. Thread-safe."""
 
+    __test__ = False
+
     sandbox: SandboxConfig
     timeout: float
     """Seconds, for one run of a problem's tests."""

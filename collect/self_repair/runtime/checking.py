@@ -6,6 +6,7 @@ This file is laid out beside the tests and runs inside the sandbox: standard lib
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import importlib
 import importlib.util
@@ -13,7 +14,7 @@ import io
 import os
 import runpy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -59,7 +60,7 @@ def check_program(stdin: str, expected: str) -> None:
     earlier = sys.stdin
     sys.stdin = given
     try:
-        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit), _opened(stdin):
             runpy.run_path(SOLUTION, init_globals=_prelude(), run_name="__main__")
     finally:
         sys.stdin = earlier
@@ -72,6 +73,24 @@ def check_program(stdin: str, expected: str) -> None:
             f"  printed:  {_shortened(repr(got))}\n"
             f"  expected: {_shortened(repr(expected))}"
         )
+
+
+@contextlib.contextmanager
+def _opened(stdin: str) -> Iterator[None]:
+    """Give what is opened as standard input the text too: `open(0)`, `open("/dev/stdin")`."""
+    earlier = builtins.open
+
+    def opening(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
+        if file not in (0, "/dev/stdin"):
+            return earlier(file, mode, *arguments, **named)
+        data = io.BytesIO(stdin.encode())
+        return data if "b" in mode else io.TextIOWrapper(data, encoding="utf-8")
+
+    builtins.open = opening
+    try:
+        yield
+    finally:
+        builtins.open = earlier
 
 
 def _prelude() -> dict[str, Any]:

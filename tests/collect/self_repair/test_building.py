@@ -1,0 +1,204 @@
+"""Benchmarks made end to end, in real sandboxes."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collect.config import Machinery
+from collect.errors import ConfigError
+from collect.self_repair.building import Built, build
+from collect.self_repair.config import SelfRepairConfig
+from collect.self_repair.funnel import Funnel, Outcome
+from collect.self_repair.problem import Problem
+from collect.self_repair.records import BUNDLED_FILE, Card, Step, card_path, read_bugs, read_card
+from tests.collect.self_repair.rows import BIGCODEBENCH, lines_file, stdin_row
+
+RIGHT = "x, xs = input(), map(int, input().split())\nprint(sum(xs))\n"
+WRITTEN = {
+    "wrong": "input()\nprint(max(map(int, input().split())))\n",
+    "right": RIGHT,
+    "syntax": "print(\n",
+    "indentation": "if True:\nprint(1)\n",
+    # The private test has one number, 7.
+    "private": RIGHT.replace("sum(xs)", "[s := sum(xs), 0][s == 7]"),
+    "crash": "print(int('x'))\n",
+    "endless": "while True: pass\n",
+    "flaky": "import os, time\nt = time.time_ns()\nprint(1 / 0 if t // 1000 % 2 else {}[t])\n",
+    "late": RIGHT,
+}
+
+
+def problem_row(name: str) -> dict[str, Any]:
+    return stdin_row(
+        question_id=name,
+        canonical_solution=None,
+        contest_date="2025-06-01" if name == "late" else "2024-08-10",
+    )
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> SelfRepairConfig:
+    """Nine problems and a file with a solution for each."""
+    rows = [problem_row(name) for name in (*WRITTEN, "unwritten")]
+    made = [{"question_id": name, "solution": code} for name, code in WRITTEN.items()]
+    return SelfRepairConfig(
+        source="livecodebench",
+        path=str(lines_file(tmp_path / "problems.jsonl", *rows)),
+        solutions=str(lines_file(tmp_path / "made.jsonl", *made)),
+        to_date=date(2025, 2, 1),
+        test_timeout=6,
+        output=str(tmp_path / "out" / "bugs.jsonl"),
+    )
+
+
+def card_of(built: Built) -> Card:
+    assert built.card is not None
+    return built.card
+
+
+@pytest.mark.slow
+def test_the_funnel(config: SelfRepairConfig) -> None:
+    built = build(Machinery(), config)
+    card = card_of(built)
+    assert read_card(built.path) == card
+    dropped = {step.name: step.dropped for step in card.steps if step.dropped}
+    left = dropped.pop(Step.REPEATS, 0)
+    assert left <= 1
+    assert dropped == {
+        Step.DATES: 1,
+        Step.WRITTEN: 1,
+        Step.PARSES: 2,
+        Step.FAILS: 1,
+        Step.FAILS_PUBLIC: 1,
+        Step.ENDS: 1,
+    }
+    assert (card.problems, card.passed) == (9, 1)
+    bugs = {bug.id: bug for bug in read_bugs(built.path)}
+    assert list(bugs)[:2] == ["wrong", "crash"]
+    assert card.bugs == len(bugs)
+    assert bugs["crash"].failure.type == "ValueError"
+    wrong = bugs["wrong"]
+    assert wrong.files["solution.py"] == WRITTEN["wrong"]
+    assert wrong.fail_to_pass == ("test_solution.py::test_1",)
+    assert wrong.pass_to_pass == ("test_private.py::test_private_1",)
+    assert set(wrong.hidden_files) == {"test_private.py"}
+    assert "instead of '3'" in wrong.failure.message
+    assert wrong.gold_solution is None
+    assert wrong.written_by == "made.jsonl"
+
+
+def test_endless_programs_are_kept_where_that_is_asked_for(config: SelfRepairConfig) -> None:
+    allowing = config.model_copy(update={"allow_timeouts": True, "test_timeout": 2.0})
+    only = lines_file(Path(config.output).parent.parent / "one.jsonl", problem_row("endless"))
+    built = build(Machinery(), allowing.model_copy(update={"path": str(only)}))
+    (bug,) = read_bugs(built.path)
+    assert bug.failure.type == "TimeoutError"
+    assert len(bug.fail_to_pass) == 2
+
+
+def test_a_killed_run_goes_on(config: SelfRepairConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = build(Machinery(), config.model_copy(update={"limit": 4}))
+    expected = whole.path.read_bytes()
+    judged: list[str] = []
+    judge = Funnel.judge
+
+    def counting(funnel: Funnel, problem: Problem) -> Outcome:
+        judged.append(problem.id)
+        if len(judged) == 3:
+            raise KeyboardInterrupt
+        return judge(funnel, problem)
+
+    one_at_a_time = Machinery.model_validate({"runner": {"concurrency": 1}})
+    limited = config.model_copy(update={"limit": 4})
+    monkeypatch.setattr(Funnel, "judge", counting)
+    with pytest.raises(KeyboardInterrupt):
+        build(one_at_a_time, limited)
+    work = Path(config.output).with_name("bugs.work.jsonl")
+    with work.open("a") as file:
+        file.write('{"problem_id": "syn')
+    with pytest.raises(ConfigError, match=r"bugs\.work\.jsonl is of a run with another"):
+        build(one_at_a_time, limited.model_copy(update={"seed": 1}))
+    again = build(one_at_a_time, limited)
+    assert judged == ["wrong", "right", "syntax", "syntax", "indentation"]
+    assert again.path.read_bytes() == expected
+    assert not work.exists()
+
+
+def test_a_model_writes_the_solutions(tmp_path: Path) -> None:
+    replies = [
+        {
+            "instance_id": name,
+            "role": "solution_writer",
+            "replies": [{"content": f"```python\n{WRITTEN[name]}```"}],
+        }
+        for name in ("wrong", "right")
+    ]
+    recording = lines_file(tmp_path / "replies.jsonl", *replies)
+    problems = lines_file(tmp_path / "problems.jsonl", *map(problem_row, ("wrong", "right")))
+    config = SelfRepairConfig(
+        source="livecodebench",
+        path=str(problems),
+        writer="played",
+        output=str(tmp_path / "bugs.jsonl"),
+    )
+    machinery = Machinery.model_validate(
+        {"models": {"played": {"backend": "replay", "path": str(recording)}}}
+    )
+    card = card_of(build(machinery, config))
+    assert (card.writer, card.problems, card.passed, card.bugs) == ("played", 2, 1, 1)
+    assert read_bugs(Path(config.output))[0].written_by == "played"
+
+
+def test_the_oracle_breaks_what_passes_and_only_that(tmp_path: Path) -> None:
+    rows = [
+        BIGCODEBENCH,
+        {**BIGCODEBENCH, "task_id": "wrong", "canonical_solution": "    return 1\n"},
+        {**BIGCODEBENCH, "task_id": "without", "libs": ["no_such_library"]},
+    ]
+    config = SelfRepairConfig(
+        source="bigcodebench",
+        path=str(lines_file(tmp_path / "rows.jsonl", *rows)),
+        output=str(tmp_path / "bugs.jsonl"),
+    )
+    card = card_of(build(Machinery(), config))
+    dropped = {step.name: step.dropped for step in card.steps if step.dropped}
+    assert dropped == {Step.LIBRARIES: 1, Step.CANONICAL: 1}
+    (bug,) = read_bugs(Path(config.output))
+    assert bug.edit is not None
+    assert bug.gold_solution is not None
+    before, after = bug.gold_solution.splitlines(), bug.files["solution.py"].splitlines()
+    assert before[: bug.edit.line - 1] == after[: bug.edit.line - 1]
+    assert before != after
+
+
+@pytest.mark.slow
+def test_the_bundled_benchmark_is_what_the_command_makes(tmp_path: Path) -> None:
+    output = tmp_path / "bugs.jsonl"
+    card = card_of(build(Machinery(), SelfRepairConfig(output=str(output))))
+    assert output.read_bytes() == BUNDLED_FILE.read_bytes()
+    of_file = read_card(BUNDLED_FILE)
+    assert card.model_copy(update={"versions": of_file.versions}) == of_file
+    assert card.bugs == 12
+
+
+def test_cards_and_files_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "bugs.jsonl"
+    with pytest.raises(ConfigError, match="make it with `stepinto bench self-repair`"):
+        read_bugs(path)
+    with pytest.raises(ConfigError, match=r"bugs\.card\.json: no such file"):
+        read_card(path)
+    card_path(path).write_text(json.dumps({"source": 1}))
+    with pytest.raises(ConfigError, match=r"bugs\.card\.json: source"):
+        read_card(path)
+    line = BUNDLED_FILE.read_text().splitlines()[0]
+    path.write_text(f"{line}\n{json.dumps({**json.loads(line), 'fail_to_pass': []})}\n")
+    with pytest.raises(ConfigError, match=r"bugs\.jsonl, line 2: fail_to_pass"):
+        read_bugs(path)
+    path.write_text(json.dumps({**json.loads(line), "solution": "other.py"}))
+    with pytest.raises(ConfigError, match=r"line 1: files: there is no other\.py"):
+        read_bugs(path)
