@@ -75,6 +75,20 @@ class RepairConfig(BaseModel):
     observation_lines: int = Field(default=60, ge=4)
     """Longest observation of one action; the middle of a longer one is left out."""
     observation_chars: int = Field(default=4_000, ge=200)
+    ldb_trace_timeout: float = Field(default=30.0, gt=0)
+    """Longest that LDB's traced run of the failing test may take, seconds; then there is no trace.
+    Tracing slows a program down to about a hundredth."""
+    ldb_lines: int = Field(default=30, ge=1)
+    """Most blocks of a trace that LDB tells at line level, half of them its first and half its
+    last. This and the next four are of LDB's published code."""
+    ldb_blocks: int = Field(default=10, ge=1)
+    """The same at block level."""
+    ldb_functions: int = Field(default=1, ge=1)
+    """The same at function level; a single one is the last."""
+    ldb_block_lines: int = Field(default=30, ge=2)
+    """Most lines of a block, its first and its last."""
+    ldb_value_chars: int = Field(default=100, ge=20)
+    """Longest comment with the values of all variables; the middle of a longer one is left out."""
 
 
 class AgentsConfig(BaseModel):

@@ -12,8 +12,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-BRANCHES = ast.Return | ast.Raise | ast.Break | ast.Continue
-COMPOUND = ast.If | ast.For | ast.AsyncFor | ast.While | ast.With | ast.AsyncWith
+ENDS_OF_BLOCKS = ast.Return | ast.Raise | ast.Break | ast.Continue
 LOOPS = ast.For | ast.AsyncFor | ast.While
 REGIONS = ast.With | ast.AsyncWith | ast.Try | ast.TryStar | ast.Match
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -39,58 +38,99 @@ class Statement:
 def statements_of(code: str) -> Mapping[int, Statement]:
     """The statements by their first line; of several in one line, the first. Raises SyntaxError."""
     reader = _Reader()
-    reader.function(ast.parse(code).body, outside=True)
+    reader.scope(ast.parse(code).body, outside=True)
     return reader.found
 
 
 class _Reader:
+    """Goes through a program in the order of its lines."""
+
     def __init__(self) -> None:
         self.found: dict[int, Statement] = {}
-        self._block = -1
-        self._fresh = False
+        self._count = 0
+        self._block = 0
+        self._leads = True
+        """Whether the next statement begins the block."""
 
-    def function(self, body: Sequence[ast.stmt], outside: bool) -> None:
-        """A function's own graph; `outside`: a module's or a class's body."""
-        self._next_block()
+    def scope(self, body: Sequence[ast.stmt], outside: bool) -> None:
+        """A function, class or module; the block around a definition goes on behind it."""
+        around = self._block
+        self._begin_block()
         for statement in body:
             self._statement(statement, outside)
-        self._next_block()
+        self._block, self._leads = around, False
 
-    def _next_block(self) -> None:
-        if not self._fresh:
-            self._block += 1
-            self._fresh = True
-
-    def _body(self, body: Sequence[ast.stmt], outside: bool, leads: bool = True) -> None:
-        if leads and body:
-            self._next_block()
-        for statement in body:
-            self._statement(statement, outside)
-        if body:
-            self._next_block()
+    def _begin_block(self) -> None:
+        self._block = self._count
+        self._count += 1
+        self._leads = True
 
     def _statement(self, node: ast.stmt, outside: bool) -> None:
         if isinstance(node, LOOPS | REGIONS):
-            self._next_block()
+            self._begin_block()
         declares = outside and isinstance(node, DECLARATIONS)
-        managed = None
-        if isinstance(node, ast.With | ast.AsyncWith):
-            managed = (node.body[0].lineno, node.end_lineno or node.lineno)
-        self._add(_first_line(node), _last_line(node), declares, managed)
+        self._add(_first_line(node), _header_end(node), declares, _managed(node))
         if isinstance(node, DEFINITIONS):
-            self._definition(node)
-        elif isinstance(node, BRANCHES):
-            self._next_block()
-        else:
+            self.scope(node.body, outside=isinstance(node, ast.ClassDef))
+        elif isinstance(node, ENDS_OF_BLOCKS):
+            self._begin_block()
+        elif _is_compound(node):
             self._parts(node, outside)
+            self._begin_block()
 
-    def _definition(self, node: DEFINITIONS) -> None:
-        """The blocks of a function lie apart: what follows its `def` goes on with the one before."""
-        before, fresh = self._block, self._fresh
-        highest = max((each.block for each in self.found.values()), default=0)
-        self._block, self._fresh = highest, False
-        self.function(node.body, outside=isinstance(node, ast.ClassDef))
-        self._resume(before, fresh)
+    def _add(
+        self,
+        first: int,
+        last: int,
+        declares: bool = False,
+        managed: tuple[int, int] | None = None,
+    ) -> None:
+        if first not in self.found:
+            leads = self._leads
+            self.found[first] = Statement(first, last, self._block, leads, declares, managed)
+            self._leads = False
 
-    def _resume(self, block: int, fresh: bool) -> None:
-        self._block, self._fresh = block, fresh
+    def _parts(self, node: ast.stmt, outside: bool) -> None:
+        """The bodies of a compound statement."""
+        goes_on = isinstance(node, ast.With | ast.AsyncWith | ast.Try | ast.TryStar)
+        self._body(getattr(node, "body", ()), outside, leads=not goes_on)
+        for part in [*getattr(node, "cases", ()), *getattr(node, "handlers", ())]:
+            self._begin_block()
+            header = part.pattern.lineno if isinstance(part, ast.match_case) else part.lineno
+            self._add(header, max(header, part.body[0].lineno - 1))
+            self._body(part.body, outside)
+        self._body(getattr(node, "orelse", ()), outside)
+        self._body(getattr(node, "finalbody", ()), outside)
+
+    def _body(self, body: Sequence[ast.stmt], outside: bool, leads: bool = True) -> None:
+        if body and leads:
+            self._begin_block()
+        for statement in body:
+            self._statement(statement, outside)
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def _header_end(node: ast.stmt) -> int:
+    """The last line of a simple statement, or of what stands above a compound one's body."""
+    if isinstance(node, ast.Match):
+        return max(node.lineno, node.cases[0].pattern.lineno - 1)
+    body: Sequence[ast.stmt] = getattr(node, "body", ())
+    if isinstance(node, ast.Try | ast.TryStar):
+        return node.lineno
+    if body:
+        return max(node.lineno, _first_line(body[0]) - 1)
+    return node.end_lineno or node.lineno
+
+
+def _is_compound(node: ast.stmt) -> bool:
+    return isinstance(node, LOOPS | REGIONS | ast.If)
+
+
+def _managed(node: ast.stmt) -> tuple[int, int] | None:
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return node.body[0].lineno, node.end_lineno or node.lineno
+    return None

@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -22,7 +21,6 @@ from .ldb_values import ATOMS, SILENT, Values
 WITHIN_A_LINE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
 ENDS_OF_ITERATION = (StopIteration, GeneratorExit, StopAsyncIteration)
 MAX_VARIABLES = 40
-LocalTracer = Callable[[FrameType, str, Any], Any]
 
 
 class Activation:
@@ -66,7 +64,7 @@ class Recorder:
         self.objects: list[object] = []
         """The `self` of the methods that the test itself has called."""
 
-    def on_call(self, frame: FrameType, event: str, arg: object) -> LocalTracer | None:
+    def on_call(self, frame: FrameType, event: str, arg: object) -> Any:
         """Trace what is of the program's file; the interpreter calls this for each new frame."""
         name = frame.f_code.co_filename
         path = self.files.get(name)
@@ -82,7 +80,7 @@ class Recorder:
             return None
         return self.on_program
 
-    def on_test(self, frame: FrameType, event: str, arg: object) -> LocalTracer:
+    def on_test(self, frame: FrameType, event: str, arg: object) -> Any:
         """Count the lines of the test."""
         self.statement += event == "line"
         return self.on_test
@@ -108,7 +106,7 @@ class Recorder:
             back = back.f_back
         return self.running[back] if back is not None else None
 
-    def on_program(self, frame: FrameType, event: str, arg: Any) -> LocalTracer:
+    def on_program(self, frame: FrameType, event: str, arg: Any) -> Any:
         """Record a line of the program, and what became of the one before it."""
         activation = self.running.get(frame)
         if activation is None:
@@ -182,7 +180,7 @@ class Recorder:
     def write(self) -> None:
         """Stop, and save what there is; only the first time counts."""
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         if os.path.exists(self.report):
             return
         trace = {

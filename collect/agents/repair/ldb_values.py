@@ -17,6 +17,7 @@ from typing import Any
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None))
 """Types whose values never change, and show themselves by C code."""
+PLAIN_ATOMS: tuple[Any, ...] = (int, float, str, bytes)
 TEXTS = (str, bytes, bytearray)
 SEQUENCES: tuple[tuple[Any, str, str], ...] = (
     (list, "[", "]"),
@@ -60,7 +61,7 @@ class Values:
         except RecursionError:
             raise
         except Exception as error:  # another thread may change it meanwhile
-            text = "<{}, {}>".format(type(value).__name__, type(error).__name__)
+            text = f"<{type(value).__name__}, {type(error).__name__}>"
         return shortened(text, self.max_chars)
 
     def render(self, value: Any, depth: int, budget: list[int]) -> str:
@@ -87,16 +88,16 @@ class Values:
     def atom(self, value: Any, base: Any) -> str:
         """A number or a text; of long ones the middle is left out before they are shown."""
         if base is int and value.bit_length() > MAX_BITS:
-            return "<int of {} bits>".format(value.bit_length())
+            return f"<int of {value.bit_length()} bits>"
         if base not in TEXTS or len(value) <= self.max_chars:
             return str(base.__repr__(value))
         half = self.max_chars // 2
-        return "{!r}...{!r}".format(value[:half], value[-half:])
+        return f"{value[:half]!r}...{value[-half:]!r}"
 
     def mapping(self, value: Any, kind: type, depth: int, budget: list[int]) -> str:
         pairs = islice(dict.items(value), budget[0] + 2)
         items = (
-            "{}: {}".format(self.render(key, depth, budget), self.render(each, depth, budget))
+            f"{self.render(key, depth, budget)}: {self.render(each, depth, budget)}"
             for key, each in pairs
         )
         return named(kind, "{" + joined(items, budget) + "}")
@@ -116,16 +117,16 @@ class Values:
             finally:
                 if time.perf_counter() - started > SLOW:
                     self.refused.add(kind)
-        for base in (int, float, str, bytes):
+        for base in PLAIN_ATOMS:
             if issubclass(kind, base):
-                return named(kind, self.atom(base(base.__str__(value)), base))
+                return named(kind, self.atom(base.__add__(value, base()), base))
         return self.attributes(kind, object_attributes(value, kind), depth, budget)
 
     def attributes(
         self, kind: type, pairs: Iterable[tuple[str, object]], depth: int, budget: list[int]
     ) -> str:
-        items = ("{}={}".format(name, self.render(each, depth, budget)) for name, each in pairs)
-        return "{}({})".format(kind.__name__, joined(items, budget))
+        items = (f"{name}={self.render(each, depth, budget)}" for name, each in pairs)
+        return f"{kind.__name__}({joined(items, budget)})"
 
     def is_own(self, kind: type) -> bool:
         """Whether its `__repr__` is the program's, and so may fail, print or never end."""
@@ -151,7 +152,7 @@ def joined(items: Iterable[str], budget: list[int]) -> str:
 
 def named(kind: type, text: str) -> str:
     """A text with its type before it, where the text does not show it."""
-    return text if kind in PLAIN else "{}({})".format(kind.__name__, text)
+    return text if kind in PLAIN else f"{kind.__name__}({text})"
 
 
 def shortened(text: str, max_chars: int) -> str:

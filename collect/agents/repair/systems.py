@@ -8,6 +8,8 @@ from typing import Protocol
 from collect.agents.config import Variant
 from collect.agents.repair.autosd import ScientificDebugger
 from collect.agents.repair.inspector import Inspector
+from collect.agents.repair.ldb import Ldb
+from collect.agents.repair.ldb_blocks import Level
 from collect.agents.repair.patching import PatchCoder
 from collect.agents.repair.records import Patch, RepairSystem, Round
 from collect.agents.repair.self_debugging import (
@@ -16,6 +18,7 @@ from collect.agents.repair.self_debugging import (
     TRACE_REASONING,
     SelfDebugging,
 )
+from collect.agents.repair.swe_agent import SweAgent
 from collect.agents.rollout_context import RolloutContext
 
 
@@ -53,12 +56,21 @@ PROCEDURES = {
     Variant.RUBBER_DUCKING: RUBBER_DUCKING,
     Variant.TRACE_REASONING: TRACE_REASONING,
 }
+LEVELS = {
+    Variant.LDB_LINE: Level.LINE,
+    Variant.LDB_BLOCK: Level.BLOCK,
+    Variant.LDB_FUNCTION: Level.FUNCTION,
+}
 
 
 def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
     """The system of a variant, for one rollout."""
     if variant in PROCEDURES:
         return SelfDebugging(context, PROCEDURES[variant])
+    if variant in LEVELS:
+        return Ldb(context, LEVELS[variant])
+    if variant is Variant.SWE_AGENT:
+        return SweAgent(context)
     if variant is Variant.AUTOSD:
         return DiagnoseAndPatch(ScientificDebugger(context), PatchCoder(context))
     return DiagnoseAndPatch(Inspector(context, variant), PatchCoder(context))

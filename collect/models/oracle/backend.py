@@ -16,14 +16,20 @@ from collect.models.oracle.inspector import (
     OracleSimulator,
     TerminalInspector,
 )
+from collect.models.oracle.ldb import OracleLdb
 from collect.models.oracle.main_agent import OracleMain
 from collect.models.oracle.patch_coder import OraclePatchCoder
 from collect.models.oracle.scripted import Script, ScriptedModel
 from collect.models.oracle.subagent import OracleSubagent, SilentSubagent
+from collect.models.oracle.swe_agent import OracleSweAgent
 from collect.records import Role
 
 REPAIRS_ALONE: Mapping[str, Callable[[Instance, int, random.Random], Script]] = {
     Variant.AUTOSD: OracleAutoSD,
+    Variant.SWE_AGENT: OracleSweAgent,
+    Variant.LDB_LINE: OracleLdb,
+    Variant.LDB_BLOCK: OracleLdb,
+    Variant.LDB_FUNCTION: OracleLdb,
 }
 """By variant: who finds the cause with the Patch Coder's own model."""
 

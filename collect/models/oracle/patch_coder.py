@@ -40,10 +40,11 @@ class OraclePatchCoder:
         now = as_it_is(self._instance, code)
         candidates = make_candidates(now, self._count, self._rng)
         plan = task.rpartition("### Repair Plan")[2]
-        return _reply(program(now), choose(plan, candidates, self._rng))
+        return patched_reply(program(now), choose(plan, candidates, self._rng))
 
 
-def _reply(code: str, chosen: Candidate) -> str:
+def patched_reply(code: str, chosen: Candidate) -> str:
+    """A reply with the whole program, changed by a candidate."""
     for edit in chosen.edits:
         code = code.replace(edit.old, edit.new, 1)
     return f"I change {chosen.place}.\n\n```python\n{code.rstrip()}\n```"

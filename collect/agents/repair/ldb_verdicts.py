@@ -1,0 +1,147 @@
+"""The verdicts on the blocks of a trace, read out of a model's reply.
+
+They are asked for as JSON objects with `block`, `correct` and `explanation`. Models also write
+Python's literals, leave fields out, put the objects in a list or under the blocks' names, break
+their quotes, or answer in prose.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+TRUE = ("true", "yes", "correct", "right", "1")
+FALSE = ("false", "no", "incorrect", "wrong", "0")
+BLOCK_NUMBER = re.compile(r"(\d{1,6})")
+NAMED = re.compile(r"BLOCK[-_ ]?(\d{1,6})", re.IGNORECASE)
+OPENING = re.compile(r"[\[{]")
+FIELD = re.compile(r"""["']?\b(block|correct|explanation)\b["']?\s*:\s*""", re.IGNORECASE)
+PROSE = re.compile(
+    r"BLOCK[-_ ]?(?P<block>\d{1,6})\W+(?:feedback|verdict)?\W*\b(?P<word>incorrect|correct|wrong)\b"
+    r"[.:,]?[ \t]*(?P<explanation>[^\n]*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a model says of one block."""
+
+    block: int | None
+    """Its number; None where the reply does not tell it."""
+    correct: bool | None
+    """None where the reply does not tell it."""
+    explanation: str = ""
+
+
+def parse_verdicts(reply: str) -> list[Verdict]:
+    """The verdicts of a reply, in its order; none where there is nothing like one."""
+    found = list(_objects(reply)) or list(_broken(reply))
+    if found:
+        return found
+    return [
+        Verdict(int(mark["block"]), mark["word"].lower() == "correct", mark["explanation"].strip())
+        for mark in PROSE.finditer(reply)
+    ]
+
+
+def _objects(text: str) -> Iterator[Verdict]:
+    """Verdicts in whatever can be read as JSON, or as Python's literals."""
+    position = 0
+    while mark := OPENING.search(text, position):
+        value, position = _value_at(text, mark.start())
+        yield from _collect(value)
+
+
+def _value_at(text: str, start: int) -> tuple[object, int]:
+    """The value that begins there and where it ends; None where it can't be read."""
+    try:
+        value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return _literal_at(text, start)
+    return value, end
+
+
+def _literal_at(text: str, start: int) -> tuple[object, int]:
+    closing = "}" if text[start] == "{" else "]"
+    for end in _ends(text, start, closing):
+        try:
+            return ast.literal_eval(_with_json_names(text[start:end])), end
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            continue
+    return None, start + 1
+
+
+def _ends(text: str, start: int, closing: str) -> Iterator[int]:
+    """The next few places where it may end: up to where another object begins."""
+    end = start
+    for _ in range(8):
+        end = text.find(closing, end) + 1
+        if not end:
+            return
+        yield end
+
+
+def _with_json_names(text: str) -> str:
+    names = {"true": "True", "false": "False", "null": "None"}
+    return re.sub(r"(?<=[:\s])(true|false|null)(?=\s*[,}])", lambda mark: names[mark[1]], text)
+
+
+def _collect(value: object, name: str = "") -> Iterator[Verdict]:
+    """The verdicts in a value, however deep; `name` is the key above it."""
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _collect(each, name)
+    elif isinstance(value, dict):
+        fields = {str(key).strip().lower(): each for key, each in value.items()}
+        if "correct" in fields or ("block" in fields and "explanation" in fields):
+            explanation = fields.get("explanation")
+            yield Verdict(
+                _number(fields.get("block", name)),
+                _truth(fields.get("correct")),
+                "" if explanation is None else str(explanation).strip(),
+            )
+        else:
+            for key, each in value.items():
+                yield from _collect(each, str(key))
+
+
+def _broken(text: str) -> Iterator[Verdict]:
+    """Verdicts by their fields alone, where quotes or braces are broken."""
+    marks = list(FIELD.finditer(text))
+    ends = [mark.start() for mark in marks[1:]] + [len(text)] * bool(marks)
+    fields: dict[str, str] = {}
+    for mark, end in zip(marks, ends, strict=True):
+        name = mark[1].lower()
+        if name in fields:
+            yield _from_texts(fields)
+            fields = {}
+        fields[name] = text[mark.end() : end]
+    if fields:
+        yield _from_texts(fields)
+
+
+def _from_texts(fields: dict[str, str]) -> Verdict:
+    explanation = fields.get("explanation", "")
+    return Verdict(
+        _number(fields.get("block", "")),
+        _truth(re.split(r"[,}\n]", fields.get("correct", ""))[0]),
+        explanation.strip().strip("`").strip(" \t\n\"'{}[],"),
+    )
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        return None
+    found = NAMED.search(value) or BLOCK_NUMBER.search(value)
+    return int(found[1]) if found else None
+
+
+def _truth(value: object) -> bool | None:
+    word = str(value).strip(" \t\n\"'.").lower()
+    return True if word in TRUE else False if word in FALSE else None
