@@ -3,6 +3,7 @@ taken back."""
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -22,6 +23,7 @@ from collect.records import ToolOutcome
 
 EDIT = "experiment/edit"
 NO_EXCEPTION = "[No exception triggered]"
+NAMED = re.compile(r"E {3}(?! )")
 
 
 class ExperimentArguments(Arguments):
@@ -79,10 +81,11 @@ class Experiment:
 
 
 def error_line(section: str) -> str:
-    """The exception in what pytest says of a test: where the last lines marked `E` begin."""
+    """The exception in what pytest says of a test: where the last lines marked `E` name it."""
     lines = section.splitlines()
-    marked = {number for number, line in enumerate(lines) if line.startswith("E ")}
-    first = sorted(number for number in marked if number - 1 not in marked)
+    # What belongs to an exception is set in below it; a SyntaxError's source stands above it.
+    named = [bool(NAMED.match(line)) for line in lines]
+    first = [n for n, line in enumerate(lines) if named[n] and not (n and named[n - 1])]
     if first:
         return lines[first[-1]].removeprefix("E").strip()
     return lines[-1].strip() if lines else "[The test failed without a message.]"

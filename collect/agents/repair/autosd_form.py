@@ -91,9 +91,9 @@ def sections(text: str) -> Iterator[tuple[str, str]]:
     """
     text = _until_done(text)
     marks = list(HEADING.finditer(text))
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    ends = [mark.start() for mark in marks[1:]]
     experimented = False
-    for mark, end in zip(marks, ends, strict=True):
+    for mark, end in zip(marks, [*ends, len(text)], strict=False):
         name = mark[1].lower()
         if name == "observation" or experimented:
             return
