@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import cast
 
 from collect.agents.debug2fix import subagent_tools
@@ -20,12 +21,14 @@ _NO_DEBUGGER = cast(Debugger, None)
 _NO_SANDBOX = cast(Sandbox, None)
 
 
+@cache
 def subagent_schemas() -> str:
     """A Debug Subagent's tools, `debug_run_code` among them, as JSON."""
     tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, run_code=True)
     return json.dumps(Toolbox(tools, wording(LANGUAGE).values()).schemas())
 
 
+@cache
 def inspector_schemas() -> str:
     """A Program Inspector's tools as JSON."""
     session = InspectorSession(_NO_DEBUGGER, "", "")

@@ -1,0 +1,103 @@
+"""Program Inspectors' conversations in Debug2Fix's vocabulary, and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collect.agents.answer import parse_answer
+from collect.agents.repair.actions import ActionCall
+from collect.messages import Message, ToolCall
+from collect.records import Conversation, EventRow, MessageRow, ToolOutcome
+from format.findings import MAX_FINDINGS
+from format.inspection import Inspection
+from format.inspector_reading import read_inspector
+from format.inspector_writing import Form, write_inspector
+from format.translation import to_debug2fix, to_inspector
+from format.vocabulary import Untranslatable, debug_call, inspector_call
+from sandbox.debugger import Action
+from sandbox.debugger.rendering import render
+from tests.format.inspections import TEST, codes, conversation_of, inspections
+
+FORMS: tuple[Form, ...] = ("react", "tools")
+actions = st.one_of(
+    st.builds(lambda line: ActionCall("set_breakpoint", {"line": line}), st.integers(1, 10**9 - 1)),
+    st.builds(
+        lambda cmd: ActionCall("control_execution", {"cmd": cmd}),
+        st.sampled_from(["continue", "restart"]),
+    ),
+    st.builds(lambda code: ActionCall("interact_code", {"code": code}), codes),
+)
+
+
+def calls(conversation: Conversation) -> list[ActionCall]:
+    inspection = read_inspector(conversation)
+    return [step.action for step in inspection.steps]
+
+
+@given(actions, st.sampled_from(["solution.py", "src/a b.py", "a:1.py"]))
+def test_every_action_has_a_call_and_comes_back(action: ActionCall, file: str) -> None:
+    name, arguments = debug_call(action, file)
+    assert inspector_call(name, arguments) == action
+    assert file in arguments.get("location", file)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("debug_control", {"action": "step_over"}),
+        ("debug_breakpoint", {"action": "set", "location": "solution.py:3"}),
+        ("debug_breakpoint", {"action": "set", "location": "f", "temporary": True}),
+        (
+            "debug_breakpoint",
+            {"action": "set", "location": "a.py:3", "temporary": True, "condition": "x"},
+        ),
+        ("debug_run_code", {"code": "x", "frame": 1}),
+        ("debug_inspect", {"what": "evaluate", "expression": "x"}),
+        ("read_file", {"path": "solution.py"}),
+    ],
+)
+def test_what_an_inspector_has_no_action_for_is_refused(
+    name: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(Untranslatable, match=name):
+        inspector_call(name, arguments)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_calls_and_events_round_trip_in_both_forms(form: Form, data: st.DataObject) -> None:
+    inspection = data.draw(inspections(by_tools=form == "tools"))
+    native = write_inspector(inspection, conversation_of(inspection), form)
+    translated = to_debug2fix(native)
+    back = to_inspector(translated, form)
+    assert calls(back) == calls(native) == [step.action for step in inspection.steps]
+    assert back.events == native.events
+    assert back.final_answer == inspection.conclusion.plan
+    assert back == native
+    assert to_debug2fix(back) == translated
+    assert_grounded(translated, inspection)
+
+
+def assert_grounded(translated: Conversation, inspection: Inspection) -> None:
+    """Every observation is what the tools say of the recorded event, and the answer is one."""
+    events = {row.tool_call_id: row.event for row in reversed(translated.events)}
+    for row in translated.messages:
+        message = row.message
+        if message.role == "tool" and message.tool_call_id in events:
+            assert message.content == render(events[message.tool_call_id])
+    answer = parse_answer(translated.final_answer)
+    assert answer is not None
+    assert translated.answer is not None
+    assert translated.answer.answer == inspection.conclusion.plan
+    assert answer.location == translated.answer.location
+    assert answer.evidence.count("\n") < MAX_FINDINGS
+    assert [row.event for row in translated.events] == list(inspection.events)[
+        not inspection.opening_recorded :
+    ]
