@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,17 +10,15 @@ from hypothesis import strategies as st
 
 from collect.agents.answer import parse_answer
 from collect.agents.repair.actions import ActionCall
-from collect.messages import Message, ToolCall
-from collect.records import Conversation, EventRow, MessageRow, ToolOutcome
+from collect.records import Conversation
 from format.findings import MAX_FINDINGS
 from format.inspection import Inspection
 from format.inspector_reading import read_inspector
 from format.inspector_writing import Form, write_inspector
 from format.translation import to_debug2fix, to_inspector
 from format.vocabulary import Untranslatable, debug_call, inspector_call
-from sandbox.debugger import Action
 from sandbox.debugger.rendering import render
-from tests.format.inspections import TEST, codes, conversation_of, inspections
+from tests.format.inspections import codes, conversation_of, inspections
 
 FORMS: tuple[Form, ...] = ("react", "tools")
 actions = st.one_of(
