@@ -65,51 +65,63 @@ plans = words.filter(str.strip) | st.sampled_from(
 )
 
 
-def _event(action: Action, arguments: dict[str, object], **fields: object) -> DebugEvent:
-    event = DebugEvent(action, json.dumps(arguments), State.RUNTIME)
-    return replace(event, **fields)  # type: ignore[arg-type]
+def event(action: Action, arguments: dict[str, object], **fields: object) -> DebugEvent:
+    made = DebugEvent(action, json.dumps(arguments), State.RUNTIME)
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def breakpoint_at(line: int, number: int = 1) -> DebugEvent:
+    point = Breakpoint(number, PROGRAM, line, temporary=True)
+    arguments: dict[str, object] = {"file": PROGRAM, "line": line, "temporary": True}
+    return event(Action.SET_BREAKPOINT, arguments, breakpoints=(point,))
+
+
+def stop_at(line: int) -> DebugEvent:
+    place = {"file": PROGRAM, "line": line, "function": "hello", "depth": 2}
+    return event(Action.CONTINUE, {}, stop_reason=DebugStopReason.BREAKPOINT, **place)
+
+
+def ran(code: str, **fields: object) -> DebugEvent:
+    return event(Action.RUN_CODE, {"code": code, "frame": 0}, **fields)
+
+
+ENDED = event(
+    Action.CONTINUE, {}, state=State.DONE, stop_reason=DebugStopReason.EXITED, exit_code=0
+)
+RESTARTED = replace(OPENING, action=Action.RESTART, arguments="{}")
 
 
 @st.composite
 def breakpoints(draw: st.DrawFn) -> tuple[DebugEvent, ...]:
-    line = draw(st.integers(1, 999))
-    point = Breakpoint(draw(st.integers(1, 9)), PROGRAM, line, temporary=True)
-    arguments: dict[str, object] = {"file": PROGRAM, "line": line, "temporary": True}
-    refused = draw(st.booleans())
-    if refused:
-        failed = {"error_kind": ErrorKind.BAD_REQUEST, "error": "there is no such line"}
-        return (_event(Action.SET_BREAKPOINT, arguments, **failed),)
-    return (_event(Action.SET_BREAKPOINT, arguments, breakpoints=(point,)),)
+    made = breakpoint_at(draw(st.integers(1, 999)), draw(st.integers(1, 9)))
+    refused = replace(
+        made, breakpoints=(), error_kind=ErrorKind.BAD_REQUEST, error="there is no such line"
+    )
+    return (draw(st.sampled_from([made, refused])),)
 
 
 @st.composite
 def stops(draw: st.DrawFn) -> tuple[DebugEvent, ...]:
-    line = draw(st.integers(1, 999))
-    place = {"file": PROGRAM, "line": line, "function": "hello", "depth": 2}
-    stopped = _event(Action.CONTINUE, {}, stop_reason=DebugStopReason.BREAKPOINT, **place)
+    stopped = stop_at(draw(st.integers(1, 999)))
     raised = replace(
         stopped,
         state=State.POST_MORTEM,
         stop_reason=DebugStopReason.EXCEPTION,
         exception=ExceptionInfo("ValueError", draw(words)),
     )
-    ended = _event(
-        Action.CONTINUE,
-        {},
-        state=State.DONE,
-        stop_reason=DebugStopReason.EXITED,
-        exit_code=draw(st.integers(0, 1)),
+    failed = replace(ENDED, exit_code=1)
+    return draw(
+        st.sampled_from(
+            [(stopped,), (raised,), (ENDED, RESTARTED), (failed, RESTARTED), (RESTARTED,)]
+        )
     )
-    again = replace(OPENING, action=Action.RESTART, arguments="{}")
-    return draw(st.sampled_from([(stopped,), (raised,), (ended, again), (again,)]))
 
 
 @st.composite
 def interactions(draw: st.DrawFn) -> tuple[DebugEvent, ...]:
-    arguments: dict[str, object] = {"code": draw(codes), "frame": 0}
     failed = {"error_kind": ErrorKind.EVALUATION, "error": "NameError: x"}
     fields = draw(st.sampled_from([{"output": "x = 3\n"}, {}, failed]))
-    return (_event(Action.RUN_CODE, arguments, **fields),)
+    return (ran(draw(codes), **fields),)
 
 
 @st.composite
@@ -143,3 +155,22 @@ def conversation_of(inspection: Inspection) -> Conversation:
         patch_attempt=1,
         stop_reason=StopReason.STEP_LIMIT if forced else StopReason.FINISHED,
     )
+
+
+PLAN = "The root cause of the bug is that it says help. To fix the bug, consider saying hello."
+
+
+def inspection_of(*turns: tuple[DebugEvent, ...]) -> Inspection:
+    """An Inspector's work by its events, with the ids of the text form. A restart that follows the
+    program's end in the same tuple is the one by itself."""
+    made = []
+    for number, events in enumerate(turns, 1):
+        steps: list[Step] = []
+        for each in events:
+            if each is RESTARTED and steps:
+                steps[-1] = replace(steps[-1], events=(*steps[-1].events, each))
+            else:
+                steps.append(Step(f"action_{number}_{len(steps)}", (each,)))
+        made.append(Turn("I look.", tuple(steps), MessageRow(Message("assistant"))))
+    conclusion = Conclusion("I have it.", PLAN, False, MessageRow(Message("assistant")))
+    return Inspection(CONTEXT, TEST, OPENING, True, tuple(made), conclusion)

@@ -66,7 +66,7 @@ def test_what_an_inspector_has_no_action_for_is_refused(
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_calls_and_events_round_trip_in_both_forms(form: Form, data: st.DataObject) -> None:
     inspection = data.draw(inspections(by_tools=form == "tools"))
