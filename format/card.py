@@ -130,6 +130,8 @@ def _tool_table(splits: dict[str, SplitStatistics]) -> str:
     total: Counter[str] = Counter()
     for each in splits.values():
         total.update(each.tools_called)
+    if not total:
+        return "None: the rows act in their text."
     return _table(["tool", "calls"], [[name, f"{n:,}"] for name, n in total.most_common()])
 
 
