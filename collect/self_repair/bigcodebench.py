@@ -1,7 +1,8 @@
 """BigCodeBench (bigcode/bigcodebench): functions with library calls, tested by a unittest class.
 
-Upstream runs the program and its tests in one namespace; here the test file takes every name of
-`solution.py` in, and goes on with upstream's code as it is.
+Upstream runs the program and its tests in one namespace. Here the test file takes every name of
+`solution.py` in, goes on with upstream's code as it is, and at its end gives `solution.py` the
+names that it lacks: four canonical solutions use `os`, which only their tests import.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ from collect.self_repair.problem import Problem, TestFile
 from collect.self_repair.python_code import imported_libraries, parsed, unittest_names
 
 IMPORT = "from solution import *  # noqa: F403\n\n"
+SHARED = """
+
+import solution
+
+for _name in list(globals()):
+    vars(solution).setdefault(_name, globals()[_name])
+"""
 
 
 class _Row(BaseModel):
@@ -60,7 +68,7 @@ class BigCodeBench:
             starter=task.complete_prompt,
             canonical=canonical,
             entry_point=task.entry_point,
-            public_tests=TestFile(IMPORT + task.test.rstrip() + "\n", names),
+            public_tests=TestFile(IMPORT + task.test.rstrip() + "\n" + SHARED, names),
             libraries=tuple(sorted(libraries)),
         )
 

@@ -42,7 +42,7 @@ class SelfRepairConfig(BaseModel):
     """Seconds for one run of a problem's tests."""
     allow_timeouts: bool = False
     """Keep solutions that do not end within `test_timeout`."""
-    output: str = "{run}/self_repair.jsonl"
+    output: str = "self_repair.jsonl"
     """The benchmark file; its card is written beside it."""
 
     @model_validator(mode="after")

@@ -112,6 +112,13 @@ def test_lines_are_those_of_the_solution(tester: Tester) -> None:
     assert message(trial) == "IndexError: list index out of range"
 
 
+def test_the_program_may_use_what_only_its_tests_import(tester: Tester) -> None:
+    row = {**BIGCODEBENCH, "complete_prompt": "def task_func(xs):\n"}
+    problem = BigCodeBench().problem("row", row | {"test": f"import math\n{row['test']}"})
+    assert problem.canonical is not None
+    assert not tester.try_out(problem, problem.canonical).failing
+
+
 def test_a_plain_function_is_found_too(tester: Tester) -> None:
     problem = LiveCodeBench().problem("row", functional_row())
     plain = "def pairs(xs, n):\n    return [list(p) for p in zip(xs, xs[1:])][:n]\n"
