@@ -62,6 +62,9 @@ class ScriptRun:
 
     def _do(self, command: Command) -> Shown | None:
         match command:
+            case Print(expression="locals()"):
+                # Evaluated as an expression it would show the module's names among them.
+                return _shown_names(self.debugger.locals())
             case Print(expression=expression):
                 return _shown(expression, self.debugger.evaluate(expression))
             case BreakpointRequest():
@@ -82,6 +85,13 @@ def _shown(expression: str, event: DebugEvent) -> Shown:
     if event.error_kind is not None:
         return Shown(expression, f"*** {event.error}", ok=False)
     return Shown(expression, "\n".join(value.text for value in event.values), ok=True)
+
+
+def _shown_names(event: DebugEvent) -> Shown:
+    if event.error_kind is not None:
+        return _shown("locals()", event)
+    names = ", ".join(f"{value.name!r}: {value.text}" for value in event.values)
+    return Shown("locals()", f"{{{names}}}", ok=True)
 
 
 def _values(shown: list[Shown]) -> Iterator[str]:

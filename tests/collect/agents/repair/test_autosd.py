@@ -92,6 +92,7 @@ def experiment(sandbox: Sandbox, script: str, test: str = "test_total") -> ToolR
         ("b 4 ;; c ;; p number ;; p result", "number: At each loop execution, the expression was:"),
         ("b 4 ;; c ;; c ;; n ;; p result", "At each loop execution, the expression was: [1, 3]"),
         ("b total ;; c ;; print(numbers, 1)", "([1, 2, 3], 1)"),
+        ("b 5 ;; c ;; p locals()", "{'numbers': [1, 2, 3], 'result': 3, 'number': 3}"),
     ],
 )
 def test_a_debugger_script_prints_at_every_hit(
