@@ -18,17 +18,25 @@ from collect.messages import to_openai
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
 from collect.models.oracle import OracleBackend
-from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
+from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
 from sandbox import SandboxConfig
+from tests.repair_bug import repair
 
 FOLDER = Path(__file__).parent
 PYTHON = ("shopcart__negative-base", "queryfilter__ghost-record")
 JAVA = ("parcelroute__cheap-sofa",)
 INSTANCES = (*PYTHON, *JAVA)
+REPAIRS = {
+    **{variant.value: (variant, "react") for variant in Variant if variant.repairs_one_file},
+    "inspectcoder-tools": (Variant.INSPECTCODER, "tools"),
+}
+"""InspectCoder's systems, all on the bug of `tests.repair_bug`: variant, and form of acting."""
 VOLATILE = [
     (re.compile(r"\b\d+\.\d+s\b"), "TIMEs"),
     (re.compile(r"(?<=Time elapsed: )[\d.]+(?= s\b)"), "TIME"),
     (re.compile(r"0x[0-9a-f]+"), "0xADDRESS"),
+    (re.compile(r"(?<![\w/])/[^\s\"']*/site-packages(?=/)"), "SITE-PACKAGES"),
+    (re.compile(r"(?<=in )\d+\.\d+s"), "TIMEs"),
 ]
 
 
@@ -42,10 +50,21 @@ def trajectory(instance_id: str) -> dict[str, Any]:
         benchmark, SandboxConfig(), AgentsConfig(), players, threading.Event()
     )
     spec = RolloutSpec(instance, Variant.DEBUG2FIX_TOOL_LIMIT, "oracle", "oracle", 0)
-    trace = run_rollout(spec, settings)
+    return described(run_rollout(spec, settings))
+
+
+def repair_trajectory(name: str) -> dict[str, Any]:
+    """The same of one of InspectCoder's systems."""
+    variant, form = REPAIRS[name]
+    return described(repair(variant, inspector_form=form))
+
+
+def described(trace: RolloutTrace) -> dict[str, Any]:
+    """A rollout's patch, and each conversation's messages, actions and stops."""
     conversations = [
         {
             "role": log.role.value,
+            **({"patch_attempt": log.patch_attempt} if log.patch_attempt else {}),
             "messages": [to_openai(message) for message in log.sent()],
             "stops": [
                 f"{row.event.stop_reason} {row.event.file}:{row.event.line} {row.event.function}"
@@ -66,6 +85,6 @@ def normalised(trajectory: dict[str, Any]) -> str:
     return text
 
 
-def golden_file(instance_id: str) -> Path:
-    """Where an instance's golden trajectory lies."""
-    return FOLDER / f"{instance_id}.json"
+def golden_file(name: str) -> Path:
+    """Where the golden trajectory of an instance or a system lies."""
+    return FOLDER / f"{name}.json"

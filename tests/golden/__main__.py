@@ -1,7 +1,17 @@
-"""Write the golden trajectories anew."""
+"""Write the golden trajectories anew: all, or those named."""
 
-from tests.golden import INSTANCES, golden_file, normalised, trajectory
+import sys
 
-for instance_id in INSTANCES:
-    golden_file(instance_id).write_text(normalised(trajectory(instance_id)), encoding="utf-8")
-    print(golden_file(instance_id).name)
+from tests.golden import (
+    INSTANCES,
+    REPAIRS,
+    golden_file,
+    normalised,
+    repair_trajectory,
+    trajectory,
+)
+
+for name in sys.argv[1:] or (*INSTANCES, *REPAIRS):
+    found = repair_trajectory(name) if name in REPAIRS else trajectory(name)
+    golden_file(name).write_text(normalised(found), encoding="utf-8")
+    print(golden_file(name).name)

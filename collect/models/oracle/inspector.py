@@ -155,7 +155,7 @@ class OracleInspector:
 
     def _conclude(self, experiment: Experiment, shown: Mapping[str, str]) -> None:
         if experiment.wrong in shown:
-            self._findings.insert(0, f"{experiment.wrong} was {shown[experiment.wrong]}")
+            self._findings = [f"{experiment.wrong} was {shown[experiment.wrong]}"]
         if experiment.shows in shown:
             self._verdict = f" The corrected code gave {shown[experiment.shows]} there instead."
 

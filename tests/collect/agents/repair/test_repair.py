@@ -66,17 +66,6 @@ def test_the_oracle_inspects_tries_and_repairs(form: str, sandbox_config: Sandbo
     assert inspector.final_answer in coder.rows[1].message.content
 
 
-@pytest.mark.parametrize("variant", [v for v in Variant if v.repairs_one_file])
-def test_every_system_repairs_with_the_oracle(variant: Variant) -> None:
-    trace = repair(variant)
-    assert trace.failure is None, trace.failure
-    attempts = max(log.patch_attempt for log in trace.logs)
-    if variant in (Variant.SIMPLE_DEBUGGING, Variant.RUBBER_DUCKING, Variant.TRACE_REASONING):
-        assert 1 <= attempts <= 5  # by chance among candidates
-    elif variant is not Variant.SWE_AGENT:
-        assert (trace.verdict.resolved, attempts) == (True, 1)
-
-
 def test_a_failed_patch_is_the_next_round_s_program() -> None:
     proposal = act('propose_repair("The root cause of the bug is line 14.")')
     backend = scripted([proposal], [program(WRONG)])
