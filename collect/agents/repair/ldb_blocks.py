@@ -46,19 +46,15 @@ class Block:
 
 
 def endings(step: Step) -> tuple[str, ...]:
-    """What a statement returned or raised, as text."""
-    parts = []
-    if step.returned is not None:
-        parts.append(f"return={step.returned}")
-    if step.raised is not None:
-        parts.append(f"raised {step.raised}")
-    return tuple(parts)
+    """What a statement gave back or raised, as text."""
+    given = () if step.gave is None else (step.gave,)
+    return given if step.raised is None else (*given, f"raised {step.raised}")
 
 
 def blocks_of(trace: Trace, code: str, level: Level) -> list[Block]:
     """The trace's blocks, in the order in which they begin."""
     statements = statements_of(code)
-    steps = list(_told(trace.steps, statements))
+    steps = _told(trace.steps, statements)
     if level is Level.FUNCTION:
         return _calls(steps)
     if level is Level.LINE:
@@ -73,19 +69,34 @@ def _block(steps: Sequence[Step]) -> Block:
     return block
 
 
-def _told(steps: Iterable[Step], statements: Mapping[int, Statement]) -> Iterable[Step]:
+def _told(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[Step]:
     """Without definitions and imports outside of functions, and ways back to a `with`."""
+    told: list[Step] = []
     latest: dict[int, int] = {}
     for step in steps:
         statement = statements.get(step.line)
         if statement is None or statement.declares:
             continue
-        earlier = latest.get(step.activation)
-        latest[step.activation] = step.line
-        managed = statement.managed
-        if managed and earlier and managed[0] <= earlier <= managed[1]:
+        index = latest.get(step.activation)
+        if index is not None and _goes_back(statement, told[index]):
+            told[index] = _ended_by(told[index], step)
             continue
-        yield step
+        latest[step.activation] = len(told)
+        told.append(step)
+    return told
+
+
+def _goes_back(statement: Statement, earlier: Step) -> bool:
+    """Whether a `with` is met again at its end."""
+    managed = statement.managed
+    return managed is not None and managed[0] <= earlier.line <= managed[1]
+
+
+def _ended_by(step: Step, leaving: Step) -> Step:
+    """The last step within a `with`, as things are once that is left."""
+    raised = leaving.raised if leaving.raised or leaving.gave else step.raised
+    given = {"after": leaving.after, "gave": step.gave or leaving.gave, "raised": raised}
+    return step.model_copy(update=given)
 
 
 def _basic_blocks(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[Block]:
@@ -153,9 +164,12 @@ def _block_lines(
     head, tail = first_and_last(code, sampling.lines)
     shown = [*head, *(["..."] if tail else []), *tail]
     first, last = _indent(source[block.lines[0] - 1]), _indent(source[block.lines[-1] - 1])
-    before = _comment(first, _values(block.before), sampling.value_chars)
-    after = [] if block.after is None else _values(block.after)
-    return [before, *shown, _comment(last, [*after, *block.ending], sampling.value_chars)]
+    before, after = _values(block.before), [*_values(block.after or {}), *block.ending]
+    return [
+        *_comment(first, before, sampling.value_chars),
+        *shown,
+        *_comment(last, after, sampling.value_chars),
+    ]
 
 
 def _statement_lines(statement: Statement, source: Sequence[str]) -> list[str]:
@@ -170,12 +184,12 @@ def _values(state: Mapping[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in state.items()]
 
 
-def _comment(indent: str, parts: Sequence[str], max_chars: int) -> str:
+def _comment(indent: str, parts: Sequence[str], max_chars: int) -> list[str]:
     text = SEPARATOR.join(parts)
     if len(text) > max_chars:
         half = max_chars // 2
         text = f"{text[:half]}...{text[-half:]}"
-    return f"{indent}# {text}".rstrip()
+    return [f"{indent}# {text}"] if text else []
 
 
 def _indent(line: str) -> str:

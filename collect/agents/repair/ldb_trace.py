@@ -54,8 +54,8 @@ class Step(BaseModel):
     """The local variables before it, as text."""
     after: dict[str, str] | None
     """The same after it; None where the run was over before."""
-    returned: str | None
-    """What the function returned, or the generator yielded, by it."""
+    gave: str | None
+    """What the function returned by it, or the generator yielded: `return=3`."""
     raised: str | None
     """The exception that came of it."""
 
@@ -83,13 +83,17 @@ def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: fl
     `timeout` in seconds. Raises TraceUnavailable, SandboxError.
     """
     folder = f".stepinto-{secrets.token_hex(8)}"
-    job = _job(sandbox, program, _statements(code), test)
+    statements = _statements(code)
     try:
-        sandbox.write_files(_files(folder, job))
+        sandbox.write_files(_files(folder, _job(sandbox, program, statements, test)))
         result = sandbox.run(_command(sandbox, folder, timeout))
-        return _read(sandbox, folder, result, timeout)
+        trace = _read(sandbox, folder, result, timeout)
     finally:
         sandbox.run(Command(["rm", "-rf", folder]))
+    told = (statements.get(step.line) for step in trace.steps)
+    if all(each is None or each.declares for each in told):
+        raise TraceUnavailable("the test ends before it runs any line of the program")
+    return trace
 
 
 def _statements(code: str) -> Mapping[int, Statement]:
@@ -139,13 +143,10 @@ def _command(sandbox: Sandbox, folder: str, timeout: float) -> Command:
 def _read(sandbox: Sandbox, folder: str, result: CommandResult, timeout: float) -> Trace:
     """The trace; the program under test may have ended before it, or have broken the file."""
     try:
-        trace = Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
+        return Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
     except (SandboxFileError, ValidationError):
         if result.timed_out:
             raise TraceUnavailable(f"the traced run exceeds the limit of {timeout:g} s") from None
         raise TraceUnavailable(
             f"the traced run ended with exit code {result.exit_code} before it had a trace"
         ) from None
-    if not trace.head:
-        raise TraceUnavailable("the test ends before it runs any line of the program")
-    return trace

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections import deque
+from opcode import opname
 from types import FrameType
 from typing import Any
 
@@ -35,6 +36,8 @@ class Activation:
         # What is in a module before its first line, the program did not put there.
         self.ignored = frozenset(() if self.is_function else frame.f_locals)
         self.step: dict[str, Any] | None = None
+        self.exception: str | None = None
+        """The latest."""
         self.rendered: dict[str, tuple[object, str]] = {}
 
 
@@ -141,26 +144,32 @@ class Recorder:
             "line": start,
             "before": state,
             "after": None,
-            "returned": None,
+            "gave": None,
             "raised": None,
         }
         self.count += 1
         (self.head if len(self.head) < self.max_steps else self.tail).append(activation.step)
 
     def raised(self, activation: Activation, arg: tuple[type, object, object]) -> None:
+        """Note an exception; the end of an iterator that a loop runs over is none."""
         kind, value = arg[0], arg[1]
-        # The end of an iterator that a loop runs over is no failure.
         if activation.step is not None and kind not in ENDS_OF_ITERATION:
-            activation.step["raised"] = self.values.exception(kind, value)
+            activation.exception = self.values.exception(kind, value)
+            activation.step["raised"] = activation.exception
 
     def returned(self, activation: Activation, frame: FrameType, arg: object) -> None:
+        """Note what is given back; an exception that ends the frame comes here too."""
         step = activation.step
         if step is None:
             return
         step["after"] = self.state(activation, frame)
-        gives = arg is not None or not activation.is_generator
-        if gives and step["raised"] is None and activation.is_function:
-            step["returned"] = self.values.text(arg)
+        name = opname[frame.f_code.co_code[frame.f_lasti]]
+        if arg is None and not name.startswith(("RETURN", "YIELD")):
+            step["raised"] = activation.exception
+        elif name.startswith("YIELD"):
+            step["gave"] = "yield=" + self.values.text(arg)
+        elif activation.is_function and (arg is not None or not activation.is_generator):
+            step["gave"] = "return=" + self.values.text(arg)
 
     def state(self, activation: Activation, frame: FrameType) -> dict[str, str]:
         """The local variables with their values, in their order."""

@@ -74,16 +74,20 @@ class Values:
             return "..."
         if issubclass(kind, dict):
             return self.mapping(value, kind, depth - 1, budget)
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            pairs = zip(kind._fields, tuple.__iter__(value))  # noqa: B905 - CPython 3.8
+            return self.attributes(kind, pairs, depth - 1, budget)
         for base, opening, closing in SEQUENCES:
             if issubclass(kind, base):
-                if hasattr(kind, "_fields") and base is tuple:
-                    pairs = zip(kind._fields, tuple.__iter__(value))  # noqa: B905 - CPython 3.8
-                    return self.attributes(kind, pairs, depth - 1, budget)
-                each = islice(base.__iter__(value), budget[0] + 2)
-                inside = joined((self.render(v, depth - 1, budget) for v in each), budget)
-                comma = "," if base is tuple and base.__len__(value) == 1 else ""
-                return named(kind, opening + inside + comma + closing)
+                inside = self.sequence(value, base, depth - 1, budget)
+                return named(kind, opening + inside + closing)
         return self.instance(value, kind, depth - 1, budget)
+
+    def sequence(self, value: Any, base: Any, depth: int, budget: list[int]) -> str:
+        """What is inside the brackets; asked of the base class, for a subclass may be odd."""
+        each = islice(base.__iter__(value), budget[0] + 2)
+        inside = joined((self.render(part, depth, budget) for part in each), budget)
+        return inside + "," if base is tuple and base.__len__(value) == 1 else inside
 
     def atom(self, value: Any, base: Any) -> str:
         """A number or a text; of long ones the middle is left out before they are shown."""
@@ -141,18 +145,19 @@ class Values:
 
 def joined(items: Iterable[str], budget: list[int]) -> str:
     """Items up to the budget."""
-    texts = []
+    texts: list[str] = []
     for text in items:
-        if budget[0] < 0:
-            texts.append("...")
-            break
         texts.append(text)
+        if budget[0] < 0:
+            return ", ".join(texts if text == "..." else [*texts, "..."])
     return ", ".join(texts)
 
 
 def named(kind: type, text: str) -> str:
     """A text with its type before it, where the text does not show it."""
-    return text if kind in PLAIN else f"{kind.__name__}({text})"
+    if text == "{}" and issubclass(kind, (set, frozenset)):
+        text = ""
+    return text if kind in PLAIN and text else f"{kind.__name__}({text})"
 
 
 def shortened(text: str, max_chars: int) -> str:

@@ -17,13 +17,14 @@ TRUE = ("true", "yes", "correct", "right", "1")
 FALSE = ("false", "no", "incorrect", "wrong", "0")
 BLOCK_NUMBER = re.compile(r"(\d{1,6})")
 NAMED = re.compile(r"BLOCK[-_ ]?(\d{1,6})", re.IGNORECASE)
-OPENING = re.compile(r"[\[{]")
 FIELD = re.compile(r"""["']?\b(block|correct|explanation)\b["']?\s*:\s*""", re.IGNORECASE)
 PROSE = re.compile(
     r"BLOCK[-_ ]?(?P<block>\d{1,6})\W+(?:feedback|verdict)?\W*\b(?P<word>incorrect|correct|wrong)\b"
     r"[.:,]?[ \t]*(?P<explanation>[^\n]*)",
     re.IGNORECASE,
 )
+
+MAX_ENDS = 8
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def parse_verdicts(reply: str) -> list[Verdict]:
 def _objects(text: str) -> Iterator[Verdict]:
     """Verdicts in whatever can be read as JSON, or as Python's literals."""
     position = 0
-    while mark := OPENING.search(text, position):
-        value, position = _value_at(text, mark.start())
+    while (start := text.find("{", position)) >= 0:
+        value, position = _value_at(text, start)
         yield from _collect(value)
 
 
@@ -66,8 +67,7 @@ def _value_at(text: str, start: int) -> tuple[object, int]:
 
 
 def _literal_at(text: str, start: int) -> tuple[object, int]:
-    closing = "}" if text[start] == "{" else "]"
-    for end in _ends(text, start, closing):
+    for end in _ends(text, start):
         try:
             return ast.literal_eval(_with_json_names(text[start:end])), end
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
@@ -75,11 +75,11 @@ def _literal_at(text: str, start: int) -> tuple[object, int]:
     return None, start + 1
 
 
-def _ends(text: str, start: int, closing: str) -> Iterator[int]:
-    """The next few places where it may end: up to where another object begins."""
+def _ends(text: str, start: int) -> Iterator[int]:
+    """The first few places where an object may end."""
     end = start
-    for _ in range(8):
-        end = text.find(closing, end) + 1
+    for _ in range(MAX_ENDS):
+        end = text.find("}", end) + 1
         if not end:
             return
         yield end

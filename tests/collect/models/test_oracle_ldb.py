@@ -1,0 +1,26 @@
+"""The oracle in LDB: its verdicts follow the trace, and its patch follows its verdicts."""
+
+from __future__ import annotations
+
+from collect.agents.config import Variant
+from collect.agents.repair.ldb_verdicts import parse_verdicts
+from collect.records import StopReason
+from tests.repair_bug import FAULT_LINE, repair
+
+
+def test_the_oracle_marks_the_faulty_block_and_repairs() -> None:
+    trace = repair(Variant.LDB_BLOCK)
+    assert trace.failure is None
+    assert (trace.verdict.resolved, trace.stop_reason) == (True, StopReason.FINISHED)
+    [log] = trace.logs
+    assert log.patch_attempt == 1
+    asked, reply = log.rows[1].message.content, log.rows[2].message.content
+    verdicts = parse_verdicts(reply)
+    assert len(verdicts) == asked.count("\n[BLOCK-")
+    wrong = [each for each in verdicts if each.correct is False]
+    assert wrong
+    for each in wrong:
+        assert f"solution.py:{FAULT_LINE}" in each.explanation
+        block = asked.partition(f"\n[BLOCK-{each.block}]\n")[2].partition("[BLOCK-")[0]
+        assert "count >= counts[best]" in block
+        assert block.splitlines()[0].strip().removeprefix("# ") in each.explanation
