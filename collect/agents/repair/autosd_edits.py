@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from collect.agents.repair.code_blocks import syntax_problem
 
@@ -25,6 +26,11 @@ NAME = re.compile(r"^(?:old|new)\s*=\s*")
 QUOTES = ('"""', "'''", '"', "'")
 ESCAPES = (("", ""), ('""', '"'), ('\\"', '"'), ("\\'", "'"), ("\\n", "\n"))
 """What a text that Python does not read as it was meant may hold, and what it stands for."""
+
+MAX_COMMAS = 50
+"""At which the two texts of a replacement may part."""
+MAX_QUOTED = 200
+"""Characters of a script that a message repeats."""
 
 
 class UnreadableExperiment(Exception):
@@ -45,6 +51,11 @@ class EditScript:
     """Replacements to be made together, before the test is run. Lines count as in the original."""
 
     replacements: tuple[Replacement, ...]
+
+
+def quoted(text: str) -> str:
+    """What a message repeats of a script."""
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
 
 
 def is_edit_script(text: str) -> bool:
@@ -87,8 +98,8 @@ def _edited(lines: list[str], edit: Replacement) -> list[str]:
     ]
     if not results:
         raise UnreadableExperiment(
-            f"`{edit.readings[0][0]}` was not found in line {edit.line}, which reads "
-            f"`{lines[edit.line - 1].rstrip()}`."
+            f"`{quoted(edit.readings[0][0])}` was not found in line {edit.line}, which reads "
+            f"`{quoted(lines[edit.line - 1].rstrip())}`."
         )
     valid = (result for result in results if syntax_problem("".join(result)) is None)
     return next(valid, results[0])
@@ -112,7 +123,7 @@ def _readings(opening: str, rest: str, closing: re.Pattern[str]) -> tuple[tuple[
     found = list(_pairs(rest[: end.start()])) if end else []
     if not found:
         raise UnreadableExperiment(
-            f"`{(opening + rest)[:200]}` could not be read; give REPLACE a line number and two "
+            f"`{quoted(opening + rest)}` could not be read; give REPLACE a line number and two "
             'quoted texts, the old and the new one: REPLACE(12, "c>b", "c>=b") AND RUN.'
         )
     return tuple(dict.fromkeys(found))
@@ -126,7 +137,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         value = None
     if isinstance(value, tuple) and [type(item) for item in value] == [str, str]:
         yield value[0], value[1]
-    for comma in COMMA.finditer(text):
+    for comma in islice(COMMA.finditer(text), MAX_COMMAS):
         old, new = _inside(text[: comma.start()]), _inside(text[comma.end() :])
         if old is not None and new is not None:
             yield from ((old.replace(*each), new.replace(*each)) for each in ESCAPES)

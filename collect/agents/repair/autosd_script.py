@@ -13,6 +13,7 @@ from collect.agents.repair.autosd_edits import (
     UnreadableExperiment,
     is_edit_script,
     parse_edits,
+    quoted,
 )
 from sandbox.debugger import Action, BreakpointRequest
 
@@ -100,7 +101,7 @@ def _command(piece: str) -> Command:
         return STEPS[word]
     if word in ENDS and not rest:
         return Action.CLOSE
-    raise UnreadableExperiment(f"`{piece}` is not a command of a debugger script. {HOW_TO}")
+    raise UnreadableExperiment(f"`{quoted(piece)}` is not a command of a debugger script. {HOW_TO}")
 
 
 def _breakpoint(text: str, temporary: bool) -> BreakpointRequest:
@@ -112,7 +113,7 @@ def _breakpoint(text: str, temporary: bool) -> BreakpointRequest:
         return replace(request, file=place["file"], line=int(place["line"]))
     name = where.removesuffix("()")
     if not FUNCTION.fullmatch(name):
-        raise UnreadableExperiment(f"`b {text}` names no line to stop at. {HOW_TO}")
+        raise UnreadableExperiment(f"`b {quoted(text)}` names no line to stop at. {HOW_TO}")
     return replace(request, function=name)
 
 

@@ -163,3 +163,10 @@ def test_an_edit_that_does_not_fit_the_program_is_explained(text: str, why: str)
     with pytest.raises(UnreadableExperiment) as refused:
         edited(text)
     assert why in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["x" * 9_000, "b " + "[" * 9_000, "REPLACE(3, " + "'a', " * 9_000])
+def test_a_long_script_is_not_repeated_whole(text: str) -> None:
+    with pytest.raises(UnreadableExperiment, match=r"REPLACE") as refused:
+        parse_experiment(text)
+    assert len(str(refused.value)) < 600
