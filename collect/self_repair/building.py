@@ -82,7 +82,7 @@ def _judge_all(
     tester = Tester(machinery.sandbox, config.test_timeout)
     tester.find_libraries([name for problem in missing for name in problem.libraries])
     with (
-        _writer(machinery, config, work.spent, stop) as writer,
+        _writer(machinery, config, missing, work.spent, stop) as writer,
         Progress(console=Console(stderr=True)) as bar,
     ):
         funnel = Funnel(tester, writer, config.allow_timeouts)
@@ -104,13 +104,23 @@ def _judge_all(
 
 @contextmanager
 def _writer(
-    machinery: Machinery, config: SelfRepairConfig, spent: float, stop: threading.Event
+    machinery: Machinery,
+    config: SelfRepairConfig,
+    problems: Sequence[Problem],
+    spent: float,
+    stop: threading.Event,
 ) -> Iterator[SolutionWriter]:
     if config.solutions is not None:
         yield SolutionsFile(Path(config.solutions))
         return
     model = machinery.model_config_of(config.writer)
     if isinstance(model, OracleConfig):
+        if all(problem.canonical is None for problem in problems):
+            raise ConfigError(
+                f"self_repair.writer: {config.writer} breaks canonical solutions, and "
+                f"{data_name(config)} has none; name a model of `models`, or set "
+                "self_repair.solutions"
+            )
         yield OracleWriter(config.seed, config.max_edits)
         return
     budget = Budget(machinery.runner.budget_dollars, spent)

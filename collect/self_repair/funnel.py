@@ -15,6 +15,8 @@ from collect.self_repair.testing import Tester, Trial
 from collect.self_repair.writers import Solution, SolutionWriter
 
 ORDER = tuple(Step)
+MAX_ENDLESS = 3
+"""Edits of one canonical solution that time out, after which no other is tried."""
 PATIENCE = 10.0
 """How many times as long as the canonical solution, and half a second, one of its edits may take:
 many edits never end, and there are others to try."""
@@ -52,7 +54,7 @@ class Funnel:
             if canonical.failing:
                 return Outcome(problem_id=problem.id, dropped_at=Step.CANONICAL)
             edit_timeout = min(edit_timeout, PATIENCE * (canonical.results.seconds + 0.5))
-        furthest, passed, dollars = Step.WRITTEN, False, 0.0
+        furthest, passed, dollars, endless = Step.WRITTEN, False, 0.0, 0
         for number, solution in enumerate(self.writer.solutions(problem)):
             dollars += solution.dollars
             found = self._try(problem, solution, edit_timeout)
@@ -60,6 +62,9 @@ class Funnel:
                 return Outcome(problem_id=problem.id, dollars=dollars, bug=found)
             furthest = max(furthest, found, key=ORDER.index)
             passed |= number == 0 and found is Step.FAILS
+            endless += found is Step.ENDS
+            if endless == MAX_ENDLESS:
+                break
         return Outcome(problem_id=problem.id, dropped_at=furthest, passed=passed, dollars=dollars)
 
     def _try(self, problem: Problem, solution: Solution, edit_timeout: float) -> Bug | Step:

@@ -16,8 +16,10 @@ from collect.self_repair.config import SelfRepairConfig
 from collect.self_repair.funnel import Funnel, Outcome
 from collect.self_repair.problem import Problem
 from collect.self_repair.records import BUNDLED_FILE, Card, Step, card_path, read_bugs, read_card
+from stepinto import main
 from tests.collect.self_repair.rows import BIGCODEBENCH, lines_file, stdin_row
 
+CONFIG = Path(__file__).parents[3] / "configs" / "self-repair.yaml"
 RIGHT = "x, xs = input(), map(int, input().split())\nprint(sum(xs))\n"
 WRITTEN = {
     "wrong": "input()\nprint(max(map(int, input().split())))\n",
@@ -174,6 +176,22 @@ def test_the_oracle_breaks_what_passes_and_only_that(tmp_path: Path) -> None:
     before, after = bug.gold_solution.splitlines(), bug.files["solution.py"].splitlines()
     assert before[: bug.edit.line - 1] == after[: bug.edit.line - 1]
     assert before != after
+
+
+def test_the_oracle_is_refused_where_there_is_nothing_to_break(config: SelfRepairConfig) -> None:
+    with pytest.raises(
+        ConfigError, match=r"breaks canonical solutions, and problems\.jsonl has none"
+    ):
+        build(Machinery(), config.model_copy(update={"solutions": None}))
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "bugs.jsonl"
+    made = [f"self_repair.output={output}", "self_repair.limit=1"]
+    assert main(["bench", "self-repair", str(CONFIG), *made]) == 0
+    assert "1 bugs in" in capsys.readouterr().out
+    assert main(["bench", "list", str(CONFIG), f"collect.benchmark.path={output}"]) == 0
+    assert capsys.readouterr().out.startswith("working_hours")
 
 
 @pytest.mark.slow
