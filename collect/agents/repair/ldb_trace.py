@@ -20,6 +20,7 @@ OPTIONS = ("-p", "no:cacheprovider", "--color=no", "--tb=no", "-q")
 MAX_STEPS = 500
 """Steps kept of the trace's beginning, and as many of its end."""
 VALUE_CHARS = 200
+"""Longest text of one value."""
 _LAUNCHER = f"""\
 import os, sys
 

@@ -34,7 +34,7 @@ class Activation:
         generators = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
         self.is_generator = bool(frame.f_code.co_flags & generators)
         # What is in a module before its first line, the program did not put there.
-        self.ignored = frozenset(() if self.is_function else frame.f_locals)
+        self.given: dict[str, object] = {} if self.is_function else dict(frame.f_locals)
         self.step: dict[str, Any] | None = None
         self.exception: str | None = None
         """The latest."""
@@ -64,8 +64,8 @@ class Recorder:
         self.head: list[dict[str, Any]] = []
         self.tail: deque[dict[str, Any]] = deque(maxlen=self.max_steps)
         self.count = 0
-        self.objects: list[object] = []
-        """The `self` of the methods that the test itself has called."""
+        self.objects: dict[int, object] = {}
+        """The `self` of the methods that the test itself has called, by identity."""
 
     def on_call(self, frame: FrameType, event: str, arg: object) -> Any:
         """Trace what is of the program's file; the interpreter calls this for each new frame."""
@@ -93,12 +93,12 @@ class Recorder:
         parent = self.caller(frame)
         if parent is None:
             owner = frame.f_locals.get("self")
-            known = owner is not None and any(owner is each for each in self.objects)
+            known = id(owner) in self.objects
             if self.statement != self.caused_by and not known:
                 self.clear()
             self.caused_by = self.statement
-            if owner is not None and not known:
-                self.objects.append(owner)
+            if owner is not None:
+                self.objects[id(owner)] = owner
         self.calls += 1
         self.running[frame] = Activation(self.calls, frame, parent)
 
@@ -177,7 +177,8 @@ class Recorder:
         known = activation.rendered
         for name, value in list(frame.f_locals.items()):
             kind = type(value)
-            hidden = name.startswith(("__", "@", ".")) or name in activation.ignored
+            given = name in activation.given and activation.given[name] is value
+            hidden = given or name.startswith(("__", "@", "."))
             if hidden or issubclass(kind, SILENT) or len(found) == MAX_VARIABLES:
                 continue
             earlier = known.get(name)

@@ -113,7 +113,8 @@ class Values:
         if not self.is_own(kind) and kind not in self.refused:
             started = time.perf_counter()
             try:
-                return " ".join(ADDRESS.sub("", repr(value)).split())
+                text = " ".join(ADDRESS.sub("", repr(value)).split())
+                return text.encode("utf-8", "backslashreplace").decode("utf-8")
             except RecursionError:
                 raise
             except Exception:

@@ -232,7 +232,9 @@ def test_a_script_is_traced_without_its_definitions(sandbox: Sandbox) -> None:
     code = "import sys\ndef half(n):\n    return n // 2\nn = int(input())\nprint(half(n))\n"
     test = (
         "import io, runpy, sys\n\n\ndef test_it():\n    sys.stdin = io.StringIO('6')\n"
-        "    runpy.run_path('solution.py', run_name='__main__')\n    assert False\n"
+        "    given = {'n': sum, 'e': 2.7}\n"
+        "    runpy.run_path('solution.py', init_globals=given, run_name='__main__')\n"
+        "    assert False\n"
     )
     found = trace(sandbox, code, test)
     shown = trace_text(blocks_of(found, code, Level.BLOCK), code, WIDE)
