@@ -48,12 +48,22 @@ class Funnel:
         """All steps after the date range. Raises SandboxError, RolloutError, RolloutStopped."""
         if self.tester.missing(problem):
             return Outcome(problem_id=problem.id, dropped_at=Step.LIBRARIES)
-        edit_timeout = self.tester.timeout
-        if problem.canonical is not None:
-            canonical = self.tester.try_out(problem, problem.canonical)
-            if canonical.failing:
-                return Outcome(problem_id=problem.id, dropped_at=Step.CANONICAL)
-            edit_timeout = min(edit_timeout, PATIENCE * (canonical.results.seconds + 0.5))
+        edit_timeout = self._edit_timeout(problem)
+        if edit_timeout is None:
+            return Outcome(problem_id=problem.id, dropped_at=Step.CANONICAL)
+        return self._first_bug(problem, edit_timeout)
+
+    def _edit_timeout(self, problem: Problem) -> float | None:
+        """Seconds for an edit of the canonical solution; None where that fails itself."""
+        if problem.canonical is None:
+            return self.tester.timeout
+        trial = self.tester.try_out(problem, problem.canonical)
+        if trial.failing:
+            return None
+        return min(self.tester.timeout, PATIENCE * (trial.results.seconds + 0.5))
+
+    def _first_bug(self, problem: Problem, edit_timeout: float) -> Outcome:
+        """Of the writer's solutions; else the furthest step that one of them got to."""
         furthest, passed, dollars, endless = Step.WRITTEN, False, 0.0, 0
         for number, solution in enumerate(self.writer.solutions(problem)):
             dollars += solution.dollars

@@ -98,17 +98,8 @@ class SolutionsFile:
 
 
 def prompt(problem: Problem) -> str:
-    """What a model is asked."""
-    text = PROMPT.read_text("utf-8")
-    values = {
-        "statement": problem.statement,
-        "starter": f"It begins so:\n\n```python\n{problem.starter.strip()}\n```\n"
-        if problem.starter.strip() and problem.starter.strip() not in problem.statement
-        else "",
-    }
-    for name, value in values.items():
-        text = text.replace(f"{{{name}}}", value)
-    return text
+    """What a model is asked; the statement says what the program begins with."""
+    return PROMPT.read_text("utf-8").replace("{statement}", problem.statement)
 
 
 def code_of(reply: str) -> str:
