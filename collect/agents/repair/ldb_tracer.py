@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import sys
 import threading
 from collections import deque
 from opcode import opname
+from os.path import join, realpath
 from types import FrameType
 from typing import Any
 
 from .ldb_values import ATOMS, SILENT, Values
 
+# What is used once the test runs is held here: tests replace functions of the standard library.
+open_file = open
 WITHIN_A_LINE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
 ENDS_OF_ITERATION = (StopIteration, GeneratorExit, StopAsyncIteration)
 MAX_VARIABLES = 40
@@ -45,8 +47,8 @@ class Recorder:
     """The steps of what the last statement of the test has set off in the program."""
 
     def __init__(self, job: dict[str, Any]) -> None:
-        self.program = os.path.realpath(job["program"])
-        self.test = os.path.realpath(job["test"])
+        self.program = realpath(job["program"])
+        self.test = realpath(job["test"])
         self.starts = {int(line): start for line, start in job["starts"].items()}
         self.values = Values(job["value_chars"], (self.program, self.test))
         self.max_steps = job["max_steps"]
@@ -57,6 +59,7 @@ class Recorder:
         self.statement = 0
         """How many lines of the test have begun."""
         self.caused_by = -1
+        self.written = False
         self.clear()
 
     def clear(self) -> None:
@@ -69,10 +72,7 @@ class Recorder:
 
     def on_call(self, frame: FrameType, event: str, arg: object) -> Any:
         """Trace what is of the program's file; the interpreter calls this for each new frame."""
-        name = frame.f_code.co_filename
-        path = self.files.get(name)
-        if path is None:
-            path = self.files[name] = os.path.realpath(name)
+        path = self.path_of(frame.f_code.co_filename)
         if path == self.test:
             return self.on_test
         if path != self.program or frame.f_code.co_name in WITHIN_A_LINE:
@@ -82,6 +82,17 @@ class Recorder:
         except RecursionError:
             return None
         return self.on_program
+
+    def path_of(self, name: str) -> str:
+        """The real path of a file, as far as a test lets one see the file system."""
+        path = self.files.get(name)
+        if path is None:
+            try:
+                path = realpath(name)
+            except Exception:
+                path = name
+            self.files[name] = path
+        return path
 
     def on_test(self, frame: FrameType, event: str, arg: object) -> Any:
         """Count the lines of the test."""
@@ -191,14 +202,15 @@ class Recorder:
         """Stop, and save what there is; only the first time counts."""
         sys.settrace(None)
         threading.settrace(None)
-        if os.path.exists(self.report):
+        if self.written:
             return
+        self.written = True
         trace = {
             "head": self.head,
             "tail": list(self.tail),
             "dropped": self.count - len(self.head) - len(self.tail),
         }
-        with open(self.report, "w", encoding="utf-8") as file:
+        with open_file(self.report, "w", encoding="utf-8") as file:
             json.dump(trace, file)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -214,9 +226,9 @@ def main(folder: str) -> int:
     """Run the test of the folder's `job.json` with everything traced that is of the program."""
     import pytest
 
-    with open(os.path.join(folder, "job.json"), encoding="utf-8") as file:
+    with open(join(folder, "job.json"), encoding="utf-8") as file:
         job = json.load(file)
-    recorder = Recorder({**job, "report": os.path.join(folder, "trace.json")})
+    recorder = Recorder({**job, "report": join(folder, "trace.json")})
     threading.settrace(recorder.on_call)
     sys.settrace(recorder.on_call)
     try:

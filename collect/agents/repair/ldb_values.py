@@ -5,14 +5,14 @@ It is copied into the sandbox beside `ldb_tracer`: standard library only, CPytho
 
 from __future__ import annotations
 
-import os
 import re
-import time
 import types
 from array import array
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
+from os.path import realpath
+from time import perf_counter
 from typing import Any
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None))
@@ -111,7 +111,7 @@ class Values:
         if issubclass(kind, SILENT):
             return "<{} {}>".format(kind.__name__, getattr(value, "__name__", "?"))
         if not self.is_own(kind) and kind not in self.refused:
-            started = time.perf_counter()
+            started = perf_counter()
             try:
                 text = " ".join(ADDRESS.sub("", repr(value)).split())
                 return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -120,7 +120,7 @@ class Values:
             except Exception:
                 self.refused.add(kind)
             finally:
-                if time.perf_counter() - started > SLOW:
+                if perf_counter() - started > SLOW:
                     self.refused.add(kind)
         for base in PLAIN_ATOMS:
             if issubclass(kind, base):
@@ -141,7 +141,7 @@ class Values:
         code = getattr(shows, "__code__", None)
         if code is None:
             return False
-        return code.co_filename[:1] == "<" or os.path.realpath(code.co_filename) in self.own_files
+        return code.co_filename[:1] == "<" or realpath(code.co_filename) in self.own_files
 
 
 def joined(items: Iterable[str], budget: list[int]) -> str:

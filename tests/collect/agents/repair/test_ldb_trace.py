@@ -298,3 +298,17 @@ def test_where_there_is_no_trace_it_says_why(
 def test_a_program_that_fails_on_import_is_traced_to_there(sandbox: Sandbox) -> None:
     shown = text(sandbox, "LIMIT = 3\nDOUBLE = LIMIT + MISSING\n", "LIMIT")
     assert "DOUBLE = LIMIT + MISSING\n# LIMIT=3  raised NameError(" in shown
+
+
+def test_a_test_that_replaces_the_standard_library_is_traced(sandbox: Sandbox) -> None:
+    code = "import os\n\n\ndef size(path):\n    return os.stat(path).st_size\n"
+    test = (
+        "import builtins, os, time\nfrom solution import size\n\n\n"
+        "def test_it(monkeypatch):\n"
+        "    for module, name in [(builtins, 'open'), (os, 'stat'), (os, 'lstat'),\n"
+        "                         (os.path, 'realpath'), (time, 'perf_counter')]:\n"
+        "        monkeypatch.setattr(module, name, None)\n"
+        "    size('a')\n"
+    )
+    [step] = [step for step in trace(sandbox, code, test).steps if step.is_function]
+    assert step.raised == "TypeError(\"'NoneType' object is not callable\")"
