@@ -86,9 +86,9 @@ class Funnel:
         if step is not None:
             return step
         second = self.tester.try_out(problem, solution.code, timeout)
-        failures = _failure(first), _failure(second)
-        same = first.failing == second.failing and failures[0].type == failures[1].type
-        return _bug(problem, solution, first, failures[0]) if same else Step.REPEATS
+        if first.failing != second.failing or _failure(first).type != _failure(second).type:
+            return Step.REPEATS
+        return _bug(problem, solution, first, _failure(first))
 
     def _stopped_at(self, trial: Trial) -> Step | None:
         if not trial.failing:

@@ -14,8 +14,12 @@ from collect.errors import ConfigError
 from collect.self_repair.building import Built, build
 from collect.self_repair.config import SelfRepairConfig
 from collect.self_repair.funnel import Funnel, Outcome
+from collect.self_repair.livecodebench import LiveCodeBench
 from collect.self_repair.problem import Problem
 from collect.self_repair.records import BUNDLED_FILE, Card, Step, card_path, read_bugs, read_card
+from collect.self_repair.testing import Tester, Trial
+from collect.self_repair.writers import SolutionsFile
+from sandbox import SandboxConfig
 from stepinto import main
 from tests.collect.self_repair.rows import BIGCODEBENCH, lines_file, stdin_row
 
@@ -192,6 +196,22 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "1 bugs in" in capsys.readouterr().out
     assert main(["bench", "list", str(CONFIG), f"collect.benchmark.path={output}"]) == 0
     assert capsys.readouterr().out.startswith("working_hours")
+
+
+class Flaky(Tester):
+    """Runs another program the second time."""
+
+    def try_out(self, problem: Problem, program: str, timeout: float | None = None) -> Trial:
+        runs = self._importable
+        runs[f"run {len(runs)}"] = True
+        return super().try_out(problem, program if len(runs) == 1 else RIGHT, timeout)
+
+
+def test_a_program_that_fails_once_is_dropped(config: SelfRepairConfig) -> None:
+    problem = LiveCodeBench().problem("row", problem_row("wrong"))
+    assert config.solutions is not None
+    funnel = Funnel(Flaky(SandboxConfig(), 30), SolutionsFile(Path(config.solutions)))
+    assert funnel.judge(problem).dropped_at is Step.REPEATS
 
 
 @pytest.mark.slow
