@@ -175,9 +175,11 @@ class Recorder:
             return
         step["after"] = self.state(activation, frame)
         name = opname[frame.f_code.co_code[frame.f_lasti]]
-        if arg is None and not name.startswith(("RETURN", "YIELD")):
+        # From 3.13 on a generator stands behind its `yield`, where it will go on.
+        yields = name.startswith(("YIELD", "RESUME"))
+        if arg is None and not yields and not name.startswith("RETURN"):
             step["raised"] = activation.exception
-        elif name.startswith("YIELD"):
+        elif yields:
             step["gave"] = "yield=" + self.values.text(arg)
         elif activation.is_function and (arg is not None or not activation.is_generator):
             step["gave"] = "return=" + self.values.text(arg)
