@@ -91,8 +91,8 @@ class ConversationLog:
         """Note what a call of the message at that index has done."""
         if reply.outcome is not ToolOutcome.INVALID:
             self.actions[reply.action or call.name] += 1
-        if reply.event is not None:
-            self.events.append(EventRow(message_index, call.id, reply.event))
+        events = [event for event in (reply.event, *reply.later_events) if event is not None]
+        self.events += [EventRow(message_index, call.id, event) for event in events]
         if reply.conclusion is not None:
             self.conclusion = reply.conclusion
 

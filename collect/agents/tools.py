@@ -31,6 +31,8 @@ class ToolReply:
     outcome: ToolOutcome = ToolOutcome.OK
     event: DebugEvent | None = None
     """The debugger's record, where the tool drove it."""
+    later_events: tuple[DebugEvent, ...] = ()
+    """What the debugger did after that, of its own accord: an ended test that it began again."""
     action: str = ""
     """What it counts as among the actions; empty: the tool's name."""
     conclusion: str | None = None

@@ -39,7 +39,7 @@ class ScriptRun:
         points = tuple(self._placed(point) for point in self.script.breakpoints)
         started = self.debugger.start(Launch(test, points, stop_at_entry=False))
         if started.stop_reason is not StopReason.BREAKPOINT:
-            return ToolReply(_not_reached(started), ToolOutcome.ERROR, started, ACTION)
+            return ToolReply(_not_reached(started), ToolOutcome.ERROR, started, action=ACTION)
         event, hits, shown = started, 0, list[Shown]()
         while event.stop_reason is StopReason.BREAKPOINT and hits < self.max_hits:
             shown += self._at_hit(hits, event)
@@ -47,7 +47,7 @@ class ScriptRun:
             event = self.debugger.control(Action.CONTINUE)
         outcome = ToolOutcome.OK if any(each.ok for each in shown) else ToolOutcome.ERROR
         text = "\n".join([*_values(shown), *self._remarks(started, event)])
-        return ToolReply(text, outcome, started, ACTION)
+        return ToolReply(text, outcome, started, action=ACTION)
 
     def _placed(self, point: BreakpointRequest) -> BreakpointRequest:
         return replace(point, file=point.file or self.solution) if point.line else point

@@ -71,7 +71,7 @@ class InspectorSession:
         again = self.debugger.restart()
         ended = RAN_OUT if event.exit_code == 0 and event.error is None else STARTED_AGAIN
         text = f"{render(event)}\n{ended if again.error_kind is None else render(again)}"
-        return replace(answer, text=text)
+        return replace(answer, text=text, later_events=(again,))
 
 
 @dataclass(frozen=True)
