@@ -77,7 +77,7 @@ class RepairConfig(BaseModel):
     observation_chars: int = Field(default=4_000, ge=200)
     ldb_trace_timeout: float = Field(default=30.0, gt=0)
     """Longest that LDB's traced run of the failing test may take, seconds; then there is no trace.
-    Tracing slows a program down to about a hundredth."""
+    Tracing makes a loop some hundred times as slow, or more where its variables are long lists."""
     ldb_lines: int = Field(default=30, ge=1)
     """Most blocks of a trace that LDB tells at line level, half of them its first and half its
     last. This and the next four are of LDB's published code."""

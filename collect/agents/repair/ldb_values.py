@@ -32,7 +32,7 @@ PLAIN = (list, tuple, dict, set)
 SILENT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 """What variables hold that says nothing about the execution."""
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-MAX_ITEMS = 60
+MAX_ITEMS = 30
 """Parts of one value, those of its parts included."""
 MAX_DEPTH = 5
 MAX_BITS = 2_000
@@ -91,8 +91,9 @@ class Values:
 
     def atom(self, value: Any, base: Any) -> str:
         """A number or a text; of long ones the middle is left out before they are shown."""
-        if base is int and value.bit_length() > MAX_BITS:
-            return f"<int of {value.bit_length()} bits>"
+        if base is int:
+            bits = value.bit_length()
+            return int.__repr__(value) if bits <= MAX_BITS else f"<int of {bits} bits>"
         if base not in TEXTS or len(value) <= self.max_chars:
             return str(base.__repr__(value))
         half = self.max_chars // 2
