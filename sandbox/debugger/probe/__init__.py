@@ -24,6 +24,7 @@ descriptors lacks.
 """
 
 MODULES = (
+    "own",
     "wire",
     "hook",
     "interpreter",

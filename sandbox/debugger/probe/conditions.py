@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 import types
 from typing import Dict, NamedTuple, Optional, Tuple
 
 from .frames import frame_locals
 from .interruption import interruptible, raise_in
+from .own import get_ident, monotonic
 from .points import Breakpoint
 from .values import exception_text, type_name
 from .window import Bounds
@@ -38,8 +37,8 @@ def condition_holds(
     """
     if point.code is None:
         return True, None
-    thread = threading.get_ident()
-    RUNNING_CONDITIONS[thread] = Running(frame, time.monotonic())
+    thread = get_ident()
+    RUNNING_CONDITIONS[thread] = Running(frame, monotonic())
     try:
         names = {**frame.f_globals, **frame_locals(frame)}
         if raised is not None:
@@ -61,7 +60,7 @@ def interrupt_conditions(frame: Optional[types.FrameType]) -> Optional[types.Fra
 
     Gives the frame of the program that is to be shown as the main thread's.
     """
-    now, own = time.monotonic(), threading.get_ident()
+    now, own = monotonic(), get_ident()
     for thread, other in list(RUNNING_CONDITIONS.items()):
         if now - other.started > TICK / 4 and thread != own:
             raise_in(thread, Interrupted)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from .breakpoints import BreakpointTable
 from .evaluation import Evaluator
 from .frames import FrameAt, live_frames, qualified_name
+from .own import get_ident, monotonic
 from .threads import all_threads
 from .values import Rendered, exception_text, render, type_name
 from .wire import CONTROL, TICK, Interrupted, Json, Refusal
@@ -43,11 +43,13 @@ class Describer:
         exception: Optional[BaseException],
         returned: Optional[Tuple[str, object]],
     ) -> Json:
-        thread = threading.current_thread()
+        # Not `current_thread`: it makes a record for a thread that has none.
+        thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+        main = threading.main_thread()
         stop: Json = {
             "reason": reason,
             "depth": len(frames),
-            "thread": None if thread is threading.main_thread() else thread.name,
+            "thread": None if thread is main else getattr(thread, "name", str(get_ident())),
         }
         if frames:
             stop.update(self._place(frames[0]), source=self._context(frames[0]))
@@ -116,10 +118,10 @@ class Describer:
     def value(self, name: str, value: object, start: int = 0) -> Tuple[Json, Optional[int]]:
         """One value's text from its `start`-th character on, and where it goes on."""
         kind, evaluator = type_name(type(value)), self.evaluator
-        if evaluator.deadline and time.monotonic() > evaluator.deadline:
+        if evaluator.deadline and monotonic() > evaluator.deadline:
             return {"name": name, "type": kind, "text": "<not shown: out of time>"}, None
         shown = Rendered(f"<repr did not end within {TICK:g} s>", False, None)
-        evaluator.value_started = time.monotonic()
+        evaluator.value_started = monotonic()
         with evaluator.evaluating():
             try:
                 shown = render(value, evaluator.bounds, start)

@@ -6,7 +6,6 @@ import io
 import mmap
 import sys
 import threading
-import time
 import types
 from contextlib import suppress
 from typing import Any, Callable, List, Optional, Tuple
@@ -14,6 +13,7 @@ from typing import Any, Callable, List, Optional, Tuple
 from .frames import frame_locals
 from .interpreter import import_standard
 from .interruption import Expulsion, interruptible, raise_in
+from .own import get_ident, monotonic
 from .values import exception_text, type_name
 from .window import Bounds
 from .wire import TICK, Interrupted, Json
@@ -21,7 +21,7 @@ from .wire import TICK, Interrupted, Json
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
 
 RESERVE = 8 * 1024 * 1024
-MAIN_THREAD = threading.get_ident()
+MAIN_THREAD = get_ident()
 
 
 class Evaluator:
@@ -49,7 +49,7 @@ class Evaluator:
         """The program has stopped in this thread."""
         self.reserve = None
         self.phase = IDLE
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
         self.deadline = 0.0
         if self.thread != MAIN_THREAD:
             import_standard("ctypes")  # slow, once an endless evaluation competes with it
@@ -61,7 +61,7 @@ class Evaluator:
         self.phase = RUNNING
 
     def serving_here(self) -> bool:
-        return self.thread == threading.get_ident()
+        return self.thread == get_ident()
 
     def evaluating(self) -> Evaluating:
         return Evaluating(self)
@@ -69,7 +69,7 @@ class Evaluator:
     def interrupt(self, frame: Optional[types.FrameType]) -> None:
         """End what takes too long: a value, or the whole request. In the main thread's handler,
         which has come between two instructions of `frame`."""
-        now = time.monotonic()
+        now = monotonic()
         slow_value = self.value_started and now - self.value_started > TICK / 2
         if not slow_value and now < self.deadline:
             return
@@ -90,7 +90,7 @@ class Evaluator:
 
     def ended(self, phase: str) -> None:
         """An evaluation has ended; from here on no interrupt is raised in it."""
-        if threading.get_ident() == MAIN_THREAD:
+        if get_ident() == MAIN_THREAD:
             self.phase = phase
             self.raised = 0
             self.expulsion.end()
@@ -98,7 +98,7 @@ class Evaluator:
         with self.handover:
             self.phase = phase
             if self.sent:
-                raise_in(threading.get_ident(), None)
+                raise_in(get_ident(), None)
                 self.sent = False
 
     def guarded(self, work: Callable[[], Any]) -> Tuple[Any, Json]:
@@ -130,7 +130,7 @@ class Evaluator:
                 with suppress(Exception):
                     stream.flush()
                 continue
-            self.value_started = time.monotonic()
+            self.value_started = monotonic()
             with self.evaluating():
                 try:
                     stream.flush()

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .interpreter import import_standard
 from .lookup import closest
+from .own import read_file
 from .wire import Refusal
 from .workspace import Workspace
 
@@ -105,10 +106,9 @@ def written_classes(workspace: Workspace) -> Dict[str, str]:
     found: Dict[str, str] = {}
     for path in workspace.files():
         module = workspace.relative(path)[:-3].replace("/", ".")
-        with open(path, "rb") as file:
-            for match in CLASS.finditer(file.read()):
-                name = match.group(1).decode("utf-8")
-                found.setdefault(name, f"{module}.{name}")
+        for match in CLASS.finditer(read_file(path)):
+            name = match.group(1).decode("utf-8")
+            found.setdefault(name, f"{module}.{name}")
     return found
 
 

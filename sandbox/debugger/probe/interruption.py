@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 import types
 from typing import Optional
 
 from .interpreter import import_standard
+from .own import monotonic_ns
 from .wire import Interrupted
 
 MACHINERY = frozenset(
@@ -79,4 +79,4 @@ class Expulsion:
         """Not each time: CPython 3.12 serves no pending call right after one that raised, and
         would come to the same places of a loop again and again. 3.13.0 forgets those that did
         not raise."""
-        return sys.version_info >= (3, 13) or time.monotonic_ns() % 8 == 0
+        return sys.version_info >= (3, 13) or monotonic_ns() % 8 == 0

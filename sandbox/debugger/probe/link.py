@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from typing import List
 
+from .own import decode
 from .wire import Json, LineReader, encode, write_all
 
 
@@ -26,7 +26,7 @@ class Link:
     def next_request(self) -> Json:
         for line in self.lines:
             try:
-                self.request = json.loads(line)
+                self.request = decode(line.decode())
             except ValueError:
                 continue  # written by the program into a descriptor that is not its own
             return self.request

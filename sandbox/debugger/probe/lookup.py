@@ -7,6 +7,7 @@ import re
 from typing import Dict, List, Optional, Tuple
 
 from .interpreter import import_standard
+from .own import basename, isfile, join, read_file, realpath
 from .source import Function
 from .wire import Refusal
 from .workspace import Workspace
@@ -14,8 +15,8 @@ from .workspace import Workspace
 
 def find_file(workspace: Workspace, name: str) -> str:
     """The one file that a name means. Raises Refusal with the nearest names."""
-    direct = os.path.realpath(os.path.join(workspace.root, name))
-    if os.path.isfile(direct):
+    direct = realpath(join(workspace.root, name))
+    if isfile(direct):
         return direct
     known = list(workspace.files())
     ending = os.sep + name.lstrip("./")
@@ -104,9 +105,8 @@ def files_defining(workspace: Workspace, name: str) -> List[str]:
     pattern = re.compile(rb"\bdef\s+" + re.escape(name.encode("utf-8")) + rb"\s*\(")
     found = []
     for path in workspace.files():
-        with open(path, "rb") as file:
-            if not pattern.search(file.read()):
-                continue
+        if not pattern.search(read_file(path)):
+            continue
         try:
             workspace.source(path)
         except Refusal:
@@ -118,9 +118,8 @@ def files_defining(workspace: Workspace, name: str) -> List[str]:
 def near_functions(workspace: Workspace, parts: List[str], paths: List[str]) -> str:
     names: Dict[str, str] = {}
     for path in paths or workspace.files():
-        with open(path, "rb") as file:
-            for match in re.finditer(rb"^\s*(?:async\s+)?def\s+(\w+)", file.read(), re.M):
-                names.setdefault(match.group(1).decode("utf-8"), workspace.relative(path))
+        for match in re.finditer(rb"^\s*(?:async\s+)?def\s+(\w+)", read_file(path), re.M):
+            names.setdefault(match.group(1).decode("utf-8"), workspace.relative(path))
         if len(names) > 4000:
             break
     close = closest(parts[-1], list(names))
@@ -149,7 +148,7 @@ def closest(name: str, names: List[str]) -> List[str]:
 
 
 def nearest(name: str, names: List[str]) -> str:
-    base = os.path.basename(name)
+    base = basename(name)
     close = closest(name, names)
-    close += [path for path in names if os.path.basename(path) == base and path not in close]
+    close += [path for path in names if basename(path) == base and path not in close]
     return "; nearest: " + ", ".join(close[:5]) if close else ""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .breakpoints import BreakpointTable
 from .frames import running_frames
+from .own import get_ident
 
 OnLine = Callable[[types.FrameType], None]
 OnRaise = Callable[[types.FrameType, BaseException, Optional[types.TracebackType]], None]
@@ -75,7 +75,7 @@ class Monitor:
         self.watched.append(code)
 
     def _on_line(self, code: types.CodeType, line: int) -> Any:
-        stopped = self.stopped_at.pop(threading.get_ident(), None) if self.stopped_at else None
+        stopped = self.stopped_at.pop(get_ident(), None) if self.stopped_at else None
         plan = self.table.plan(code)
         if plan is None or line not in plan.lines:
             return self.monitoring.DISABLE

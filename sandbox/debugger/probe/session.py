@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 import types
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -18,6 +17,7 @@ from .frames import FrameAt, keep_cells, live_frames, traceback_frames
 from .guards import set_handler
 from .interpreter import MoreStack
 from .link import Link
+from .own import monotonic
 from .points import Breakpoint
 from .tracer import INTO, OUT, OVER, Tracer
 from .window import Bounds
@@ -149,7 +149,7 @@ class Session:
                     return action
                 self.answer(error={"kind": "not_allowed", "message": "the test has ended"})
                 continue
-            self.evaluator.deadline = time.monotonic() + request["timeout"]
+            self.evaluator.deadline = monotonic() + request["timeout"]
             fields = self.actions.handle(action, request["arguments"])
             if self.state == "post_mortem" and action == "set_breakpoint" and "error" not in fields:
                 fields["notes"].append("the test has ended: it takes effect after a restart")

@@ -7,6 +7,7 @@ import types
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .interpreter import body_lines, entry_offset, line_at
+from .own import read_file
 
 
 class Function(NamedTuple):
@@ -28,8 +29,7 @@ class SourceFile:
     """The functions and the executable lines of one file, by this interpreter's compiler."""
 
     def __init__(self, path: str) -> None:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = read_file(path)
         self.lines = decode_source(data).splitlines()
         tree = ast.parse(data, path)
         self.functions: List[Function] = []

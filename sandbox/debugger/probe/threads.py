@@ -16,6 +16,7 @@ import types
 from typing import Dict, List, NamedTuple, Optional
 
 from .frames import FrameAt, live_frames, qualified_name
+from .own import get_ident, sleep
 
 SAMPLE = 0.002
 """Seconds for which the threads are watched, to tell those that run from those that wait."""
@@ -35,10 +36,10 @@ def all_threads() -> List[ThreadAt]:
     """Every thread that runs Python code, the current one first."""
     before = processor_times()
     if len(before) > 1:
-        time.sleep(SAMPLE)
+        sleep(SAMPLE)
     after = processor_times()
     names = {ident: thread.name for ident, thread in threading._active.items()}  # type: ignore[attr-defined]
-    own = threading.get_ident()
+    own = get_ident()
     found = [ThreadAt(names.get(own, str(own)), True, "stopped", [])]
     for ident, frame in sys._current_frames().items():
         if ident != own:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import types
 from typing import Any, List, Optional, Protocol, Sequence, Tuple
 
@@ -19,6 +18,7 @@ from .interpreter import (
     way_out,
 )
 from .monitor import Monitor
+from .own import get_ident
 from .points import Breakpoint
 from .workspace import Workspace
 
@@ -103,7 +103,7 @@ class Tracer:
         """Run to the end of a step that began in `frame`; None: wherever the program comes."""
         self.mode = mode
         self.step_frame = frame
-        self.step_thread = threading.get_ident()
+        self.step_thread = get_ident()
         if frame is not None:
             self.step_inside = frame.f_lasti in self._inlined(frame.f_code).inside
             self.hook.watch(frame, lines=True)
@@ -151,7 +151,7 @@ class Tracer:
         return None if plan is None else self.local
 
     def _enterable(self, frame: types.FrameType) -> bool:
-        if threading.get_ident() != self.step_thread:
+        if get_ident() != self.step_thread:
             return False
         if self.step_frame is None and self.entry_module not in (None, frame_module(frame)):
             return False
@@ -195,7 +195,7 @@ class Tracer:
                 plan = self.table.plan(frame.f_code)
                 watched = plan is not None and frame.f_lineno in plan.lines
                 if watched:
-                    self.monitor.stopped_at[threading.get_ident()] = frame, frame.f_lasti
+                    self.monitor.stopped_at[get_ident()] = frame, frame.f_lasti
             hits = self.hits.at_line(frame)
             reason = "breakpoint" if hits.points else self._step_reason()
             self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)

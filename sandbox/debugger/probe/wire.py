@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 from typing import Any, Dict, Iterator, List
+
+from .own import encode_json, read, write
 
 Json = Dict[str, Any]
 
@@ -43,14 +43,14 @@ class Interrupted(BaseException):
 
 def encode(message: Json) -> bytes:
     """One message as one ASCII line."""
-    return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+    return encode_json(message).encode("ascii") + b"\n"
 
 
 def write_all(fd: int, data: bytes) -> None:
     """Write every byte, however little the descriptor takes at a time."""
     view = memoryview(data)
     while view:
-        view = view[os.write(fd, view) :]
+        view = view[write(fd, view) :]
 
 
 class LineReader:
@@ -63,7 +63,7 @@ class LineReader:
     def feed(self) -> List[bytes]:
         """Read once; the lines completed by it. Raises EOFError at the end."""
         try:
-            data = os.read(self.fd, 65536)
+            data = read(self.fd, 65536)
         except OSError:  # EIO: the other side of the pseudo-terminal is gone
             data = b""
         if not data:

@@ -7,6 +7,7 @@ import re
 import time
 from typing import Dict, Iterator, List
 
+from .own import join, modified, read_file, realpath, walk
 from .source import SourceFile, decode_source
 from .wire import Refusal
 
@@ -20,7 +21,7 @@ class Workspace:
     """The folder under test: which files are the program's own, and what they hold."""
 
     def __init__(self, root: str) -> None:
-        self.root = os.path.realpath(root)
+        self.root = realpath(root)
         self.started = time.time()
         self.news: List[str] = []
         """What the next answer is to say."""
@@ -38,7 +39,7 @@ class Workspace:
     def canonical(self, filename: str) -> str:
         path = self.paths.get(filename)
         if path is None:
-            path = filename if filename.startswith("<") else os.path.realpath(filename)
+            path = filename if filename.startswith("<") else realpath(filename)
             self.paths[filename] = path
         return path
 
@@ -70,8 +71,7 @@ class Workspace:
         lines = self.texts.get(path)
         if lines is None:
             try:
-                with open(path, "rb") as file:
-                    lines = decode_source(file.read()).splitlines()
+                lines = decode_source(read_file(path)).splitlines()
                 self.news += self.written_since(path)
             except OSError:
                 lines = []
@@ -80,7 +80,7 @@ class Workspace:
 
     def written_since(self, path: str) -> List[str]:
         """A note, where a file of the program is not the one that was there at its start."""
-        if not self.mine(path) or os.stat(path).st_mtime <= self.started:
+        if not self.mine(path) or modified(path) <= self.started:
             return []
         message = "{} was written after the program started, which may run it as it was before: "
         return [message.format(self.relative(path)) + "restart to run it as it is"]
@@ -102,10 +102,10 @@ class Workspace:
 
     def files(self) -> Iterator[str]:
         """Every Python file below the workspace."""
-        for folder, names, files in os.walk(self.root):
+        for folder, names, files in walk(self.root):
             names[:] = sorted(
                 name for name in names if name[0] != "." and name not in SKIPPED_FOLDERS
             )
             for name in sorted(files):
                 if name.endswith(".py"):
-                    yield os.path.join(folder, name)
+                    yield join(folder, name)

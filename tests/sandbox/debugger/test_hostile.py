@@ -10,7 +10,14 @@ from collections.abc import Callable
 
 import pytest
 
-from sandbox.debugger import Action, DebugLimits, ErrorKind, State, StopReason
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugLimits,
+    ErrorKind,
+    State,
+    StopReason,
+)
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -354,3 +361,66 @@ def _running(marker: str) -> bool:
         ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
     )
     return marker in listed.stdout
+
+
+REPLACED = (
+    "builtins.open",
+    "io.open",
+    "os.path.isfile",
+    "os.path.exists",
+    "os.path.realpath",
+    "os.path.join",
+    "os.walk",
+    "os.read",
+    "os.write",
+    "os.stat",
+    "json.loads",
+    "json.dumps",
+    "time.time",
+    "time.monotonic",
+    "time.sleep",
+    "threading.get_ident",
+)
+"""What tests put mocks in the place of, and a debugger could trip over."""
+
+
+def test_a_test_that_replaces_the_standard_library_leaves_the_debugger_alone(
+    bench: Workbench,
+) -> None:
+    lines = [f"@mock.patch({name!r}, **GIVEN.get({name!r}, {{}}))" for name in REPLACED]
+    bench.write(
+        {
+            "helper.py": "def double(x):\n    return x * 2\n",
+            "program.py": "\n".join(
+                [
+                    "from unittest import mock",
+                    "from helper import double",
+                    "OPEN = {'new_callable': mock.mock_open, 'read_data': 'x'}",
+                    "GIVEN = {'builtins.open': OPEN}",
+                    *lines,
+                    "def run(*mocks):",
+                    "    value = 20",
+                    "    value = double(value) + 1  # @here",
+                    "    return open('any').read(), value",
+                    "print(run())",
+                ]
+            ),
+        }
+    )
+    event = bench.start(bench.at("here"), stop_at_entry=False)
+    assert (event.state, event.line) == (State.RUNTIME, bench.line("here")), event
+    assert event.source
+    assert bench.text_of("value") == "20"
+    inside = bench.debugger.set_breakpoint(BreakpointRequest(file="helper.py", line=2))
+    assert inside.error is None, inside
+    assert bench.debugger.set_breakpoint(BreakpointRequest(function="nowhere")).error is not None
+    stopped = bench.debugger.control(Action.CONTINUE)
+    assert (stopped.file, stopped.line) == ("helper.py", 2), stopped
+    assert stopped.source
+    assert bench.debugger.stack().frames[0].source == "return x * 2"
+    assert bench.debugger.threads().error is None
+    assert bench.debugger.run_code("x = 5").error is None
+    assert bench.debugger.control(Action.STEP_OUT).error is None
+    ended = bench.debugger.control(Action.CONTINUE)
+    assert (ended.state, ended.exit_code) == (State.DONE, 0), ended
+    assert "('x', 11)" in ended.output

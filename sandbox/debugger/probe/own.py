@@ -1,0 +1,40 @@
+"""The functions of the standard library that the debugger uses while the program runs, taken
+before a test can replace them: `mock.patch("builtins.open")` must not reach the debugger."""
+
+from __future__ import annotations
+
+import os
+from io import open as open_file
+from json import JSONDecoder, JSONEncoder
+from os import read, walk, write
+from os.path import basename, join, realpath
+from stat import S_ISREG
+from threading import get_ident
+from time import monotonic, monotonic_ns, sleep
+
+__all__ = [
+    "basename", "decode", "encode_json", "get_ident", "isfile", "join", "modified", "monotonic",
+    "monotonic_ns", "read", "read_file", "realpath", "sleep", "walk", "write",
+]  # fmt: skip
+decode = JSONDecoder().decode
+encode_json = JSONEncoder(separators=(",", ":")).encode
+_stat = os.stat
+
+
+def read_file(path: str) -> bytes:
+    """All bytes of a file. Raises OSError."""
+    with open_file(path, "rb") as file:
+        return file.read()
+
+
+def modified(path: str) -> float:
+    """When a file was last written, in seconds since the epoch. Raises OSError."""
+    return _stat(path).st_mtime
+
+
+def isfile(path: str) -> bool:
+    """Whether there is a file at a path, links followed."""
+    try:
+        return S_ISREG(_stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
