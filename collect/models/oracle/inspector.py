@@ -41,6 +41,7 @@ FLAWED = (
     "This line itself may be wrong, so that continuing would prove nothing. I compare what it "
     "computes with what I believe it should, in the session."
 )
+AGAIN = "The same comparison, this time."
 MAX_HITS = 5
 Reached = Generator[Message, list[str], bool]
 
@@ -107,7 +108,8 @@ class OracleInspector:
             return
         seen = yield say(
             f"Paused before line {place.line}. Which values does it work on?",
-            *(("interact_code", {"code": _show(name)}) for name in names),
+            # Parts before the whole, which may raise.
+            *(("interact_code", {"code": _show(name)}) for name in reversed(names)),
         )
         self._note(seen)
 
@@ -115,14 +117,11 @@ class OracleInspector:
         if experiment.missing:
             yield from self._put_in(experiment)
             return
-        thought = FLAWED
-        for _ in range(MAX_HITS):
-            seen = yield say(thought, *self._in_its_place(experiment))
-            shown = dict(SHOWN.findall("\n".join(seen)))
+        for hit in range(MAX_HITS):
+            shown = yield from self._compare(experiment, AGAIN if hit else FLAWED)
             if not self._same(experiment, shown):
                 self._conclude(experiment, shown)
                 return
-            thought = f"Paused at line {line} again: the same comparison."
             seen = yield say(
                 "Here the two agree, so this is not yet where it goes wrong. I go on to the next "
                 "time that the line is reached.",
@@ -132,6 +131,19 @@ class OracleInspector:
             if not self._is_paused_in(seen):
                 return
 
+    def _compare(
+        self, experiment: Experiment, thought: str
+    ) -> Generator[Message, list[str], dict[str, str]]:
+        """What the program computes, and what the correct code does; as far as it was shown."""
+        seen: list[str] = []
+        if experiment.wrong and self._may_look:
+            seen += yield say(thought, ("interact_code", {"code": _show(experiment.wrong)}))
+            thought = "And this is what I believe it should compute."
+        # In a turn of its own: where the wrong expression raises, what comes after is left out.
+        codes = [experiment.code, *([_show(experiment.shows)] if self._may_look else [])]
+        seen += yield say(thought, *(("interact_code", {"code": code}) for code in codes))
+        return dict(SHOWN.findall("\n".join(seen)))
+
     def _put_in(self, experiment: Experiment) -> Turns:
         seen = yield say(
             "Something is missing before this line. I put it in and let the rest run.",
@@ -140,14 +152,6 @@ class OracleInspector:
         )
         if RAN_OUT in "\n".join(seen):
             self._verdict = " With the missing code put in, the failing test ran to its end."
-
-    def _in_its_place(self, experiment: Experiment) -> list[tuple[str, dict[str, str]]]:
-        """What the program computes there, the correct code, and what that gives."""
-        codes = [experiment.code]
-        if self._may_look:
-            wrong = [_show(experiment.wrong)] if experiment.wrong else []
-            codes = [*wrong, experiment.code, _show(experiment.shows)]
-        return [("interact_code", {"code": code}) for code in codes]
 
     def _same(self, experiment: Experiment, shown: Mapping[str, str]) -> bool:
         """Whether wrong and correct code gave the same, as far as it was shown."""
