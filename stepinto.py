@@ -212,7 +212,7 @@ def _bench_self_repair(options: argparse.Namespace) -> int:
     from collect.self_repair.building import build
 
     config = load_config(options.config, options.overrides)
-    built = build(config, config.self_repair)
+    built = build(config, config.self_repair, config.folder)
     if built.card is None:
         reason = f": {built.reason}" if built.reason else ""
         print(f"stepinto: stopped{reason}; the same command goes on", file=sys.stderr)

@@ -36,6 +36,8 @@ from collect.self_repair.testing import Tester
 from collect.self_repair.writers import ModelWriter, OracleWriter, SolutionsFile, SolutionWriter
 from sandbox import clean_up
 
+DEFAULT_NAME = "self_repair.jsonl"
+
 
 @dataclass(frozen=True)
 class Built:
@@ -49,12 +51,15 @@ class Built:
     """Why it was stopped, where not by the user."""
 
 
-def build(machinery: Machinery, config: SelfRepairConfig) -> Built:
-    """Make the benchmark file. Raises ConfigError, SandboxError."""
+def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
+    """Make the benchmark file, in the run's folder where the config names no other place.
+
+    Raises ConfigError, SandboxError.
+    """
     problems = read_problems(config)
     in_dates = [problem for problem in problems if _is_in_dates(problem, config)]
     chosen = in_dates[: config.limit]
-    path = Path(config.output)
+    path = Path(config.output) if config.output is not None else run / DEFAULT_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
     work = _WorkFile(path, _settings(machinery, config, chosen))
     stopped = _judge_all(machinery, config, chosen, work)

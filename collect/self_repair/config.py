@@ -49,6 +49,6 @@ class SelfRepairConfig(BaseModel):
     def _check(self) -> Self:
         if self.from_date and self.to_date and self.to_date < self.from_date:
             raise ValueError("to_date is before from_date")
-        if not self.output.endswith(".jsonl"):
+        if self.output is not None and not self.output.endswith(".jsonl"):
             raise ValueError("output must end in .jsonl")
         return self

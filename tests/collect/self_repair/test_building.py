@@ -24,6 +24,8 @@ from stepinto import main
 from tests.collect.self_repair.rows import BIGCODEBENCH, lines_file, stdin_row
 
 CONFIG = Path(__file__).parents[3] / "configs" / "self-repair.yaml"
+NOWHERE = Path("/nowhere")
+"""The run's folder, where the config names another place."""
 RIGHT = "x, xs = input(), map(int, input().split())\nprint(sum(xs))\n"
 WRITTEN = {
     "wrong": "input()\nprint(max(map(int, input().split())))\n",
@@ -69,7 +71,7 @@ def card_of(built: Built) -> Card:
 
 @pytest.mark.slow
 def test_the_funnel(config: SelfRepairConfig) -> None:
-    built = build(Machinery(), config)
+    built = build(Machinery(), config, NOWHERE)
     card = card_of(built)
     assert read_card(built.path) == card
     dropped = {step.name: step.dropped for step in card.steps if step.dropped}
@@ -100,15 +102,15 @@ def test_the_funnel(config: SelfRepairConfig) -> None:
 
 def test_endless_programs_are_kept_where_that_is_asked_for(config: SelfRepairConfig) -> None:
     allowing = config.model_copy(update={"allow_timeouts": True, "test_timeout": 2.0})
-    only = lines_file(Path(config.output).parent.parent / "one.jsonl", problem_row("endless"))
-    built = build(Machinery(), allowing.model_copy(update={"path": str(only)}))
+    only = lines_file(Path(str(config.output)).parent.parent / "one.jsonl", problem_row("endless"))
+    built = build(Machinery(), allowing.model_copy(update={"path": str(only)}), NOWHERE)
     (bug,) = read_bugs(built.path)
     assert bug.failure.type == "TimeoutError"
     assert len(bug.fail_to_pass) == 2
 
 
 def test_a_killed_run_goes_on(config: SelfRepairConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = build(Machinery(), config.model_copy(update={"limit": 4}))
+    whole = build(Machinery(), config.model_copy(update={"limit": 4}), NOWHERE)
     expected = whole.path.read_bytes()
     judged: list[str] = []
     judge = Funnel.judge
@@ -123,13 +125,13 @@ def test_a_killed_run_goes_on(config: SelfRepairConfig, monkeypatch: pytest.Monk
     limited = config.model_copy(update={"limit": 4})
     monkeypatch.setattr(Funnel, "judge", counting)
     with pytest.raises(KeyboardInterrupt):
-        build(one_at_a_time, limited)
-    work = Path(config.output).with_name("bugs.work.jsonl")
+        build(one_at_a_time, limited, NOWHERE)
+    work = Path(str(config.output)).with_name("bugs.work.jsonl")
     with work.open("a") as file:
         file.write('{"problem_id": "syn')
     with pytest.raises(ConfigError, match=r"bugs\.work\.jsonl is of a run with another"):
-        build(one_at_a_time, limited.model_copy(update={"seed": 1}))
-    again = build(one_at_a_time, limited)
+        build(one_at_a_time, limited.model_copy(update={"seed": 1}), NOWHERE)
+    again = build(one_at_a_time, limited, NOWHERE)
     assert judged == ["wrong", "right", "syntax", "syntax", "indentation"]
     assert again.path.read_bytes() == expected
     assert not work.exists()
@@ -155,9 +157,9 @@ def test_a_model_writes_the_solutions(tmp_path: Path) -> None:
     machinery = Machinery.model_validate(
         {"models": {"played": {"backend": "replay", "path": str(recording)}}}
     )
-    card = card_of(build(machinery, config))
+    card = card_of(build(machinery, config, NOWHERE))
     assert (card.writer, card.problems, card.passed, card.bugs) == ("played", 2, 1, 1)
-    assert read_bugs(Path(config.output))[0].written_by == "played"
+    assert read_bugs(Path(str(config.output)))[0].written_by == "played"
 
 
 def test_the_oracle_breaks_what_passes_and_only_that(tmp_path: Path) -> None:
@@ -171,10 +173,10 @@ def test_the_oracle_breaks_what_passes_and_only_that(tmp_path: Path) -> None:
         path=str(lines_file(tmp_path / "rows.jsonl", *rows)),
         output=str(tmp_path / "bugs.jsonl"),
     )
-    card = card_of(build(Machinery(), config))
+    card = card_of(build(Machinery(), config, NOWHERE))
     dropped = {step.name: step.dropped for step in card.steps if step.dropped}
     assert dropped == {Step.LIBRARIES: 1, Step.CANONICAL: 1}
-    (bug,) = read_bugs(Path(config.output))
+    (bug,) = read_bugs(Path(str(config.output)))
     assert bug.edit is not None
     assert bug.gold_solution is not None
     before, after = bug.gold_solution.splitlines(), bug.files["solution.py"].splitlines()
@@ -186,7 +188,7 @@ def test_the_oracle_is_refused_where_there_is_nothing_to_break(config: SelfRepai
     with pytest.raises(
         ConfigError, match=r"breaks canonical solutions, and problems\.jsonl has none"
     ):
-        build(Machinery(), config.model_copy(update={"solutions": None}))
+        build(Machinery(), config.model_copy(update={"solutions": None}), NOWHERE)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,8 +218,8 @@ def test_a_program_that_fails_once_is_dropped(config: SelfRepairConfig) -> None:
 
 @pytest.mark.slow
 def test_the_bundled_benchmark_is_what_the_command_makes(tmp_path: Path) -> None:
-    output = tmp_path / "bugs.jsonl"
-    card = card_of(build(Machinery(), SelfRepairConfig(output=str(output))))
+    card = card_of(build(Machinery(), SelfRepairConfig(), tmp_path))
+    output = tmp_path / "self_repair.jsonl"
     assert output.read_bytes() == BUNDLED_FILE.read_bytes()
     of_file = read_card(BUNDLED_FILE)
     assert card.model_copy(update={"versions": of_file.versions}) == of_file
