@@ -16,6 +16,9 @@ from sandbox.debugger import DebugEvent
 SCHEMA_VERSION = 3
 ORACLE_TEACHER = "oracle"
 MODEL_TEACHER = "model"
+SESSION_START = "session_start"
+"""Stands for the call of an event with which a session was started before any call of the
+model's: InspectCoder's sessions are open when the Inspector begins."""
 
 
 class StopReason(StrEnum):

@@ -129,7 +129,7 @@ def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrac
             trace.stop_reason = _run_system(context, spec.variant, settings.benchmark)
         except ModelFailure as failure:
             trace.failure = _failure(failure)
-        trace.patch = _patch(instance, before, sandbox)
+        trace.patch = _patch(spec, before, sandbox)
 
 
 def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
@@ -138,12 +138,18 @@ def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark)
     return run_debug2fix(context, variant)
 
 
-def _patch(instance: Instance, before: Mapping[str, bytes], sandbox: Sandbox) -> str:
-    """What the agent changed, but for the tests and what steers them. Raises ModelFailure."""
+def _patch(spec: RolloutSpec, before: Mapping[str, bytes], sandbox: Sandbox) -> str:
+    """What the agent changed, but for the tests and what steers them. Raises ModelFailure.
+
+    Of a system that repairs one file: what it changed in that file.
+    """
+    instance = spec.instance
     try:
         after = sandbox.read_tree()
     except SandboxFileError as error:
         raise ModelFailure(f"the agent left a workspace that can't be read: {error}") from error
+    if spec.variant.repairs_one_file:
+        before, after = (_only(instance.solution, tree) for tree in (before, after))
     ignored = [*instance.test_paths, *build_outputs(instance)]
     patch = drop_paths(diff_trees(before, after), ignored)
     if len(patch) > MAX_PATCH_CHARS:
@@ -151,6 +157,10 @@ def _patch(instance: Instance, before: Mapping[str, bytes], sandbox: Sandbox) ->
             f"the agent left a patch of {len(patch)} characters, more than {MAX_PATCH_CHARS}"
         )
     return drop_paths(patch, runner_files(instance, patch))
+
+
+def _only(path: str, tree: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {path: tree[path]} if path in tree else {}
 
 
 def _cast(spec: RolloutSpec, players: Mapping[str, Player]) -> dict[Role, Player]:

@@ -17,13 +17,14 @@ from collect.records import (
     MODEL_TEACHER,
     ORACLE_TEACHER,
     SCHEMA_VERSION,
+    SESSION_START,
     Conversation,
     Role,
     Rollout,
     ToolOutcome,
 )
 from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace
-from sandbox.debugger import StopReason
+from sandbox.debugger import DebugEvent, StopReason
 from sandbox.opening import backend_name
 
 PROGRAM_ENDED = (StopReason.EXITED, StopReason.KILLED)
@@ -50,7 +51,7 @@ def rows_of(
     main = [log for log in logs if log.role in EDITORS]
     sub = [log for log in logs if log.role not in EDITORS]
     players = [settings.players[name] for name in (spec.main, spec.sub) if name is not None]
-    events = [row.event for log in logs for row in log.events]
+    events = [event for log in logs for event in _of_calls(log)]
     stops = [e for e in events if e.stop_reason and e.stop_reason not in PROGRAM_ENDED]
     rollout = Rollout(
         schema_version=SCHEMA_VERSION,
@@ -109,6 +110,12 @@ def system_of(variant: Variant, agents: AgentsConfig) -> str:
         return "debug2fix" if agents.debugger_backend == "probe" else "debug2fix+terminal"
     by_tools = variant.has_subagent and agents.repair.inspector_form == "tools"
     return "inspectcoder+tools" if by_tools else "inspectcoder"
+
+
+def _of_calls(log: ConversationLog) -> list[DebugEvent]:
+    """What the agent's own calls did: not how its session was opened, nor what came of itself."""
+    first = {(row.message_index, row.tool_call_id): row.event for row in reversed(log.events)}
+    return [event for (_, call), event in first.items() if call != SESSION_START]
 
 
 def _teacher(players: Sequence[Player]) -> str:

@@ -11,7 +11,7 @@ from collect.agents.debug_tools import reply
 from collect.agents.forms import Answered
 from collect.agents.prompts import prompt
 from collect.agents.repair.actions import ActionCall, UnreadableAction, call_text, parse_actions
-from collect.agents.repair.inspector import SESSION_START, TASK_MESSAGE, inspector_prompt
+from collect.agents.repair.inspector import TASK_MESSAGE, inspector_prompt
 from collect.agents.repair.inspector_tools import (
     RAN_OUT,
     STARTED_AGAIN,
@@ -22,7 +22,7 @@ from collect.agents.repair.inspector_tools import (
 from collect.agents.repair.react import ReactForm, action_block
 from collect.agents.tools import ToolReply
 from collect.messages import ToolCall
-from collect.records import Conversation
+from collect.records import SESSION_START, Conversation
 from format.draft import Draft
 from format.inspection import Conclusion, Inspection, Step, Turn
 from format.inspector_reading import STATE, react_id

@@ -8,10 +8,9 @@ from dataclasses import replace
 from collect.agents.debug2fix import DebugSubagentArguments, subagent_prompt, subagent_task
 from collect.agents.debug_tools import reply
 from collect.agents.prompts import prompt
-from collect.agents.repair.inspector import SESSION_START
 from collect.agents.wording import wording
 from collect.messages import Message, ToolCall
-from collect.records import Conversation, DebugAnswer, MessageRow
+from collect.records import SESSION_START, Conversation, DebugAnswer, MessageRow
 from format.draft import Draft
 from format.findings import QUESTION, answer_text, debug_answer
 from format.inspection import Inspection, Step, Turn, arguments_of

@@ -32,6 +32,8 @@ class AgentSpec:
     follow_up: Callable[[str], str | None] = lambda answer: None
     """Given a final answer, what the user says next; None: nothing, it ends."""
     max_follow_ups: int = 0
+    concluding: str | None = None
+    """The tool that gives the final answer, also when that is forced."""
     form: ActionForm = TOOL_CALLING
 
 
@@ -67,7 +69,9 @@ class AgentRun:
             self.log.add(Message("user", said))
         if self.spec.forced_answer is not None:
             self.log.add(Message("user", self.spec.forced_answer))
-            self._ask()
+            for call in self._ask().tool_calls:
+                if call.name == self.spec.concluding:
+                    self._carry_out(call, self.log.last_index)
         return self.log.finish(StopReason.STEP_LIMIT)
 
     def _raise_if_stopped(self) -> None:

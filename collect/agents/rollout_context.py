@@ -11,6 +11,7 @@ from collect.agents.conversation import ConversationLog
 from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.wording import wording
 from collect.benchmarks.base import Instance
+from collect.benchmarks.workspace import reset_workspace
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.records import MODEL_TEACHER, ORACLE_TEACHER, Role
 from sandbox import Sandbox
@@ -51,6 +52,14 @@ class RolloutContext:
         return open_debugger(
             self.instance.language, self.sandbox, config.debugger, config.debugger_backend
         )
+
+    def reset(self, program: str | None = None) -> None:
+        """Lay the bug's files out anew, with another version of its program where one is given:
+        what tests and debug sessions have left behind must not decide the next ones."""
+        files = dict(self.instance.files)
+        if program is not None:
+            files[self.instance.solution] = program.encode("utf-8", "replace")
+        reset_workspace(self.sandbox, files)
 
     @property
     def wording(self) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ import ast
 
 from collect.benchmarks.humanevalfix_rows import Row
 from collect.errors import ConfigError
+from collect.syntax import parse
 
 SOLUTION = "solution.py"
 TEST_FILE = "test_solution.py"
@@ -63,6 +64,6 @@ def _top_level_names(program: ast.Module) -> set[str]:
 
 def _parsed(where: str, column: str, code: str) -> ast.Module:
     try:
-        return ast.parse(code)
+        return parse(code)
     except SyntaxError as error:
         raise ConfigError(f"{where}: column {column}: not Python: {error}") from error

@@ -56,7 +56,7 @@ def _instance(bug: Bug) -> Instance:
         pass_to_pass=bug.pass_to_pass,
         gold_patch=gold_patch,
         files=files,
-        test_paths=tuple(path for path in TEST_PATHS if path in files),
+        test_paths=TEST_PATHS,
         hidden_files={path: text.encode() for path, text in bug.hidden_files.items()},
         solution=bug.solution,
         category=bug.failure.type,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from collect.patches import apply_patch
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError
@@ -17,3 +19,14 @@ def patch_workspace(sandbox: Sandbox, patch: str) -> None:
         result = sandbox.run(Command(["rm", "-f", "--", *deleted]))
         if result.exit_code != 0:
             raise SandboxFileError(f"can't delete {', '.join(deleted)}: {result.output.strip()}")
+
+
+def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
+    """Leave nothing but these files: a test that was killed may not have cleaned up after itself.
+
+    Raises SandboxFileError.
+    """
+    result = sandbox.run(Command(["find", ".", "-mindepth", "1", "-delete"]))
+    if result.exit_code != 0:
+        raise SandboxFileError(f"can't empty the workspace: {result.output.strip()}")
+    sandbox.write_files(files)

@@ -42,8 +42,9 @@ class SelfRepairConfig(BaseModel):
     """Seconds for one run of a problem's tests."""
     allow_timeouts: bool = False
     """Keep solutions that do not end within `test_timeout`."""
-    output: str = "self_repair.jsonl"
-    """The benchmark file; its card is written beside it."""
+    output: str | None = None
+    """The benchmark file; its card is written beside it. None: `self_repair.jsonl` in the run's
+    folder."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -14,7 +14,12 @@ PUBLIC_TESTS = "test_solution.py"
 PRIVATE_TESTS = "test_private.py"
 CHECKING = "checking.py"
 PRELUDE = "prelude.py"
-TEST_PATHS = (PUBLIC_TESTS, CHECKING, PRELUDE)
+TEST_PATHS = (
+    PUBLIC_TESTS,
+    PRIVATE_TESTS,
+    *(path for file in (CHECKING, PRELUDE) for path in (file, file.removesuffix(".py"))),
+)
+"""What an agent may not change: files, and packages that would be imported in their place."""
 
 
 def lay_out(problem: Problem, solution: str) -> dict[str, str]:

@@ -16,6 +16,16 @@ from typing import NoReturn
 
 from collect.errors import ConfigError
 
+BROKEN = (
+    EOFError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    TypeError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+)
 MAX_BYTES = 512 * 1024 * 1024
 """Of one problem's decompressed tests; more is refused."""
 
@@ -24,13 +34,13 @@ def decode_tests(where: str, column: str, text: str) -> object:
     """The JSON value. Raises ConfigError, also for a pickle of anything but a string."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         packed = text
     try:
         return json.loads(_unpickled(_decompressed(base64.b64decode(packed, validate=True))))
     except (binascii.Error, zlib.error, pickle.UnpicklingError, ValueError) as error:
         reason = str(error)
-    except (EOFError, IndexError, KeyError, AttributeError, TypeError, OverflowError) as error:
+    except BROKEN as error:
         # What a broken pickle makes the unpickler raise.
         reason = f"not a pickle: {error}"
     raise ConfigError(

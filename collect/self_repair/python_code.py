@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterator
 
 from collect.errors import ConfigError
+from collect.syntax import parse
 
 
 def parsed(where: str, column: str, code: str) -> ast.Module:
     """The syntax tree. Raises ConfigError naming the row and the column."""
     try:
-        return ast.parse(code)
+        return parse(code)
     except (SyntaxError, ValueError) as error:
         raise ConfigError(f"{where}: column {column}: not Python: {error}") from error
 

@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from collect.syntax import literal, parse
+
 PARAMETERS = {
     "set_breakpoint": "line",
     "control_execution": "cmd",
@@ -46,7 +48,7 @@ def parse_actions(block: str) -> list[ActionCall]:
     """The calls of an action block, in order. Raises UnreadableAction."""
     block = block.strip("\n")
     try:
-        statements = ast.parse(_dedented(block)).body
+        statements = parse(_dedented(block)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _parse_loosely(block)
     actions = [_from_statement(statement) for statement in statements]
@@ -126,7 +128,7 @@ def _from_text(mark: re.Match[str], rest: str) -> ActionCall:
 
 def _unquoted(name: str, text: str) -> object:
     try:
-        value: object = ast.literal_eval(text)
+        value: object = literal(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         value = None
     if isinstance(value, str | int) and not isinstance(value, bool):

@@ -6,13 +6,13 @@ program holds, and that leaves it a program, is meant.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from collect.agents.repair.code_blocks import syntax_problem
+from collect.syntax import literal
 
 # With its number, and after no dot: the texts to replace may hold calls of `str.replace`.
 REPLACE = re.compile(
@@ -132,7 +132,7 @@ def _readings(opening: str, rest: str, closing: re.Pattern[str]) -> tuple[tuple[
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     """Two quoted texts: as Python reads them, and as they stand between their quotes."""
     try:
-        value: object = ast.literal_eval(f"({text})")
+        value: object = literal(f"({text})")
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         value = None
     if isinstance(value, tuple) and [type(item) for item in value] == [str, str]:

@@ -12,6 +12,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from collect.syntax import parse
+
 ENDS_OF_BLOCKS = ast.Return | ast.Raise | ast.Break | ast.Continue
 LOOPS = ast.For | ast.AsyncFor | ast.While
 REGIONS = ast.With | ast.AsyncWith | ast.Try | ast.TryStar | ast.Match
@@ -38,7 +40,7 @@ class Statement:
 def statements_of(code: str) -> Mapping[int, Statement]:
     """The statements by their first line; of several in one line, the first. Raises SyntaxError."""
     reader = _Reader()
-    reader.scope(ast.parse(code).body, outside=True)
+    reader.scope(parse(code).body, outside=True)
     return reader.found
 
 

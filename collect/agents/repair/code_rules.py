@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from collect.syntax import parse
+
 NO_PRINTS = "values can't be inspected here: print calls and bare expressions were left out"
 NO_CHANGES = (
     "the running program can't be modified here: interact_code may only print variables and "
@@ -77,6 +79,6 @@ def _prints(value: ast.expr) -> bool:
 def _parsed(code: str) -> ast.Module | None:
     """None: it is run as it is, for the error to be told."""
     try:
-        return ast.parse(code)
+        return parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -8,6 +8,7 @@ import re
 from collect.agents.repair.records import FailingTest
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.errors import InfrastructureFailure
+from collect.syntax import parse
 from sandbox import Sandbox
 from sandbox.errors import SandboxFileError
 
@@ -69,7 +70,7 @@ def test_source(sandbox: Sandbox, test: str) -> str:
     path, *names = test.partition("[")[0].split("::")
     try:
         text = sandbox.read_file(path).decode("utf-8", "replace")
-        scope: ast.AST = ast.parse(text)
+        scope: ast.AST = parse(text)
     except (SandboxFileError, SyntaxError, ValueError):
         return ""
     for name in names:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from collect.agents.config import Variant
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import fill, prompt
 from collect.agents.repair.actions import UnreadableAction, parse_actions
 from collect.agents.repair.failing import numbered
+from collect.agents.repair.inspector_tools import ProposeRepair
 from collect.agents.repair.react import action_block
 from collect.agents.repair.records import Round
 from collect.agents.repair.workbench import Workbench, open_workbench
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
-from collect.records import EventRow, Role
+from collect.records import SESSION_START, EventRow, Role
 
 DEMONSTRATIONS = ("inspection", "missing_logic", "flawed_logic", "proposal")
 LEFT_OUT = {
@@ -20,6 +23,17 @@ LEFT_OUT = {
     Variant.INSPECTCODER_NO_MODIFICATION: ("missing_logic", "flawed_logic"),
     Variant.INSPECTCODER_NO_INSPECTWARE: ("flawed_logic",),
 }
+INTERACT_USES = {
+    Variant.INSPECTCODER_NO_INSPECTION: (
+        "Print variables or any expression over them to see the state."
+    ),
+    Variant.INSPECTCODER_NO_MODIFICATION: (
+        "Assign to variables to change the state, and then continue."
+    ),
+}
+"""By the ablation that goes without."""
+PRINTS = re.compile(r"\ninteract_code\(\"print\(.*?\)\"\)|; print\([^)\n]*\)")
+"""In demonstrations: calls that only print, and prints after other code."""
 RESTRICTIONS = {
     Variant.INSPECTCODER_NO_INSPECTION: "inspectcoder/no_inspection",
     Variant.INSPECTCODER_NO_MODIFICATION: "inspectcoder/no_modification",
@@ -27,9 +41,7 @@ RESTRICTIONS = {
 TERMINAL_DEMONSTRATIONS = ("inspection", "missing_logic")
 REMINDER = "Call propose_repair with your plan, or another tool if something is still open."
 TASK_MESSAGE = 1
-SESSION_START = "session_start"
-"""Stands for the call of the event with which the session was started, before any of the model's;
-the event belongs to the task's message, which shows the state after it."""
+"""The message that shows the state after the session was started."""
 
 
 class Inspector:
@@ -71,6 +83,7 @@ class Inspector:
             forced_answer=prompt("inspectcoder/forced_plan"),
             follow_up=lambda answer: REMINDER,
             max_follow_ups=1,
+            concluding=ProposeRepair.name,
             form=bench.form,
         )
 
@@ -81,11 +94,11 @@ def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str
     form = "inspectcoder/tools_format" if by_tools else "inspectcoder/react_format"
     parts = [
         prompt("inspectcoder/inspector"),
-        prompt("pdb/actions" if in_terminal else "inspectcoder/actions"),
+        prompt("pdb/actions" if in_terminal else "inspectcoder/actions", uses=_uses(variant)),
         prompt("pdb/format" if in_terminal and not by_tools else form),
         "Examples of a step:",
         *(
-            demonstration(name, by_tools, in_terminal)
+            demonstration(name, by_tools, variant)
             for name in DEMONSTRATIONS
             if name not in LEFT_OUT.get(variant, ())
         ),
@@ -96,10 +109,19 @@ def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str
     return fill("\n\n".join(parts), {"solution": solution})
 
 
-def demonstration(name: str, by_tools: bool, in_terminal: bool) -> str:
+def _uses(variant: Variant) -> str:
+    """What interact_code is good for, as far as the variant has it."""
+    uses = [text for ablated, text in INTERACT_USES.items() if ablated is not variant]
+    return " ".join(uses)
+
+
+def demonstration(name: str, by_tools: bool, variant: Variant) -> str:
     """One example of a step, in the form in which the model is to act."""
+    in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
     folder = "pdb" if in_terminal and name in TERMINAL_DEMONSTRATIONS else "inspectcoder"
     thought, calls = prompt(f"{folder}/demonstration_{name}").split("\n---\n")
+    if variant is Variant.INSPECTCODER_NO_INSPECTION:
+        calls = PRINTS.sub("", calls)
     if by_tools:
         return f"<example>\n{thought}\nThe calls of this step, in order:\n{calls}\n</example>"
     block = f"### THOUGHT\n{thought}\n### ACTION\n```debugger\n{calls}\n```"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Protocol
 
@@ -13,6 +13,7 @@ from collect.agents.debug_tools import reply
 from collect.agents.repair.failing import shortened
 from collect.agents.tools import Arguments, Tool, ToolReply
 from collect.records import ToolOutcome
+from collect.syntax import parse
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -52,6 +53,14 @@ class InspectorSession:
     debugger: Debugger
     test: str
     solution: str
+    reset: Callable[[], None] = lambda: None
+    """Lays the workspace out anew, for a test that is killed does not clean up after itself."""
+
+    def restart(self) -> DebugEvent:
+        """Begin again, on a clean workspace; refused where the session's state forbids it."""
+        if self.debugger.state is not State.START:
+            self.reset()
+        return self.debugger.restart()
 
     def begin(self) -> DebugEvent:
         """Start at the first line of the test."""
@@ -68,7 +77,7 @@ class InspectorSession:
         answer = reply(event)
         if event.state is not State.DONE:
             return answer
-        again = self.debugger.restart()
+        again = self.restart()
         ended = RAN_OUT if event.exit_code == 0 and event.error is None else STARTED_AGAIN
         text = f"{render(event)}\n{ended if again.error_kind is None else render(again)}"
         return replace(answer, text=text, later_events=(again,))
@@ -132,7 +141,7 @@ class ControlExecution:
     def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
         debugger = self.session.debugger
         if arguments.cmd == "restart":
-            return self.limits.cut(reply(debugger.restart()))
+            return self.limits.cut(reply(self.session.restart()))
         return self.limits.cut(self.session.after_run(debugger.control(Action.CONTINUE)))
 
 
@@ -161,9 +170,10 @@ class InteractCode:
         if code is None:
             return ToolReply(f"Refused: {remark}", ToolOutcome.REFUSED, action=action)
         event = self.session.debugger.run_code(code)
-        answer = self.limits.cut(reply(event))
+        answer = reply(event)
         if event.state is State.DONE and event.error_kind is not ErrorKind.NOT_ALLOWED:
             answer = self.session.after_run(event)
+        answer = self.limits.cut(answer)
         text = f"{answer.text}\nNote: {remark}" if remark else answer.text
         return replace(answer, text=text, action=action)
 
@@ -208,7 +218,7 @@ def inspector_tools(
 def has_print(code: str) -> bool:
     """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1)."""
     try:
-        nodes = list(ast.walk(ast.parse(code)))
+        nodes = list(ast.walk(parse(code)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "print(" in code
     return any(

@@ -7,11 +7,12 @@ their quotes, or answer in prose.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from collect.syntax import literal
 
 TRUE = ("true", "yes", "correct", "right", "1")
 FALSE = ("false", "no", "incorrect", "wrong", "0")
@@ -69,7 +70,7 @@ def _value_at(text: str, start: int) -> tuple[object, int]:
 def _literal_at(text: str, start: int) -> tuple[object, int]:
     for end in _ends(text, start):
         try:
-            return ast.literal_eval(_with_json_names(text[start:end])), end
+            return literal(_with_json_names(text[start:end])), end
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             continue
     return None, start + 1

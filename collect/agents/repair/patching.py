@@ -29,7 +29,7 @@ class PatchCoder:
 
 def patch_of(reply: str, previous: str, plan: str = "") -> Patch:
     """The patch in a model's reply."""
-    code, problem = program_of(reply)
+    code, problem = program_of(reply, previous)
     if code is None:
         return Patch(None, plan, problem)
     return Patch(with_imports_of(previous, code), plan)

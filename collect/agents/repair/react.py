@@ -14,7 +14,9 @@ from collect.messages import Message, ToolCall
 from collect.records import MessageRow
 
 ACTION = re.compile(r"^#{1,6}[ \t]*ACTIONS?[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
-OBSERVATION = re.compile(r"^#{0,6}[ \t]*OBSERVATION", re.MULTILINE | re.IGNORECASE)
+OBSERVATION = re.compile(
+    r"^(?:#{1,6}[ \t]*OBSERVATION\b|OBSERVATION[ \t]*:)", re.MULTILINE | re.IGNORECASE
+)
 HOW_TO_ACT = (
     'Respond with one "### THOUGHT" and one "### ACTION" that holds a ```...``` block of actions. '
 )
@@ -40,7 +42,7 @@ class ReactForm:
     """Thought, action block, and one observation of all its calls, in order."""
 
     by_tools = False
-    stop: tuple[str, ...] = ("\n### OBSERVATION", "\n### Observation")
+    stop: tuple[str, ...] = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
 
     def __init__(self, state: Callable[[], str] | None, blocks: BlockLanguage = CALLS) -> None:
         """`state` gives the session's state, shown after each observation."""

@@ -33,14 +33,15 @@ def run_repair(context: RolloutContext, variant: Variant, benchmark: Benchmark) 
 def _rounds(
     context: RolloutContext, system: RepairSystem, benchmark: Benchmark, failing: FailingTest
 ) -> StopReason:
-    path = context.instance.solution
     version = CodeVersion(1, _read(context), failing)
     history: list[tuple[CodeVersion, Patch]] = []
     for number in range(1, context.config.repair.max_patch_attempts + 1):
         patch = system.repair(Round(number, version, tuple(history)))
         history.append((version, patch))
-        if patch.code is not None:
-            context.sandbox.write_files({path: patch.code.encode()})
+        if patch.code is None:
+            context.reset(version.code)
+        else:
+            context.reset(patch.code)
             still_failing = first_failing(benchmark, context.instance, context.sandbox)
             if still_failing is None:
                 return StopReason.FINISHED

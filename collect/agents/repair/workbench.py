@@ -66,7 +66,13 @@ def open_workbench(
 def _session(context: RolloutContext, variant: Variant, current: Round) -> Iterator[Workbench]:
     config, instance = context.config, context.instance
     with closing(open_debugger(instance.language, context.sandbox, config.debugger)) as debugger:
-        session = InspectorSession(debugger, current.version.failing.id, instance.solution)
+        session = InspectorSession(
+            debugger,
+            current.version.failing.id,
+            instance.solution,
+            reset=lambda: context.reset(current.version.code),
+        )
+        context.reset(current.version.code)
         started = session.begin()
         tools = inspector_tools(session, _limits(context), RULES.get(variant, any_code))
         form: ActionForm = ReactForm(session.state_text)

@@ -38,7 +38,12 @@ def as_it_is(instance: Instance, code: str) -> Instance:
         )
     correct = apply_patch(instance.files, instance.gold_patch)
     files = {**instance.files, instance.solution: code.encode()}
-    return replace(instance, files=files, gold_patch=diff_trees(files, correct))
+    patch = diff_trees(files, correct)
+    if not patch:
+        raise ModelFailure(
+            f"{instance.id} still fails with its correct program, and the oracle knows no other"
+        )
+    return replace(instance, files=files, gold_patch=patch)
 
 
 def program(instance: Instance) -> str:

@@ -11,6 +11,7 @@ from collect.benchmarks.base import Instance
 from collect.models.oracle.current_code import correct_program, program
 from collect.models.oracle.python_source import is_pure
 from collect.patches import ChangedRange, changed_lines, reverse_patch
+from collect.syntax import parse
 
 Compound = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
 TRIED = "tried"
@@ -35,7 +36,7 @@ def experiment_of(instance: Instance) -> Experiment | None:
     """The statements of the correct program at the first place where the two differ."""
     ranges = changed_lines(instance.gold_patch)
     targets = changed_lines(reverse_patch(instance.gold_patch))
-    buggy, correct = ast.parse(program(instance)), ast.parse(correct_program(instance))
+    buggy, correct = parse(program(instance)), parse(correct_program(instance))
     for before, after in zip(ranges, targets, strict=True):
         statements = list(_statements(correct, after))
         pieces = [piece for piece in map(_piece, statements) if piece[0]]

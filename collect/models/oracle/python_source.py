@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from collect.models.oracle.reading import FunctionRange, Mutation
+from collect.syntax import parse
 
 PURE_CALLS = {"len", "min", "max", "sum", "abs", "sorted", "isinstance", "int", "str", "float"}
 LOOKED_AT = (ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.BinOp)
@@ -45,7 +46,7 @@ class PythonSource:
     def read(cls, data: bytes) -> PythonSource | None:
         """The file; None where it is no valid Python."""
         try:
-            return cls(ast.parse(data), data.decode("utf-8", "replace"))
+            return cls(parse(data), data.decode("utf-8", "replace"))
         except (SyntaxError, ValueError):
             return None
 

@@ -10,15 +10,16 @@ from os import read, walk, write
 from os.path import basename, join, realpath
 from stat import S_ISREG
 from threading import get_ident
-from time import monotonic, monotonic_ns, sleep
+from time import clock_gettime_ns, monotonic, monotonic_ns, sleep
 
 __all__ = [
-    "basename", "decode", "encode_json", "get_ident", "isfile", "join", "modified", "monotonic",
-    "monotonic_ns", "read", "read_file", "realpath", "sleep", "walk", "write",
+    "basename", "decode", "encode_json", "file_time", "get_ident", "isfile", "join", "modified",
+    "monotonic", "monotonic_ns", "read", "read_file", "realpath", "sleep", "walk", "write",
 ]  # fmt: skip
 decode = JSONDecoder().decode
 encode_json = JSONEncoder(separators=(",", ":")).encode
 _stat = os.stat
+_CLOCK_REALTIME_COARSE = 5
 
 
 def read_file(path: str) -> bytes:
@@ -27,9 +28,15 @@ def read_file(path: str) -> bytes:
         return file.read()
 
 
-def modified(path: str) -> float:
-    """When a file was last written, in seconds since the epoch. Raises OSError."""
-    return _stat(path).st_mtime
+def file_time() -> int:
+    """The time now, in nanoseconds, by the clock that files are dated with on Linux: it is up to
+    10 ms behind `time.time`."""
+    return clock_gettime_ns(_CLOCK_REALTIME_COARSE)
+
+
+def modified(path: str) -> int:
+    """When a file was last written, in nanoseconds. Raises OSError."""
+    return _stat(path).st_mtime_ns
 
 
 def isfile(path: str) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from typing import Dict, Iterator, List
 
-from .own import join, modified, read_file, realpath, walk
+from .own import file_time, join, modified, read_file, realpath, walk
 from .source import SourceFile, decode_source
 from .wire import Refusal
 
@@ -22,7 +21,7 @@ class Workspace:
 
     def __init__(self, root: str) -> None:
         self.root = realpath(root)
-        self.started = time.time()
+        self.started = file_time()
         self.news: List[str] = []
         """What the next answer is to say."""
         self.sources: Dict[str, SourceFile] = {}

@@ -54,17 +54,23 @@ def test_a_docstring_may_hold_a_fence() -> None:
     assert fenced_blocks(text) == ['def f():\n    """\n    ```\n    f()\n    ```\n    """']
 
 
-def test_imports_that_were_left_out_come_back() -> None:
-    before = "from __future__ import annotations\nimport re\nfrom math import inf, pi\n\nx = re\n"
-    after = '"""About."""\nfrom math import pi\n\nx = 1\n'
+def test_imports_that_were_left_out_come_back_where_they_are_used() -> None:
+    before = "from __future__ import annotations\nimport re\nfrom heapq import nlargst\nx = re\n"
+    after = '"""About."""\nfrom math import pi\n\nx = re.compile(pi)\n'
     assert with_imports_of(before, after) == (
-        '"""About."""\nfrom __future__ import annotations\nimport re\nfrom math import inf\n'
-        "from math import pi\n\nx = 1\n"
+        '"""About."""\nfrom __future__ import annotations\nimport re\n'
+        "from math import pi\n\nx = re.compile(pi)\n"
     )
 
 
 def test_imports_come_after_those_from_the_future() -> None:
-    code = "from __future__ import annotations\nx = 1\n"
+    code = "from __future__ import annotations\nx = re.I\n"
     assert with_imports_of("import re\n", code) == (
-        "from __future__ import annotations\nimport re\nx = 1\n"
+        "from __future__ import annotations\nimport re\nx = re.I\n"
     )
+
+
+def test_an_example_of_use_is_not_the_program() -> None:
+    reply = f"```python\n{PROGRAM}```\nFor example:\n```python\nprint(f(3))\n```\n```\nx = 4\n```"
+    assert program_of(reply, PROGRAM) == (PROGRAM, None)
+    assert program_of(reply) == (PROGRAM, None)

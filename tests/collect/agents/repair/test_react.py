@@ -26,6 +26,7 @@ FORM = ReactForm(lambda: "State: runtime")
         f"### THOUGHT\nThe code\n```python\nx = 1\n```\nis wrong.\n### ACTION\n```\n{BLOCK}\n```",
         f"### THOUGHT\nI look.\n### ACTION\n{BLOCK}",
         f"### Action:\n```python\n{BLOCK}",
+        f"### ACTION\n{BLOCK}\nObservation: Paused at line 3",
         f"I look.\n```\n{BLOCK}\n```",
         f"## THOUGHT\nI look.\n## ACTIONS\n```\n{BLOCK}\n```\nThen I will see.",
     ],
@@ -37,6 +38,11 @@ def test_the_action_block_is_found(reply: str) -> None:
         ("action_4_0", "set_breakpoint", {"line": 3}),
         ("action_4_1", "control_execution", {"cmd": "continue"}),
     ]
+
+
+def test_code_may_speak_of_observations() -> None:
+    block = 'interact_code("""\nobservations = data[1:]\nprint(observations)\n""")'
+    assert action_block(f"### ACTION\n```\n{block}\n```") == block
 
 
 @pytest.mark.parametrize("reply", ["", "I would look at line 3.", "### THOUGHT\nHm.\n### ACTION\n"])

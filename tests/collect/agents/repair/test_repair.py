@@ -9,7 +9,7 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.errors import FailureKind
-from collect.messages import Message
+from collect.messages import Message, ToolCall
 from collect.models.replay import ScriptedBackend
 from collect.records import Role, StopReason, ToolOutcome
 from collect.rollout import RolloutTrace
@@ -156,7 +156,56 @@ def test_steps_are_shared_by_all_rounds_and_end_in_a_forced_plan() -> None:
     assert "The root cause is unknown." in coder.rows[1].message.content
 
 
-def test_the_stop_texts_go_to_the_model_and_no_tools() -> None:
+def test_a_forced_plan_may_come_as_a_call() -> None:
+    call = ToolCall("c", "propose_repair", json.dumps({"plan": "The cause is line 13."}))
+    replies = {
+        "inspector": [Message("assistant", tool_calls=(call,))],
+        "patch_coder": [Message("assistant", program(CORRECT))],
+    }
+    look = ToolCall("l", "interact_code", json.dumps({"code": "print(1)"}))
+    replies["inspector"].insert(0, Message("assistant", "I look.", tool_calls=(look,)))
+    backend = ScriptedBackend("m", replies)
+    trace = repair(Variant.INSPECTCODER, backend, inspector_form="tools", max_reasoning_steps=1)
+    assert trace.verdict.resolved
+    assert trace.logs[0].final_answer == "The cause is line 13."
+
+
+def test_what_a_killed_test_leaves_behind_decides_nothing() -> None:
+    test = """\
+import os
+
+from solution import top_word
+
+
+def test_in_a_folder():
+    os.mkdir("data")
+    assert top_word("b a b a c") == "a"
+    os.rmdir("data")
+"""
+    name = "test_solution.py::test_in_a_folder"
+    messy = replace(
+        BUG,
+        files={**BUG.files, "test_solution.py": test.encode()},
+        hidden_files={},
+        fail_to_pass=(name,),
+        pass_to_pass=(),
+    )
+    trace = repair(Variant.INSPECTCODER, instance=messy)
+    assert trace.failure is None, trace.failure
+    assert (trace.verdict.resolved, trace.logs[-1].patch_attempt) == (True, 1)
+    assert "data" not in trace.patch
+
+
+def test_a_shell_s_other_files_are_no_part_of_the_patch() -> None:
+    forge = "mkdir test_solution && touch conftest.py notes.txt"
+    commands = [forge, "echo SUBMIT_REPAIRED_PROGRAM"]
+    texts = [f"THOUGHT: x\n\n```bash\n{command}\n```" for command in commands]
+    backend = scripted([], texts)
+    trace = repair(Variant.SWE_AGENT, backend, max_patch_attempts=1)
+    assert (trace.patch, trace.verdict.resolved) == ("", False)
+
+
+def test_an_agent_that_acts_in_its_text_is_sent_no_tools() -> None:
     backend = scripted([act('propose_repair("x")')], [program(CORRECT)])
     repair(Variant.INSPECTCODER, backend)
     assert all(not tools for _, _, tools in backend.requests)

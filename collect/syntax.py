@@ -1,0 +1,25 @@
+"""Python source to a syntax tree, one thread at a time.
+
+CPython before 3.11.8 and 3.12.2 raises SystemError ("AST constructor recursion depth mismatch")
+where several threads parse at once: https://github.com/python/cpython/issues/106905.
+"""
+
+from __future__ import annotations
+
+import ast
+import threading
+
+_LOCK = threading.Lock()
+
+
+def parse(source: str | bytes) -> ast.Module:
+    """`ast.parse`. Raises SyntaxError, ValueError, RecursionError, MemoryError."""
+    with _LOCK:
+        return ast.parse(source)
+
+
+def literal(source: str) -> object:
+    """`ast.literal_eval` of a text. Raises SyntaxError, ValueError, TypeError, MemoryError,
+    RecursionError."""
+    with _LOCK:
+        return ast.literal_eval(source)
