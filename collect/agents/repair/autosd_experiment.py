@@ -41,11 +41,18 @@ class Experiment:
     arguments: type[Arguments] = ExperimentArguments
 
     def call(self, arguments: ExperimentArguments, call_id: str) -> ToolReply:
+        program = self.context.sandbox.read_file(self.context.instance.solution)
+        original = program.decode("utf-8", "replace")
         try:
             script = parse_experiment(arguments.script)
-            done = self._debug(script) if isinstance(script, DebuggerScript) else self._edit(script)
+            if isinstance(script, DebuggerScript):
+                done = self._debug(script)
+            else:
+                done = self._edit(original, script)
         except UnreadableExperiment as error:
             return ToolReply(f"[{error}]", ToolOutcome.INVALID)
+        finally:
+            self.context.reset(original)
         config = self.context.config.repair
         text = shortened(done.text, config.observation_lines, config.observation_chars)
         return replace(done, text=text)
@@ -57,15 +64,10 @@ class Experiment:
             run = ScriptRun(debugger, script, context.instance.solution, max_hits)
             return run.observe(self.test)
 
-    def _edit(self, script: EditScript) -> ToolReply:
-        sandbox, path = self.context.sandbox, self.context.instance.solution
-        original = sandbox.read_file(path)
-        edited = apply_edits(original.decode("utf-8", "replace"), script)
-        try:
-            sandbox.write_file(path, edited.encode())
-            return ToolReply(self._result(), action=EDIT)
-        finally:
-            sandbox.write_file(path, original)
+    def _edit(self, original: str, script: EditScript) -> ToolReply:
+        edited = apply_edits(original, script)
+        self.context.sandbox.write_file(self.context.instance.solution, edited.encode())
+        return ToolReply(self._result(), action=EDIT)
 
     def _result(self) -> str:
         """How the test ends, in one line."""

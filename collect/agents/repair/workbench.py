@@ -52,6 +52,7 @@ def open_workbench(
     context: RolloutContext, variant: Variant, current: Round
 ) -> Iterator[Workbench]:
     """The workbench of a variant, on the failing test of a round."""
+    context.reset(current.version.code)
     if variant is Variant.INSPECTCODER_NO_DEBUGGER:
         yield _simulated(context, current)
     elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
@@ -72,7 +73,6 @@ def _session(context: RolloutContext, variant: Variant, current: Round) -> Itera
             instance.solution,
             reset=lambda: context.reset(current.version.code),
         )
-        context.reset(current.version.code)
         started = session.begin()
         tools = inspector_tools(session, _limits(context), RULES.get(variant, any_code))
         form: ActionForm = ReactForm(session.state_text)
