@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -63,6 +64,9 @@ def test_end_of_the_process_is_end_of_file(box: Sandbox) -> None:
         terminal.read_line(30)
     with pytest.raises(SandboxDead):
         terminal.send_line(b"late")
+    ends_by = time.monotonic() + 20
+    while terminal.alive() and time.monotonic() < ends_by:
+        time.sleep(0.01)  # its descriptors are closed a moment before it is gone
     assert not terminal.alive()
     assert [terminal.close(), terminal.close()] == [3, 3]
 
