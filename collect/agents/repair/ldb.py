@@ -13,7 +13,7 @@ from collect.agents.repair.ldb_trace import TraceUnavailable, trace_test
 from collect.agents.repair.ldb_verdicts import Verdict, parse_verdicts
 from collect.agents.repair.patching import patch_of
 from collect.agents.repair.records import Patch, Round
-from collect.agents.repair.self_debugging import version_text
+from collect.agents.repair.self_debugging import attempt_message
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
 from collect.records import Role
@@ -36,16 +36,15 @@ class Ldb:
         try:
             trace = self._trace(current)
         except TraceUnavailable as reason:
-            agent.run(self._message(current, prompt("ldb/untraced", reason=str(reason))))
+            agent.run(
+                attempt_message(self._context, current, prompt("ldb/untraced", reason=str(reason)))
+            )
             return patch_of(agent.log.final_answer, current.version.code)
-        agent.run(self._message(current, prompt("ldb/traced", trace=trace)))
+        agent.run(attempt_message(self._context, current, prompt("ldb/traced", trace=trace)))
         wrong = [each for each in parse_verdicts(agent.log.final_answer) if each.correct is False]
         agent.run(repair_request(wrong))
         plan = "\n".join(each.explanation for each in wrong)
         return patch_of(agent.log.final_answer, current.version.code, plan)
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _open(self) -> AgentRun:
         spec = AgentSpec(prompt("ldb/system"), Toolbox([]), max_steps=1)
@@ -69,17 +68,6 @@ class Ldb:
             Level.FUNCTION: config.ldb_functions,
         }
         return Sampling(blocks[self._level], config.ldb_block_lines, config.ldb_value_chars)
-
-    def _message(self, current: Round, request: str) -> str:
-        """The program and how it fails, then what is asked; the task comes first of all."""
-        version = version_text(current.version)
-        if not current.history:
-            task = self._context.instance.problem_statement
-            return prompt(
-                "self_debugging/first", coding_task=task, version=version, request=request
-            )
-        problem = current.history[-1][1].problem or ""
-        return prompt("self_debugging/again", problem=problem, version=version, request=request)
 
 
 def repair_request(wrong: list[Verdict]) -> str:

@@ -62,6 +62,3 @@ class RepairSystem(Protocol):
     @property
     def exhausted(self) -> bool:
         """Whether its reasoning steps are used up, so that no further round may begin."""
-
-    def close(self) -> None:
-        """End what the system holds open."""

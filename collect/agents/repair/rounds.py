@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 from collect.agents.config import Variant
 from collect.agents.repair.failing import first_failing
 from collect.agents.repair.records import CodeVersion, FailingTest, Patch, RepairSystem, Round
@@ -26,8 +24,7 @@ def run_repair(context: RolloutContext, variant: Variant, benchmark: Benchmark) 
             f"{context.instance.id}: all public tests pass before the repair; check the bug with "
             "`stepinto bench verify`"
         )
-    with closing(open_system(context, variant)) as system:
-        return _rounds(context, system, benchmark, failing)
+    return _rounds(context, open_system(context, variant), benchmark, failing)
 
 
 def _rounds(

@@ -47,11 +47,9 @@ class SelfDebugging:
         agent = self._agent or self._open()
         self._agent = agent
         agent.log.patch_attempt = current.number
-        agent.run(self._message(current))
+        request = _request(self._procedure.think or self._procedure.fix)
+        agent.run(attempt_message(self._context, current, request))
         return patch_of(agent.log.final_answer, current.version.code)
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _open(self) -> AgentRun:
         thinks = self._procedure.think is not None
@@ -64,16 +62,15 @@ class SelfDebugging:
         )
         return self._context.agent(spec, Role.PATCH_CODER)
 
-    def _message(self, current: Round) -> str:
-        request = _request(self._procedure.think or self._procedure.fix)
-        version = version_text(current.version)
-        if not current.history:
-            task = self._context.instance.problem_statement
-            return prompt(
-                "self_debugging/first", coding_task=task, version=version, request=request
-            )
-        problem = current.history[-1][1].problem or ""
-        return prompt("self_debugging/again", problem=problem, version=version, request=request)
+
+def attempt_message(context: RolloutContext, current: Round, request: str) -> str:
+    """The program and how it fails, then what is asked; the task comes first of all."""
+    version = version_text(current.version)
+    if not current.history:
+        task = context.instance.problem_statement
+        return prompt("self_debugging/first", coding_task=task, version=version, request=request)
+    problem = current.history[-1][1].problem or ""
+    return prompt("self_debugging/again", problem=problem, version=version, request=request)
 
 
 def version_text(version: CodeVersion) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from collect.agents.forms import Answered, MalformedAction, worst
@@ -18,10 +18,8 @@ from collect.agents.repair.self_debugging import version_text
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.shell_tool import Bash, BashArguments
 from collect.agents.tools import Arguments, Toolbox, ToolReply
-from collect.benchmarks.testing import RUNNER_FILES
 from collect.messages import Message, ToolCall
 from collect.records import MessageRow, Role, ToolOutcome
-from sandbox import Command
 from sandbox.errors import SandboxFileError
 
 SUBMISSION = "SUBMIT_REPAIRED_PROGRAM"
@@ -49,11 +47,7 @@ class SweAgent:
         agent.log.patch_attempt = current.number
         agent.log.conclusion = None
         agent.run(self._message(current))
-        self._put_tests_back()
-        return self._patch(current)
-
-    def close(self) -> None:
-        """Nothing is held."""
+        return self._patch()
 
     def _open(self) -> AgentRun:
         context = self._context
@@ -79,8 +73,11 @@ class SweAgent:
         told = f" {problem}" if problem else ""
         return prompt("swe_agent/again", problem=told, version=version, submit=SUBMIT)
 
-    def _patch(self, current: Round) -> Patch:
-        """The program as it stands in the workspace, also where the steps were used up."""
+    def _patch(self) -> Patch:
+        """The program as it stands in the workspace, also where the steps were used up.
+
+        Whatever else the agent has changed there is laid out anew by the rounds.
+        """
         path = self._context.instance.solution
         try:
             return Patch(self._context.sandbox.read_file(path).decode())
@@ -88,23 +85,7 @@ class SweAgent:
             problem = f"{path} could not be read: it was deleted, or is no file any more."
         except UnicodeDecodeError as error:
             problem = f"{path} is not UTF-8 text: {error}."
-        self._put_back({path: current.version.code.encode()})
         return Patch(None, problem=f"{problem} It was put back as it was before.")
-
-    def _put_tests_back(self) -> None:
-        """The tests are not the agent's to change, nor what steers them."""
-        instance = self._context.instance
-        names = [part for name in sorted(RUNNER_FILES) for part in ("-o", "-name", name)]
-        find = ["find", ".", "-type", "f", "(", *names[1:], ")", "-delete"]
-        self._context.sandbox.run(Command(find))
-        given = {path: data for path, data in instance.files.items() if path != instance.solution}
-        self._put_back(given)
-
-    def _put_back(self, files: Mapping[str, bytes]) -> None:
-        """Write files, whatever stands in their places now."""
-        if files:
-            self._context.sandbox.run(Command(["rm", "-rf", "--", *files]))
-            self._context.sandbox.write_files(files)
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,6 @@ class DiagnoseAndPatch:
     def exhausted(self) -> bool:
         return self.diagnoser.exhausted
 
-    def close(self) -> None:
-        """Nothing is held."""
-
 
 PROCEDURES = {
     Variant.SIMPLE_DEBUGGING: SIMPLE_DEBUGGING,
