@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from pypi_simple import DistributionPackage, PyPISimple
 
 from collect.durable import replacing
-from collect.errors import ConfigError
+from collect.factory.project import ProjectRefused
 from sandbox.environment import cache_folder
 
 ARCHIVES = (".tar.gz", ".zip", ".tar.bz2")
@@ -35,17 +35,17 @@ class Sdist:
 def download_sdist(requirement: str, index_url: str) -> Sdist:
     """The newest release that the requirement allows and this interpreter can run.
 
-    Its hash is checked against the index. Raises ConfigError.
+    Its hash is checked against the index. Raises ProjectRefused.
     """
     try:
         wanted = Requirement(requirement)
     except InvalidRequirement as error:
-        raise ConfigError(f"factory.projects: {requirement!r}: {error}") from error
+        raise ProjectRefused(f"factory.projects: {requirement!r}: {error}") from error
     try:
         return _download(wanted, index_url)
     # The client raises the errors of its HTTP library: no such project, no network, not allowed.
     except OSError as error:
-        raise ConfigError(
+        raise ProjectRefused(
             f"factory.projects: {requirement}: {index_url} gave no sdist ({error}); is the name "
             "right, and does factory.index_url name an index that can be reached?"
         ) from error
@@ -72,7 +72,7 @@ def _newest(wanted: Requirement, packages: Sequence[DistributionPackage]) -> Dis
         if package.version is not None and _fits(wanted, package, package.version)
     ]
     if not fitting:
-        raise ConfigError(
+        raise ProjectRefused(
             f"factory.projects: {wanted}: no sdist of it fits Python {sys.version_info.major}."
             f"{sys.version_info.minor}; name another version, or its git repository"
         )

@@ -11,9 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from collect.benchmarks.base import Environment
-from collect.errors import ConfigError
 from collect.factory.config import ProjectConfig
-from collect.factory.project import Project, Source
+from collect.factory.project import Project, ProjectRefused, Source
 from sandbox import SandboxConfig
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxUnavailable
@@ -34,10 +33,10 @@ PLUGINS = "pytest11"
 
 
 def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
-    """The project with its packages installed. Raises ConfigError."""
+    """The project with its packages installed. Raises ProjectRefused."""
     tests = project.tests or tuple(_test_paths(source.files))
     if not tests:
-        raise ConfigError(
+        raise ProjectRefused(
             f"{project.place}: no tests among its {len(source.files)} files (test_*.py or "
             "*_test.py); name another version, or its git repository"
         )
@@ -115,7 +114,7 @@ def _installed(
         left_out = [name for name in sets[0] if name not in packages]
         notes = (f"pip can't install: {', '.join(left_out)}",) if left_out else ()
         return packages, tuple(_plugins(folder)) if folder else (), notes
-    raise ConfigError(f"{project.place}: its packages: {refusals[-1]}") from refusals[-1]
+    raise ProjectRefused(f"{project.place}: its packages: {refusals[-1]}") from refusals[-1]
 
 
 def _plugins(folder: Path) -> Iterator[str]:

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from collect.benchmarks.base import Environment
+from collect.errors import ConfigError
+
+
+class ProjectRefused(ConfigError):
+    """A project that no bugs can be made of; the others go on."""
 
 
 @dataclass(frozen=True)

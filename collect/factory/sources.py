@@ -15,23 +15,18 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from collect.errors import ConfigError
+from collect.benchmarks.trees import LEFT_OUT, read_folder
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.index import download_sdist
 from collect.factory.metadata import read_metadata
-from collect.factory.project import Source
+from collect.factory.project import ProjectRefused, Source
 
 GIT_TIMEOUT = 600.0
 """Seconds for a clone."""
-LEFT_OUT = frozenset(
-    {".git", ".hg", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox"}
-    | {".venv", "venv", "node_modules", ".eggs", ".hypothesis"}
-)
-"""Folders that hold nothing of a project's own."""
 
 
 def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
-    """The project's files. Raises ConfigError."""
+    """The project's files. Raises ProjectRefused."""
     if project.pypi is not None:
         source = _from_index(project, project.pypi, config)
     elif project.git is not None:
@@ -40,7 +35,7 @@ def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
         source = _from_folder(project, Path(project.folder or "."))
     size = sum(map(len, source.files.values()))
     if size > config.max_tree_mb * 1024 * 1024:
-        raise ConfigError(
+        raise ProjectRefused(
             f"{project.place}: {size // 1024 // 1024} MB of files, more than factory.max_tree_mb "
             f"({config.max_tree_mb}); raise it, or leave the project out"
         )
@@ -69,15 +64,15 @@ def _from_git(project: ProjectConfig, url: str) -> Source:
         if project.revision is not None:
             _git("-C", folder, "checkout", "--quiet", project.revision, "--")
         commit = _git("-C", folder, "rev-parse", "HEAD").strip()
-        files = _tree(Path(folder))
+        files = read_folder(Path(folder))
     name = project.name or posixpath.basename(url.rstrip("/")).removesuffix(".git")
     return _source(name, commit[:12], f"git:{url}@{commit}", files)
 
 
 def _from_folder(project: ProjectConfig, folder: Path) -> Source:
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder; factory.projects names it")
-    files = _tree(folder)
+        raise ProjectRefused(f"{folder}: no such folder; factory.projects names it")
+    files = read_folder(folder)
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.encode() + b"\0" + files[path] + b"\0")
@@ -105,24 +100,12 @@ def _git(*arguments: str) -> str:
             stdin=subprocess.DEVNULL,
         )
     except FileNotFoundError as error:
-        raise ConfigError("git is not installed: install it, or name a folder") from error
+        raise ProjectRefused("git is not installed: install it, or name a folder") from error
     except subprocess.TimeoutExpired as error:
-        raise ConfigError(f"git {arguments[0]} did not end in {GIT_TIMEOUT:.0f} s") from error
+        raise ProjectRefused(f"git {arguments[0]} did not end in {GIT_TIMEOUT:.0f} s") from error
     if done.returncode != 0:
-        raise ConfigError(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
+        raise ProjectRefused(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
     return done.stdout
-
-
-def _tree(folder: Path) -> dict[str, bytes]:
-    """Regular files; links are left out, for they may lead elsewhere."""
-    paths = [path.relative_to(folder) for path in sorted(folder.rglob("*"))]
-    return {
-        path.as_posix(): (folder / path).read_bytes()
-        for path in paths
-        if not LEFT_OUT & set(path.parts)
-        and (folder / path).is_file()
-        and not (folder / path).is_symlink()
-    }
 
 
 def _unpacked(path: Path, place: str) -> dict[str, bytes]:
@@ -130,7 +113,9 @@ def _unpacked(path: Path, place: str) -> dict[str, bytes]:
     try:
         members = dict(_zip_members(path) if path.suffix == ".zip" else _tar_members(path))
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise ConfigError(f"{place}: {path} is not a whole archive ({error}); remove it") from error
+        raise ProjectRefused(
+            f"{place}: {path} is not a whole archive ({error}); remove it"
+        ) from error
     files = {}
     for name, data in members.items():
         inner = posixpath.normpath(name).partition("/")[2]

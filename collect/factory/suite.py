@@ -12,9 +12,8 @@ from collect.benchmarks.base import TestStatus
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job
 from collect.benchmarks.testing import statuses
 from collect.benchmarks.workspace import with_environment
-from collect.errors import ConfigError
 from collect.factory.config import FactoryConfig
-from collect.factory.project import Project
+from collect.factory.project import Project, ProjectRefused
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 
@@ -46,7 +45,7 @@ class Suite(BaseModel):
 def run_suite(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Suite:
     """Run the suite twice, the first time with coverage.
 
-    Raises ConfigError where too few tests pass, or none runs the project's code; SandboxError.
+    Raises ProjectRefused where too few tests pass, or none runs the project's code; SandboxError.
     """
     inputs = {CODE_FILE: json.dumps(project.code_paths).encode()}
     plugin = Path(__file__).with_name("coverage_plugin.py").read_bytes()
@@ -57,12 +56,12 @@ def run_suite(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -
     second = _run(project, sandbox, config, PytestJob(project.test_paths))
     suite = _suite(first, second)
     if len(suite.tests) < config.min_tests:
-        raise ConfigError(
+        raise ProjectRefused(
             f"{project.source.slug}: only {len(suite.tests)} tests pass, fewer than "
             f"factory.min_tests ({config.min_tests}); the last lines of its suite:\n{_end(second)}"
         )
     if not suite.lines:
-        raise ConfigError(
+        raise ProjectRefused(
             f"{project.source.slug}: its tests run no line of its files; set import_paths to the "
             "folder that its packages lie in"
         )
@@ -84,11 +83,11 @@ def _refuse(project: Project, run: PytestRun, config: FactoryConfig) -> None:
             "an interpreter that has it"
         )
     if run.result.timed_out:
-        raise ConfigError(
+        raise ProjectRefused(
             f"{project.source.slug}: its suite did not end in factory.suite_timeout "
             f"({config.suite_timeout:.0f} s); name fewer `tests`, or raise it"
         )
-    raise ConfigError(f"{project.source.slug}: its suite does not run:\n{_end(run)}")
+    raise ProjectRefused(f"{project.source.slug}: its suite does not run:\n{_end(run)}")
 
 
 def _suite(first: PytestRun, second: PytestRun) -> Suite:
