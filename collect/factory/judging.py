@@ -33,7 +33,7 @@ START_SECONDS = 10.0
 MAX_MESSAGE = 500
 """Characters of a failure's message that are kept."""
 # Also what pytest leaves of one where it shortens a line.
-_ADDRESS = re.compile(r"(?:0x|\.\.\.x?)[0-9a-f]{5,}")
+_ADDRESS = re.compile(r"(?:0[xX]|\.\.\.x?)[0-9a-fA-F]{5,}")
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
 
 
