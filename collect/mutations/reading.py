@@ -6,6 +6,20 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+_NO_READERS = (
+    cst.AssignTarget
+    | cst.AugAssign
+    | cst.AnnAssign
+    | cst.Param
+    | cst.NamedExpr
+    | cst.NameItem
+    | cst.FunctionDef
+    | cst.Element
+    | cst.AsName
+    # Another variable in an attribute's place is mostly of another type, and seen at once.
+    | cst.Attribute
+)
+
 
 def only(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
     """The one small statement of a line."""
@@ -75,3 +89,14 @@ def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
             yield from _parts(element.value)
     else:
         yield target
+
+
+def is_read(node: cst.Name, parent: cst.CSTNode) -> bool:
+    """Whether the name stands for its value: not assigned to, called, or an attribute's name."""
+    if isinstance(parent, cst.Call):
+        return parent.func is not node
+    if isinstance(parent, cst.Arg):
+        return parent.value is node
+    if isinstance(parent, cst.CompFor | cst.For):
+        return parent.iter is node
+    return not isinstance(parent, _NO_READERS)
