@@ -8,7 +8,7 @@ import libcst as cst
 
 from collect.mutations.base import Replacement
 from collect.mutations.conditions import parenthesized, with_parentheses_of
-from collect.mutations.reading import calls, is_none, only, targets
+from collect.mutations.reading import calls, is_none, only, targets, without
 from collect.mutations.surroundings import Surroundings
 
 
@@ -77,12 +77,9 @@ class MissingCase:
         if not _lists_cases(around):
             return
         for index in (len(node.elements) - 1, 0):
-            left = [*node.elements[:index], *node.elements[index + 1 :]]
+            left = without(node.elements, index)
             if isinstance(node, cst.Tuple) and len(left) == 1:
-                comma: cst.Comma | cst.MaybeSentinel = cst.Comma()
-            else:
-                comma = cst.MaybeSentinel.DEFAULT
-            left[-1] = left[-1].with_changes(comma=comma)
+                left = [left[0].with_changes(comma=cst.Comma())]
             yield node.with_changes(elements=left)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from collect.mutations.base import Replacement
-from collect.mutations.reading import called_name, calls, dotted
+from collect.mutations.reading import called_name, calls, dotted, without
 from collect.mutations.surroundings import Surroundings
 
 _OPTIONAL = {"key", "reverse", "default", "start", "strict", "fillvalue", "flags", "step"}
@@ -15,7 +15,6 @@ _OPTIONAL |= {"maxsplit", "sort_keys", "separators", "ensure_ascii", "recursive"
 _CONFUSED = {
     "search": "match",
     "fullmatch": "match",
-    "finditer": "findall",
     "rsplit": "split",
     "partition": "rpartition",
     "rpartition": "partition",
@@ -70,10 +69,7 @@ class DroppedOption:
         for index, arg in enumerate(node.args):
             if arg.keyword is None or not _is_option(arg, around):
                 continue
-            left = [*node.args[:index], *node.args[index + 1 :]]
-            if left and index == len(left):
-                left[-1] = left[-1].with_changes(comma=arg.comma)
-            yield node.with_changes(args=left)
+            yield node.with_changes(args=without(node.args, index))
 
 
 class ConfusedFunction:
@@ -92,7 +88,8 @@ class ConfusedFunction:
         if isinstance(node.func, cst.Attribute) and called_name(node) != "zip_longest":
             yield node.with_changes(func=node.func.with_changes(attr=cst.Name(other)))
         elif calls(node, "zip_longest"):
-            args = [arg for arg in node.args if arg.keyword is None]
+            keywords = [index for index, arg in enumerate(node.args) if arg.keyword is not None]
+            args = without(node.args, keywords[0]) if keywords else node.args
             yield node.with_changes(func=cst.Name(other), args=args)
 
 
@@ -105,6 +102,9 @@ class LateBinding:
 
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if not isinstance(node, cst.Lambda | cst.FunctionDef):
+            return
+        loops = (cst.For, cst.While, cst.CompFor, cst.ListComp, cst.SetComp, cst.DictComp)
+        if not any(isinstance(parent, loops) for parent in around.parents):
             return
         own = [param for param in node.params.params if not _binds_itself(param)]
         if len(own) == len(node.params.params):

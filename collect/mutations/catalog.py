@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from collect.mutations.absence import (
     CutComparison,
     EmptyTakenForNone,
@@ -19,8 +21,10 @@ from collect.mutations.calls import (
 )
 from collect.mutations.conditions import (
     DroppedCondition,
+    InvertedTest,
     NegatedCondition,
     WrongBooleanOperator,
+    WrongBoundary,
     WrongComparison,
 )
 from collect.mutations.defaults import (
@@ -39,15 +43,14 @@ from collect.mutations.exceptions import (
 from collect.mutations.iteration import (
     NestedYield,
     ResetInLoop,
-    SwappedBranches,
-    SwappedStatements,
     UsedUpIterator,
     WrongSliceEnd,
 )
+from collect.mutations.narrowing import Narrowed, arguments_alike, no_minus_zero
 from collect.mutations.operators import LostUpdate, WrongArithmeticOperator, WrongDivision
+from collect.mutations.order import SwappedBranches, SwappedMerge, SwappedStatements
 from collect.mutations.results import (
     DroppedRecursiveResult,
-    SwappedMerge,
     SwappedResults,
     WrongLength,
     WrongUnit,
@@ -93,11 +96,18 @@ PROGRAM_KINDS: tuple[MutationKind, ...] = (
 )
 """For programs in one file. What self-repair benchmarks pick depends on them and their order."""
 
-_TOO_WILD = {"wrong_key", "wrong_variable"}
-"""In a large module most other names and keys are of another type, and fail at once."""
+_NARROWED: Mapping[str, tuple[MutationKind, ...]] = {
+    # In a large module most other names and keys are of another type, and fail at once.
+    "wrong_key": (ConfusedKey(),),
+    "wrong_variable": (ConfusedVariable(), ConfusedAttribute()),
+    "wrong_comparison": (WrongBoundary(), InvertedTest()),
+    "off_by_one": (Narrowed(OffByOne(), no_minus_zero),),
+    "swapped_arguments": (Narrowed(SwappedArguments(), arguments_alike),),
+}
+"""What stands in a kind's place in projects."""
 
 PROJECT_KINDS: tuple[MutationKind, ...] = (
-    *(kind for kind in PROGRAM_KINDS if kind.name not in _TOO_WILD),
+    *(other for kind in PROGRAM_KINDS for other in _NARROWED.get(kind.name, (kind,))),
     WrongDefault(),
     WrongFlag(),
     WrongFallback(),
@@ -113,9 +123,6 @@ PROJECT_KINDS: tuple[MutationKind, ...] = (
     CutComparison(),
     MissingCase(),
     UnguardedStatement(),
-    ConfusedVariable(),
-    ConfusedAttribute(),
-    ConfusedKey(),
     WrongException(),
     SwallowedException(),
     SkippedCleanup(),

@@ -13,7 +13,7 @@ from collect.mutations.surroundings import Surroundings
 
 _NUMBERS = re.compile(r"(?:n|k|max|min|size|count|limit|depth|index|start|stop|width|length)s?$")
 _TEXTS = re.compile(r"(?:sep|prefix|suffix|name|text|delimiter|separator|fill|indent|label|title)$")
-_LITERALS = {'" "': '""', '""': '" "', '","': '", "', '", "': '","', '"\\n"': '" "', '"-"': '"_"'}
+_LITERALS = {'" "': '""', '","': '", "', '", "': '","', '"\\n"': '" "', '"-"': '"_"'}
 
 
 class WrongDefault:
@@ -118,7 +118,8 @@ def _other_defaults(name: str, default: cst.BaseExpression, around: Surroundings
         elif _TEXTS.search(name):
             yield '""'
     elif isinstance(default, cst.Integer) and text.isdecimal():
-        yield str({0: 1, 1: 0}.get(int(text), int(text) // 2))
+        number = int(text)
+        yield str(number // 10 if number >= 10 and number % 10 == 0 else number + 1)
     elif isinstance(default, cst.Float):
         yield "1.0" if float(text) != 1 else "0.0"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from collect.mutations.base import Replacement
-from collect.mutations.reading import calls, only
+from collect.mutations.reading import calls, only, without
 from collect.mutations.surroundings import Surroundings
 
 _CONFUSED = {
@@ -43,12 +43,11 @@ class WrongException:
             yield node.with_changes(type=cst.Name(_CONFUSED[caught.value]))
         elif isinstance(caught, cst.Tuple) and len(caught.elements) > 1:
             for index in (0, len(caught.elements) - 1):
-                left = [*caught.elements[:index], *caught.elements[index + 1 :]]
+                left = without(caught.elements, index)
                 if len(left) == 1:
                     space = cst.SimpleWhitespace(" ")
                     yield node.with_changes(type=left[0].value, whitespace_after_except=space)
                 else:
-                    left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
                     yield node.with_changes(type=caught.with_changes(elements=left))
 
 
@@ -82,10 +81,12 @@ class SkippedCleanup:
             return
         if node.handlers:
             yield node.with_changes(finalbody=None)
-        elif isinstance(node.body, cst.IndentedBlock):
-            cleanup = node.finalbody.body
-            if isinstance(cleanup, cst.IndentedBlock):
-                yield cst.FlattenSentinel([*node.body.body, *cleanup.body])
+            return
+        tried, cleanup = node.body, node.finalbody.body
+        if isinstance(only(tried.body[-1]), cst.Return):
+            return
+        if isinstance(tried, cst.IndentedBlock) and isinstance(cleanup, cst.IndentedBlock):
+            yield cst.FlattenSentinel([*tried.body, *cleanup.body])
 
 
 class MissingSuper:

@@ -16,7 +16,6 @@ _FACTORS = {
     "60": "3600",
     "3600": "60",
     "24": "60",
-    "7": "5",
     "365": "360",
     "1000000": "1000",
     "1000000.0": "1000.0",
@@ -27,13 +26,10 @@ _FACTORS = {
     "86400": "3600",
     "180": "360",
     "360": "180",
-    "8": "1",
-    "100": "10",
-    "100.0": "1.0",
+    "100": "1000",
+    "100.0": "1000.0",
     "255": "256",
     "256": "255",
-    "10": "100",
-    "12": "10",
 }
 _SCALING = cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
 
@@ -75,7 +71,7 @@ class DroppedRecursiveResult:
         if not isinstance(node, cst.Return) or not isinstance(node.value, cst.Call):
             return
         called = node.value.func
-        name = self_attribute(called) or dotted(called)
+        name = self_attribute(called) if around.scope.owner else dotted(called)
         if function is not None and function.name.value == name:
             yield cst.Expr(node.value)
 
@@ -112,34 +108,12 @@ class WrongLength:
             return
         parent = around.parent
         fewer = cst.BinaryOperation(node, cst.Subtract(), cst.Integer("1"))
-        if isinstance(parent, cst.Assign | cst.Return | cst.ComparisonTarget):
+        if isinstance(parent, cst.Assign | cst.Return):
             yield fewer
-        elif isinstance(parent, cst.Comparison) and parent.left is node:
-            first = parent.comparisons[0].operator
-            if isinstance(first, cst.LessThan | cst.LessThanEqual | cst.GreaterThanEqual):
+        elif isinstance(parent, cst.ComparisonTarget):
+            whole = around.parents[1]
+            if isinstance(whole, cst.Comparison) and isinstance(whole.left, cst.Name):
                 yield fewer
-
-
-class SwappedMerge:
-    """Two mappings merged the wrong way round: the other one's values win."""
-
-    name = "swapped_merge"
-    category = "order"
-    nodes = (cst.Dict,)
-
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
-        if not isinstance(node, cst.Dict):
-            return
-        for index, (first, second) in enumerate(
-            zip(node.elements, node.elements[1:], strict=False)
-        ):
-            if isinstance(first, cst.StarredDictElement) or isinstance(
-                second, cst.StarredDictElement
-            ):
-                elements = list(node.elements)
-                elements[index] = second.with_changes(comma=first.comma)
-                elements[index + 1] = first.with_changes(comma=second.comma)
-                yield node.with_changes(elements=elements)
 
 
 def _is_taken_apart(around: Surroundings) -> bool:

@@ -36,7 +36,6 @@ _OPPOSITES = (
     {"prev", "next"},
     {"previous", "current"},
     {"parent", "child"},
-    {"before", "after"},
     {"prefix", "suffix"},
     {"before", "after"},
     {"succ", "pred"},

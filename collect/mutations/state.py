@@ -16,11 +16,12 @@ from collect.mutations.reading import (
     is_none,
     only,
     self_attribute,
+    without,
 )
 from collect.mutations.surroundings import Surroundings
 
 _CLEARING = re.compile(r"(?:clear|cache_clear|invalidate\w*|_?reset\w*|_?clear\w*|expire|discard)$")
-_KEYS = re.compile(r"(?:^|_)key$|cache|memo|seen|visited", re.IGNORECASE)
+_KEYED = re.compile(r"cache|memo|seen|visited", re.IGNORECASE)
 _MAKERS = ("__init__", "__new__", "__setstate__", "__post_init__")
 _CONVERSIONS = ("list", "dict", "set")
 
@@ -80,12 +81,8 @@ class ForgetfulKey:
         if any(isinstance(element, cst.StarredElement) for element in node.elements):
             return
         for index in range(len(node.elements) - 1, -1, -1):
-            left = [*node.elements[:index], *node.elements[index + 1 :]]
-            if len(left) == 1:
-                yield left[0].value
-            else:
-                left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-                yield node.with_changes(elements=left)
+            left = without(node.elements, index)
+            yield left[0].value if len(left) == 1 else node.with_changes(elements=left)
 
 
 class SharedObject:
@@ -134,11 +131,10 @@ def _in_loop(around: Surroundings) -> bool:
 def _is_key(around: Surroundings) -> bool:
     parent = around.parent
     if isinstance(parent, cst.Assign):
-        target = parent.targets[0].target
-        return isinstance(target, cst.Name) and bool(_KEYS.search(target.value))
+        return dotted(parent.targets[0].target).endswith("key")
     if isinstance(parent, cst.Index):
         subscript = around.parents[2]
-        return isinstance(subscript, cst.Subscript) and bool(_KEYS.search(dotted(subscript.value)))
+        return isinstance(subscript, cst.Subscript) and bool(_KEYED.search(dotted(subscript.value)))
     return False
 
 
