@@ -16,7 +16,7 @@ from collect.benchmarks.testing import statuses
 from collect.benchmarks.workspace import with_environment
 from collect.factory.candidates import Candidate
 from collect.factory.config import FactoryConfig
-from collect.factory.issue_text import Symptom, write_issue
+from collect.factory.issue_text import read_symptom, write_issue
 from collect.factory.project import Project
 from collect.factory.records import Outcome, Step
 from collect.factory.suite import Suite
@@ -138,7 +138,15 @@ class Judge:
         project = self.project
         failure = _failures(run)[failing[0]]
         distance = json.loads(run.outputs.get(DISTANCE_FILE, b"{}"))
-        symptom = Symptom.of(project, failing, failure, run.output)
+        module = project.source.files[failing[0].partition("::")[0]].decode(errors="replace")
+        symptom = read_symptom(
+            project.source.name,
+            failing,
+            module=module,
+            exception=failure.type,
+            message=failure.message,
+            output=run.output,
+        )
         return LocalBug(
             id=f"{project.source.slug}__{candidate.id}",
             repository=f"repositories/{project.source.slug}",

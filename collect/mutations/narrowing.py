@@ -1,0 +1,57 @@
+"""A kind of mistake, only where it is likely in a real project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from collect.mutations.base import MutationKind, Replacement
+from collect.mutations.surroundings import Surroundings
+
+_LITERALS = cst.BaseNumber | cst.BaseString | cst.BaseList | cst.BaseDict | cst.Tuple | cst.Lambda
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """What another kind gives, as far as it is accepted."""
+
+    kind: MutationKind
+    accepts: Callable[[cst.CSTNode, Replacement, Surroundings], bool]
+    """Asked with the node, its replacement and its surroundings."""
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    @property
+    def category(self) -> str:
+        return self.kind.category
+
+    @property
+    def nodes(self) -> tuple[type[cst.CSTNode], ...]:
+        return self.kind.nodes
+
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
+        for replacement in self.kind.replacements(node, around):
+            if self.accepts(node, replacement, around):
+                yield replacement
+
+
+def no_minus_zero(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:
+    """Nobody writes `rows[:-0]`."""
+    negated = isinstance(around.parent, cst.UnaryOperation)
+    return not (negated and isinstance(replacement, cst.Integer) and replacement.value == "0")
+
+
+def arguments_alike(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:
+    """Whether a reader could confuse the two: not a literal and a variable."""
+    if not isinstance(node, cst.Call) or not isinstance(replacement, cst.Call):
+        return False
+    swapped = [
+        isinstance(old.value, _LITERALS)
+        for old, new in zip(node.args, replacement.args, strict=True)
+        if old is not new
+    ]
+    return len(set(swapped)) == 1
