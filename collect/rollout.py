@@ -17,6 +17,7 @@ from collect.agents.repair.rounds import run_repair
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.running import build_outputs, runner_files
+from collect.benchmarks.workspace import open_instance_sandbox
 from collect.errors import (
     ConfigError,
     FailureKind,
@@ -27,7 +28,7 @@ from collect.errors import (
 from collect.patches import diff_trees, drop_paths
 from collect.records import Role, StopReason
 from collect.scoring import Verdict, score
-from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox import Sandbox, SandboxConfig
 from sandbox.errors import SandboxError, SandboxFileError
 
 MAX_FAILURE_CHARS = 4_000
@@ -109,7 +110,7 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
 
 def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
     instance = spec.instance
-    with open_sandbox(settings.sandbox, instance.image) as sandbox:
+    with open_instance_sandbox(settings.sandbox, instance) as sandbox:
         trace.image_digest = sandbox.image_digest
         settings.benchmark.prepare(instance, sandbox)
         if instance.language == "java":

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark
+from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.durable import write_text
 from collect.errors import ConfigError, FailureKind, RolloutStopped
@@ -29,7 +30,7 @@ from collect.rollout_rows import RunIdentity, rows_of
 from collect.runner import AsyncioRunner
 from collect.settings import note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
-from sandbox import clean_up, open_sandbox
+from sandbox import clean_up
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
@@ -197,7 +198,7 @@ class _Batch:
         A public one: private tests are not laid out where agents work.
         """
         instance = self.todo[0].instance
-        with open_sandbox(self.machinery.sandbox, instance.image) as sandbox:
+        with open_instance_sandbox(self.machinery.sandbox, instance) as sandbox:
             self.benchmark.prepare(instance, sandbox)
             self.benchmark.run_tests(instance, sandbox, instance.public_tests[:1])
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
+from collect.benchmarks.workspace import open_instance_sandbox
 from collect.patches import apply_patch
 from collect.records import TestRow
-from sandbox import SandboxConfig, open_sandbox
+from sandbox import SandboxConfig
 
 FAIL_TO_PASS = "fail_to_pass"
 PASS_TO_PASS = "pass_to_pass"
@@ -32,7 +33,7 @@ def score(
     files = {**apply_patch(instance.files, patch), **instance.hidden_files}
     patched = replace(instance, files=files)
     tests = [*instance.fail_to_pass, *instance.pass_to_pass]
-    with open_sandbox(sandbox_config, instance.image) as sandbox:
+    with open_instance_sandbox(sandbox_config, instance) as sandbox:
         benchmark.prepare(patched, sandbox)
         results = benchmark.run_tests(patched, sandbox, tests)
     unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING

@@ -24,7 +24,15 @@ from typing import Any, Self
 from sandbox.base import Command, CommandResult, SandboxConfig
 from sandbox.container_exec import ContainerExecs, translated
 from sandbox.engine import choose_users, connect, create_container, find_image, remove_container
-from sandbox.environment import BASE_ENVIRONMENT, HOME, KILLED, TIMED_OUT, WORKSPACE, command_argv
+from sandbox.environment import (
+    BASE_ENVIRONMENT,
+    HOME,
+    KILLED,
+    TIMED_OUT,
+    WORKSPACE,
+    command_argv,
+    configured_environment,
+)
 from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
 from sandbox.output import BoundedOutput
@@ -184,7 +192,8 @@ class ContainerSandbox:
         return found.output.strip()
 
     def _environment(self, command: Command) -> dict[str, str]:
-        return {**BASE_ENVIRONMENT, "HOME": HOME, "TMPDIR": "/tmp", **command.env}
+        own = {**BASE_ENVIRONMENT, "HOME": HOME, "TMPDIR": "/tmp"}
+        return {**own, **configured_environment(self._config, WORKSPACE), **command.env}
 
     def _next_group(self) -> int:
         with self._lock:

@@ -30,6 +30,18 @@ class TestStatus(StrEnum):
 
 
 @dataclass(frozen=True)
+class Environment:
+    """What a bug's tests need beside its files. Every sandbox that is opened for it has this."""
+
+    packages: tuple[str, ...] = ()
+    """Python packages, as pip names them, for the local sandbox; an image brings its own."""
+    import_paths: tuple[str, ...] = ()
+    """Folders of the tree that Python imports from, beside its root."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables."""
+
+
+@dataclass(frozen=True)
 class Instance:
     """One bug."""
 
@@ -61,6 +73,7 @@ class Instance:
     solution: str = ""
     """The one file to repair, where the bug is a program of one file and its tests; else empty."""
     image: str | None = None
+    environment: Environment = Environment()
     category: str | None = None
     """What kind of bug, in the benchmark's own words."""
 
@@ -70,6 +83,8 @@ class Instance:
         digest = hashlib.sha256()
         facts = [self.id, self.problem_statement, self.gold_patch, self.image]
         facts += [*self.fail_to_pass, "|", *self.pass_to_pass]
+        if self.environment != Environment():
+            facts.append(repr(self.environment))
         digest.update(json.dumps(facts).encode())
         for files in (self.files, self.hidden_files):
             for path in sorted(files):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
-from collect.benchmarks.workspace import patch_workspace
+from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.patches import PatchError
-from sandbox import SandboxConfig, open_sandbox
+from sandbox import SandboxConfig
 from sandbox.errors import SandboxError
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
@@ -105,7 +105,7 @@ def _run(
     benchmark: Benchmark, instance: Instance, sandbox_config: SandboxConfig, patch: str
 ) -> TestResults:
     everything = replace(instance, files={**instance.files, **instance.hidden_files})
-    with open_sandbox(sandbox_config, instance.image) as sandbox:
+    with open_instance_sandbox(sandbox_config, instance) as sandbox:
         benchmark.prepare(everything, sandbox)
         if patch:
             patch_workspace(sandbox, patch)

@@ -1,12 +1,33 @@
-"""Change the code under test inside a sandbox."""
+"""A bug's sandbox: opened with what its tests need, and changes to the code in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from collect.benchmarks.base import Environment, Instance
 from collect.patches import apply_patch
-from sandbox import Command, Sandbox
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
+
+
+def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
+    """A fresh sandbox with an empty workspace, and what the bug's tests need beside their files.
+
+    Raises SandboxUnavailable, ImageMissing.
+    """
+    return open_sandbox(with_environment(config, instance.environment), instance.image)
+
+
+def with_environment(config: SandboxConfig, environment: Environment) -> SandboxConfig:
+    """The config with an environment added; what the config itself asks for comes first."""
+    packages = environment.packages if config.backend == "local" else ()
+    return config.model_copy(
+        update={
+            "packages": tuple(dict.fromkeys((*config.packages, *packages))),
+            "import_paths": tuple(dict.fromkeys((*config.import_paths, *environment.import_paths))),
+            "environment": {**environment.variables, **config.environment},
+        }
+    )
 
 
 def patch_workspace(sandbox: Sandbox, patch: str) -> None:
