@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance
@@ -81,8 +82,25 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
         if name == "show":
             action.add_argument("id", help="a bug's id, or a glob over ids")
             action.add_argument("--gold", action="store_true", help="also show the gold patch")
+        if name == "verify":
+            _add_verify(action)
         _add_overrides(action)
         action.set_defaults(command=command)
+
+
+def _add_verify(verify: argparse.ArgumentParser) -> None:
+    repeats, slow = "test runs on each side of the gold patch", "seconds over which a bug is slow"
+    verify.add_argument("--repeats", type=_count, default=2, metavar="N", help=f"{repeats} (2)")
+    verify.add_argument(
+        "--slow", type=float, metavar="SECONDS", help=f"{slow} (sandbox.command_timeout)"
+    )
+    verify.add_argument("--again", action="store_true", help="also those that were verified before")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 def _add_overrides(parser: argparse.ArgumentParser) -> None:
@@ -181,10 +199,16 @@ COMMANDS: dict[str, tuple[tuple[Callable[[RunConfig], int], ...], str]] = {
 
 
 def _bench_list(options: argparse.Namespace) -> int:
-    _, _, instances = _bugs(options)
-    for instance in instances:
+    from collect.benchmarks.ran_in import RanIn
+    from collect.benchmarks.verifications import Verifications, with_verifications
+
+    config, _, instances = _bugs(options)
+    kept = with_verifications(instances, RanIn(config.sandbox), Verifications())
+    for instance, verification in kept:
+        marks = verification.marks if verification else ["not verified"]
         failing, passing = len(instance.fail_to_pass), len(instance.pass_to_pass)
-        console.print(f"{instance.id}  {instance.category}  {failing} failing, {passing} passing")
+        facts = f"{instance.id}  {instance.category}  {failing} failing, {passing} passing"
+        console.print(f"{facts}  {', '.join(marks)}")
     return 0
 
 
@@ -200,12 +224,31 @@ def _bench_show(options: argparse.Namespace) -> int:
 
 
 def _bench_verify(options: argparse.Namespace) -> int:
-    from collect.benchmarks.verify import verification_table, verify
+    from collect.benchmarks.verifications import Verifications
+    from collect.benchmarks.verify import VerifySettings, verify
+    from collect.benchmarks.verify_report import verification_table
 
     config, benchmark, instances = _bugs(options)
-    results = verify(benchmark, instances, config.sandbox, workers=config.runner.concurrency)
+    slow_over = config.sandbox.command_timeout if options.slow is None else options.slow
+    settings = VerifySettings(
+        options.repeats, slow_over, config.runner.concurrency, again=options.again
+    )
+    kept = Verifications()
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("bugs", total=len(instances))
+        results = verify(
+            benchmark,
+            instances,
+            config.sandbox,
+            settings,
+            verifications=kept,
+            on_done=lambda _: bar.advance(task),
+        )
     console.print(verification_table(results))
-    return 0 if all(result.ok for result in results) else 1
+    console.print(f"kept in {kept.path(benchmark.name)}; collect and eval skip by it")
+    if len(results) < len(instances):
+        return STOPPED
+    return 0 if all(result.ok for result in results) else FAILED
 
 
 def _bench_self_repair(options: argparse.Namespace) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
-from collect.benchmarks.opening import open_benchmark, select_instances
+from collect.benchmarks.choosing import choose_instances, tell_skipped
+from collect.benchmarks.opening import open_benchmark
 from collect.config import CollectConfig, Machinery
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
@@ -16,9 +17,11 @@ from collect.rollouts import RolloutsSummary, do_rollouts
 def run_collect(machinery: Machinery, config: CollectConfig, run: Path) -> RolloutsSummary:
     """Do the rollouts that the run folder does not have yet. Raises ConfigError."""
     benchmark = open_benchmark(config.benchmark)
-    specs = collect_specs(config, select_instances(config.benchmark, benchmark))
+    choice = choose_instances(config.benchmark, benchmark, machinery.sandbox)
+    specs = collect_specs(config, choice.instances)
     for name in {config.main, config.sub}:
         machinery.model_config_of(name)
+    tell_skipped(choice, run)
     return do_rollouts(machinery, benchmark, specs, RunIdentity(run.name, machinery.seed), run)
 
 
