@@ -121,7 +121,7 @@ def _collect(config: RunConfig) -> int:
     from collect.stage import run_collect
 
     console.rule("collect")
-    summary = run_collect(config, config.collect, config.folder)
+    summary = run_collect(config, config.collect, config.folder, config.held_out)
     console.print(
         f"{summary.done} of {summary.total} rollouts, {summary.resolved} resolved, "
         f"{summary.failed} failed, ${summary.dollars:.2f}; in {summary.folder}/rollouts and "
@@ -148,7 +148,7 @@ def _format(config: RunConfig) -> int:
     from format.stage import run_format
 
     console.rule("format")
-    report = run_format(config.format, config.folder)
+    report = run_format(config.format, config.folder, config.held_out)
     table = Table("filter", "dropped", "left")
     table.add_row("conversations in the run", "", str(report.funnel.conversations))
     for step in report.funnel.steps:

@@ -33,7 +33,7 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "## Vocabulary\n\n" + _vocabulary(report),
         "## Tools called\n\n" + _tool_table(report.splits),
         "## Example\n\n" + _example(example),
-        "## Config\n\n" + _fenced("yaml", yaml.safe_dump({"format": report.config})),
+        "## Config\n\n" + _fenced("yaml", yaml.safe_dump(_config(report))),
     ]
     (folder / "README.md").write_text("\n\n".join(sections) + "\n")
 
@@ -57,6 +57,12 @@ def _size_category(rows: int) -> str:
     """The hub's name for a number of rows."""
     bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
     return next((name for bound, name in bounds.items() if rows < bound), "n>1M")
+
+
+def _config(report: FormatReport) -> dict[str, Any]:
+    """The sections of the run's config that made the dataset."""
+    held_out = {"held_out": report.held_out} if any(report.held_out.values()) else {}
+    return {"format": report.config, **held_out}
 
 
 def _introduction(report: FormatReport) -> str:
