@@ -6,20 +6,25 @@ import argparse
 import errno
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
 from collect.rollouts import RolloutsSummary
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
 from train.report import LossPoint
+
+if TYPE_CHECKING:
+    from format.contamination.training import TrainingRow
 
 FAILED = 1
 """Exit status where rollouts kept failing for the infrastructure's sake."""
@@ -84,6 +89,8 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
             action.add_argument("--gold", action="store_true", help="also show the gold patch")
         if name == "verify":
             _add_verify(action)
+        if name == "contamination":
+            _add_contamination(action)
         _add_overrides(action)
         action.set_defaults(command=command)
 
@@ -95,6 +102,18 @@ def _add_verify(verify: argparse.ArgumentParser) -> None:
         "--slow", type=float, metavar="SECONDS", help=f"{slow} (sandbox.command_timeout)"
     )
     verify.add_argument("--again", action="store_true", help="also those that were verified before")
+
+
+def _add_contamination(action: argparse.ArgumentParser) -> None:
+    kinds = "run folders, sft folders, files of rows, or configs of benchmarks"
+    action.add_argument(
+        "--training", type=Path, nargs="+", required=True, metavar="PATH", help=kinds
+    )
+    words, share = "words of an n-gram", "exit with 1 where a bug shares more than this, 0 to 1"
+    action.add_argument("--ngram", type=_count, default=13, metavar="N", help=f"{words} (13)")
+    action.add_argument("--fail-over", type=float, metavar="SHARE", help=share)
+    place = "write PATH.json and PATH.md (contamination in the run's folder)"
+    action.add_argument("--output", type=Path, metavar="PATH", help=place)
 
 
 def _count(text: str) -> int:
@@ -251,6 +270,39 @@ def _bench_verify(options: argparse.Namespace) -> int:
     return 0 if all(result.ok for result in results) else FAILED
 
 
+def _bench_contamination(options: argparse.Namespace) -> int:
+    from format.contamination.measuring import measure
+    from format.contamination.rendering import report_tables, totals, write_report
+
+    config = load_config(options.config, options.overrides)
+    instances = _selected(config.eval.benchmark or config.collect.benchmark)
+    rows = (row for path in options.training for row in _training_rows(path))
+    report = measure(instances, rows, [str(path) for path in options.training], options.ngram)
+    console.print(*report_tables(report))
+    console.print(totals(report))
+    paths = write_report(report, options.output or config.folder / "contamination")
+    console.print(f"every bug: {paths[0]}, {paths[1]}")
+    if options.fail_over is None or not report.over(options.fail_over):
+        return 0
+    told = f"{report.over(options.fail_over)} bugs share more than {options.fail_over:g}"
+    print(f"stepinto: {told} with the training data", file=sys.stderr)
+    return FAILED
+
+
+def _training_rows(path: Path) -> Iterator[TrainingRow]:
+    from format.contamination.training import instance_rows, rows_of
+
+    if path.suffix in (".yaml", ".yml"):
+        return instance_rows(_selected(load_config(path).collect.benchmark))
+    return rows_of(path)
+
+
+def _selected(config: BenchmarkConfig) -> list[Instance]:
+    from collect.benchmarks.opening import open_benchmark, select_instances
+
+    return select_instances(config, open_benchmark(config))
+
+
 def _bench_self_repair(options: argparse.Namespace) -> int:
     from collect.self_repair.building import build
 
@@ -285,6 +337,7 @@ def _bugs(
 BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
     "list": (_bench_list, "list a config's bugs"),
     "show": (_bench_show, "show a bug: what an agent is told, its files and its tests"),
+    "contamination": (_bench_contamination, "say what training data has of eval's bugs"),
     "self-repair": (_bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (_bench_verify, "check that all fail before their gold patch and pass after it"),
 }

@@ -89,7 +89,7 @@ def _split_table(splits: dict[str, SplitStatistics]) -> str:
         counts = (each.rows, len(each.instances), len(each.repositories))
         spreads = (each.assistant_turns, each.tool_calls, each.characters)
         rows.append([name, *(f"{n:,}" for n in counts), *(spread(s) for s in spreads)])
-    return _table(header, rows)
+    return markdown_table(header, rows)
 
 
 def _funnel_table(funnel: Funnel) -> str:
@@ -97,7 +97,7 @@ def _funnel_table(funnel: Funnel) -> str:
     rows += [
         [step.name, step.rule, f"{step.dropped:,}", f"{step.remaining:,}"] for step in funnel.steps
     ]
-    return _table(["filter", "keeps where", "dropped", "left"], rows)
+    return markdown_table(["filter", "keeps where", "dropped", "left"], rows)
 
 
 def _source_table(splits: dict[str, SplitStatistics]) -> str:
@@ -106,13 +106,15 @@ def _source_table(splits: dict[str, SplitStatistics]) -> str:
         for split, each in splits.items()
         for source, count in each.sources.most_common()
     ]
-    return _table(["split", *SOURCE, "rows"], rows)
+    return markdown_table(["split", *SOURCE, "rows"], rows)
 
 
 def _column_table() -> str:
     types = {field.name: str(field.type) for field in arrow_schema()}
     readable = {name: kind.replace("extension<arrow.json>", "JSON") for name, kind in types.items()}
-    return _table(["column", "type", "what"], [[n, readable[n], w] for n, w in COLUMNS.items()])
+    return markdown_table(
+        ["column", "type", "what"], [[n, readable[n], w] for n, w in COLUMNS.items()]
+    )
 
 
 def _vocabulary(report: FormatReport) -> str:
@@ -138,7 +140,7 @@ def _tool_table(splits: dict[str, SplitStatistics]) -> str:
         total.update(each.tools_called)
     if not total:
         return "None: the rows act in their text."
-    return _table(["tool", "calls"], [[name, f"{n:,}"] for name, n in total.most_common()])
+    return markdown_table(["tool", "calls"], [[name, f"{n:,}"] for name, n in total.most_common()])
 
 
 def _example(row: dict[str, Any]) -> str:
@@ -158,7 +160,8 @@ def _cut(text: str) -> str:
     return text if left_out <= 0 else f"{text[:EXAMPLE_CHARACTERS]} [{left_out:,} characters more]"
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines

@@ -76,6 +76,9 @@ class Instance:
     environment: Environment = Environment()
     category: str | None = None
     """What kind of bug, in the benchmark's own words."""
+    commit: str = ""
+    """Of `repository`, that the buggy tree was taken from; empty where none is known. Not part of
+    the hash: it says where a bug is from, and changes nothing of it."""
 
     @property
     def hash(self) -> str:
