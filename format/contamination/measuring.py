@@ -121,9 +121,8 @@ class _Commits:
 
 
 def _wanted(instance: Instance, length: int) -> _Wanted:
-    problem = ngrams(words(instance.problem_statement), length)
-    patch = changed_ngrams(instance.gold_patch, length)
-    return _Wanted(instance, np.unique(problem), np.unique(patch))
+    problem = np.unique(ngrams(words(instance.problem_statement), length))
+    return _Wanted(instance, problem, changed_ngrams(instance.gold_patch, length))
 
 
 def _overlap(

@@ -46,12 +46,16 @@ def ngrams(found: Sequence[str], length: int = WORDS) -> Hashes:
 
 
 def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:
-    """Those of the text after a patch that go through a change: what gives the fix away.
+    """Those of the text after a patch that the text before has not, each once: they give the fix
+    away.
 
-    The lines around a change alone are of the repository, which other bugs have too. None where the
-    patch is not a unified diff.
+    The lines around a change are of the repository, which other bugs have too. None where the patch
+    is not a unified diff.
     """
-    return _joined(_through_change(hunk, length) for hunk in _hunks(patch))
+    hunks = _hunks(patch)
+    before = _joined(ngrams(words("".join(hunk.old)), length) for hunk in hunks)
+    after = _joined(ngrams(words("".join(hunk.new)), length) for hunk in hunks)
+    return np.setdiff1d(after, before)
 
 
 def patch_texts(patch: str) -> list[str]:
@@ -106,24 +110,3 @@ def _hunks(patch: str) -> list[Hunk]:
         return [hunk for file in parse(patch) for hunk in file.hunks]
     except PatchError:
         return []
-
-
-def _through_change(hunk: Hunk, length: int) -> Hashes:
-    """A removed line counts as a change between the words that it stood between."""
-    after: list[str] = []
-    added: list[bool] = []
-    seams = {0}
-    for kind, text in hunk.lines:
-        if kind == "-":
-            seams.add(len(after))
-            continue
-        own = words(text)
-        after += own
-        added += [kind == "+"] * len(own)
-    hashes = ngrams(after, length)
-    inner = seams - {0, len(after)}
-    touched = [
-        any(added[start : start + length]) or any(start < seam < start + length for seam in inner)
-        for start in range(len(hashes))
-    ]
-    return hashes[np.array(touched, np.bool_)]

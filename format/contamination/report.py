@@ -47,7 +47,7 @@ class BugOverlap(_Record):
     problem: Shared
     """Of the problem statement."""
     patch: Shared
-    """Of the text after the gold patch, what goes through a change."""
+    """Of the text after the gold patch, without what the text before has too."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
