@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +22,7 @@ from collect.benchmarks.verify import VerifySettings, verify
 from collect.errors import ConfigError
 from collect.store import RunStore
 from configs.loading import load_config
-from sandbox import Sandbox, SandboxConfig
+from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxDead
 from stepinto import main
 
@@ -178,3 +180,25 @@ def test_the_command_verifies_and_collect_skips(
     [skipped] = json.loads((folder / SKIPPED_FILE).read_text())
     assert skipped["instance_id"] == "counter__wrong"
     assert [row.instance_id for row in RunStore(folder).read_rollouts()] == ["counter__total"]
+
+
+@pytest.mark.docker
+def test_an_image_is_named_by_its_digest(benchmark: Counted, image: str) -> None:
+    one = benchmark.instances()[0]
+    docker = SandboxConfig(backend="docker", image=image)
+    with open_sandbox(docker) as sandbox:
+        assert RanIn(docker).name(one) == f"docker, {sandbox.image_digest}"
+    missing = docker.model_copy(update={"image": "stepinto-no-such-image:0"})
+    assert RanIn(missing).known_name(one) is None
+    [done] = verify(benchmark, [one], missing)
+    assert done.failure.startswith("ImageMissing: the image 'stepinto-no-such-image:0'")
+    assert "needs an image" in verify(benchmark, [one], SandboxConfig(backend="docker"))[0].failure
+
+
+def test_a_java_bug_is_run_by_a_jdk(benchmark: Counted) -> None:
+    if shutil.which("javac") is None:
+        pytest.skip("needs a JDK on this machine")
+    java = replace(benchmark.instances()[0], language="java")
+    assert re.fullmatch(r"local, Java \d+[\w.]*", RanIn(SANDBOX).name(java))
+    nowhere = SandboxConfig.model_validate({"java": {"java_home": "/nowhere"}})
+    assert RanIn(nowhere).known_name(java) is None
