@@ -266,6 +266,7 @@ def _bench_verify(options: argparse.Namespace) -> int:
     console.print(verification_table(results))
     console.print(f"kept in {kept.path(benchmark.name)}; collect and eval skip by it")
     if len(results) < len(instances):
+        print("stepinto: stopped before the end; the same command goes on", file=sys.stderr)
         return STOPPED
     return 0 if all(result.ok for result in results) else FAILED
 
@@ -284,8 +285,9 @@ def _bench_contamination(options: argparse.Namespace) -> int:
     console.print(f"every bug: {paths[0]}, {paths[1]}")
     if options.fail_over is None or not report.over(options.fail_over):
         return 0
-    told = f"{report.over(options.fail_over)} bugs share more than {options.fail_over:g}"
-    print(f"stepinto: {told} with the training data", file=sys.stderr)
+    found = f"{report.over(options.fail_over)} of {len(instances)} bugs"
+    told = f"{found} share more than {options.fail_over:.0%} with the training data"
+    print(f"stepinto: {told}", file=sys.stderr)
     return FAILED
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from collect.benchmarks.base import Benchmark, Instance, TestResults
 from collect.benchmarks.judging import judged
-from collect.benchmarks.marks import NO_GOLD, Finding, Mark, Verification
+from collect.benchmarks.marks import Finding, Mark, Verification
 from collect.benchmarks.ran_in import RanIn
 from collect.benchmarks.verifications import Verifications, with_verifications
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
@@ -17,8 +17,6 @@ from collect.patches import PatchError
 from collect.runner import AsyncioRunner
 from sandbox import SandboxConfig
 from sandbox.errors import CommandRefused, SandboxError, SandboxFileError
-
-__all__ = ["NO_GOLD", "Verification", "VerifySettings", "verify", "verify_instance"]
 
 DISK_IS_FULL = "No space left on device"
 

@@ -15,16 +15,19 @@ SHOWN_IN_FILE = 200
 HEADER = ("bug", "repository", "same", "problem", "patch", "seen first in")
 
 
-def report_tables(report: ContaminationReport) -> tuple[Table, Table]:
-    """The counts, and the bugs with the largest shares."""
+def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
+    """The counts, and the bugs with the largest shares where there are any."""
     counts = Table("of the benchmark", "bugs", title=_title(report))
     for name, count in report.counts().items():
         counts.add_row(name, str(count))
-    worst = Table(*HEADER, title=f"the {SHOWN_BUGS} largest shares")
+    found = [bug for bug in report.worst if bug.in_training]
+    if not found:
+        return (counts,)
+    worst = Table(*HEADER, title="the largest shares")
     for column in worst.columns:
         column.overflow = "fold"
-    for cells in _rows(report, SHOWN_BUGS):
-        worst.add_row(*cells)
+    for bug in found[:SHOWN_BUGS]:
+        worst.add_row(*_cells(bug))
     return counts, worst
 
 
@@ -54,7 +57,7 @@ def _markdown(report: ContaminationReport) -> str:
         f"{totals(report)}.",
         markdown_table(["of the benchmark", "bugs"], counts),
         f"## Bugs by share{shown}",
-        markdown_table(list(HEADER), _rows(report, SHOWN_IN_FILE)),
+        markdown_table(list(HEADER), [_cells(bug) for bug in report.worst[:SHOWN_IN_FILE]]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -62,10 +65,6 @@ def _markdown(report: ContaminationReport) -> str:
 def _title(report: ContaminationReport) -> str:
     names = ", ".join(sorted({bug.benchmark for bug in report.bugs}))
     return f"{len(report.bugs):,} bugs of {names} against {report.rows:,} training rows"
-
-
-def _rows(report: ContaminationReport, shown: int) -> list[list[str]]:
-    return [_cells(bug) for bug in report.worst[:shown]]
 
 
 def _cells(bug: BugOverlap) -> list[str]:

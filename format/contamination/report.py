@@ -57,6 +57,12 @@ class BugOverlap(_Record):
             return 1.0
         return max(self.problem.share or 0.0, self.patch.share or 0.0)
 
+    @property
+    def in_training(self) -> bool:
+        """Whether anything of it is in the training data, its repository alone included."""
+        same = self.same_id or self.same_hash or self.same_commit or self.same_repository
+        return same or self.share > 0
+
 
 class ContaminationReport(_Record):
     """All bugs of a benchmark."""

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.marks import Mark
+from collect.benchmarks.marks import Mark, Verification
 from collect.benchmarks.verifications import Verifications
-from collect.benchmarks.verify import Verification, verify, verify_instance
+from collect.benchmarks.verify import verify, verify_instance
 from collect.benchmarks.verify_report import verification_table
 from sandbox import SandboxConfig
 

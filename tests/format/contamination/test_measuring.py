@@ -207,7 +207,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     page = (tmp_path / "test" / "contamination.md").read_text()
     assert f"| {BUG.id} | {BUG.repository} |  | 100% |" in page
     assert main(["bench", "contamination", *limited, *training, "--fail-over", "0.5"]) == 1
-    assert "1 bugs share more than 0.5" in capsys.readouterr().err
+    assert "1 of 3 bugs share more than 50% with" in capsys.readouterr().err
     other = ["--training", str(CONFIG), "--output", str(tmp_path / "own"), "--ngram", "5"]
     assert main(["bench", "contamination", *limited, *other]) == 0
     assert json.loads((tmp_path / "own.json").read_text())["ngram_words"] == 5
