@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from collect.config import CollectConfig, Machinery
+from collect.factory.config import FactoryConfig
 from collect.held_out import HeldOutConfig
 from collect.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
@@ -25,6 +26,8 @@ class RunConfig(Machinery):
     """Bugs for measuring alone, which collect refuses and format drops."""
     self_repair: SelfRepairConfig = SelfRepairConfig()
     """For `stepinto bench self-repair`, which makes a benchmark file."""
+    factory: FactoryConfig = FactoryConfig()
+    """For `stepinto bench make`, which makes bugs of real projects."""
     format: FormatConfig = FormatConfig()
     train: TrainConfig = TrainConfig()
     eval: EvalConfig = EvalConfig()

@@ -15,12 +15,13 @@ class BenchmarkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Literal["bundled", "humanevalfix", "self_repair"]
+    name: Literal["bundled", "humanevalfix", "self_repair", "local"]
     language: Literal["python", "java", "all"] = "python"
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
-    with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote. None:
-    the hub, and the bugs that come with StepInto."""
+    with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote; for
+    local a `bugs.jsonl`, or the folder of one, as `stepinto bench make` writes it. None: the hub,
+    and the bugs that come with StepInto."""
     hub_id: str | None = None
     """Dataset on the hub, where `path` is None. None: the benchmark's own."""
     split: Literal["all", "train", "held_out"] = "all"

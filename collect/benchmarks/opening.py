@@ -13,6 +13,7 @@ from collect.benchmarks.bundled import BUNDLED, BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_rows import HUB_ID
+from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.self_repair import SelfRepairBenchmark
 from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
@@ -26,6 +27,13 @@ def open_benchmark(config: BenchmarkConfig) -> Benchmark:
         return BundledBenchmark(path or BUNDLED, config.test_timeout, config.languages)
     if config.name == "self_repair":
         return SelfRepairBenchmark(path or BUNDLED_FILE, config.test_timeout)
+    if config.name == "local":
+        if path is None:
+            raise ConfigError(
+                "benchmark.path is missing: benchmark.name=local is about a bugs.jsonl, which "
+                "benchmark.path names"
+            )
+        return LocalBenchmark(path, config.test_timeout, config.languages)
     return HumanEvalFixBenchmark(
         path, config.hub_id or HUB_ID, config.test_timeout, config.languages
     )
