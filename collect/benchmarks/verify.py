@@ -147,5 +147,5 @@ def _unless_disk_is_full(verification: Verification, *outputs: str) -> Verificat
     """What tests say on a full disk is not the bug's doing."""
     if not verification.problems or not any(DISK_IS_FULL in output for output in outputs):
         return verification
-    failure = f"{DISK_IS_FULL}: make room, or give the sandbox more (sandbox.file_size_mb)"
+    failure = f"{DISK_IS_FULL}: make room on this machine, and verify again"
     return verification.model_copy(update={"findings": (), "failure": failure})
