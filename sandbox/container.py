@@ -23,7 +23,14 @@ from typing import Any, Self
 
 from sandbox.base import Command, CommandResult, SandboxConfig
 from sandbox.container_exec import ContainerExecs, translated
-from sandbox.engine import choose_users, connect, create_container, find_image, remove_container
+from sandbox.engine import (
+    choose_users,
+    connect,
+    create_container,
+    digest_of,
+    find_image,
+    remove_container,
+)
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
@@ -81,8 +88,7 @@ class ContainerSandbox:
 
     @property
     def image_digest(self) -> str | None:
-        digests = self._image.attrs.get("RepoDigests") or [self._image.id]
-        return str(digests[0])
+        return digest_of(self._image)
 
     @property
     def container_id(self) -> str:
