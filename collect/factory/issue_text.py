@@ -73,18 +73,15 @@ class _Writer:
 
     def _line(self, part: str) -> str:
         """One of the part's phrases whose facts are all known, those that tell most likeliest."""
-        if part == "snippet" and "snippet" not in self._facts:
+        if part == "snippet" and part not in self._facts:
             part = "test"
         known = set(self._facts)
         possible = [phrase for phrase in self._phrases[part] if _needs(phrase) <= known]
-        weights = [1 + len(_needs(phrase)) for phrase in possible]
-        texts = [phrase.format_map(self._facts) for phrase in possible]
+        texts = {phrase.format_map(self._facts): 1 + len(_needs(phrase)) for phrase in possible}
         if part == "title":
-            weights = [
-                weight if len(text) <= MAX_TITLE else 0
-                for weight, text in zip(weights, texts, strict=True)
-            ]
-        return self.generator.choices(texts, weights)[0]
+            short = {text: weight for text, weight in texts.items() if len(text) <= MAX_TITLE}
+            texts = short or texts
+        return self.generator.choices(list(texts), list(texts.values()))[0]
 
 
 def _needs(phrase: str) -> set[str]:
