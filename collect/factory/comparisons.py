@@ -8,6 +8,23 @@ import re
 EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
 EQUAL |= {"assertTupleEqual", "assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual"}
 """Methods and functions that compare their first two arguments."""
+CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
+    "assertTrue": "{0}",
+    "assertFalse": "not {0}",
+    "assertIn": "{0} in {1}",
+    "assertNotIn": "{0} not in {1}",
+    "assertIs": "{0} is {1}",
+    "assertIsNot": "{0} is not {1}",
+    "assertIsNone": "{0} is None",
+    "assertIsNotNone": "{0} is not None",
+    "assertIsInstance": "isinstance({0}, {1})",
+    "assertNotEqual": "{0} != {1}",
+    "assertLess": "{0} < {1}",
+    "assertLessEqual": "{0} <= {1}",
+    "assertGreater": "{0} > {1}",
+    "assertGreaterEqual": "{0} >= {1}",
+}
+"""What unittest's methods assert."""
 _OPENING = re.compile(r"^(?:assert |\w+ differ: )")
 
 

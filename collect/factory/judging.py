@@ -138,11 +138,10 @@ class Judge:
         project = self.project
         failure = _failures(run)[failing[0]]
         distance = json.loads(run.outputs.get(DISTANCE_FILE, b"{}"))
-        module = project.source.files[failing[0].partition("::")[0]].decode(errors="replace")
         symptom = read_symptom(
             project.source.name,
             failing,
-            module=module,
+            files=project.source.files,
             exception=failure.type,
             message=failure.message,
             output=run.output,

@@ -20,7 +20,7 @@ def read_failure(output: str, test: str) -> Failure:
     Of exceptions that led to each other the last one; `Unknown` where pytest reported none, as for
     a program that ended the process.
     """
-    blocks = _ERROR_LINES.findall(_section(output, test.partition("::")[2].replace("::", ".")))
+    blocks = _ERROR_LINES.findall(report_of(output, test))
     if not blocks:
         return Failure(type="Unknown", message="the run ended without a report on the test")
     lines = [line[1:].strip() for line in blocks[-1].split("\n")]
@@ -33,8 +33,9 @@ def read_failure(output: str, test: str) -> Failure:
     return Failure(type=kind, message=text[named.end() :][:MAX_MESSAGE].strip())
 
 
-def _section(output: str, name: str) -> str:
-    """The report of one test; the whole output where it has none of its own."""
+def report_of(output: str, test: str) -> str:
+    """The report of one test, by its node id; the whole output where it has none of its own."""
+    name = test.partition("::")[2].replace("::", ".")
     titles = list(_TITLE.finditer(output))
     ends = [title.start() for title in titles[1:]] + [len(output)]
     for title, end in zip(titles, ends, strict=False):

@@ -130,7 +130,7 @@ def read(test: str, output: str) -> Symptom:
     return read_symptom(
         "stock",
         [test],
-        module=TESTS,
+        files={"tests/test_stock.py": TESTS.encode()},
         exception=failure.type,
         message=failure.message,
         output=output,
@@ -218,7 +218,7 @@ def test_a_failure_outside_the_test_still_gets_a_text() -> None:
     symptom = read_symptom(
         "stock",
         ["tests/test_stock.py::test_gone", "tests/test_stock.py::test_total"],
-        module="def f(:",
+        files={"tests/test_stock.py": b"def f(:"},
         exception="OSError",
         message="OSError: no such file",
         output="nothing that is known",
