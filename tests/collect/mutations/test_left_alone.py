@@ -13,6 +13,7 @@ ALONE = [
     "if TYPE_CHECKING:\n    a = b + c",
     "if sys.version_info >= (3, 12):\n    a = b + c",
     "if __name__ == '__main__':\n    a = b + c",
+    "PY2 = sys.version_info[0] == 2",
     "class P(Protocol):\n    def f(self, a=True): ...",
     "try:\n    import a\nexcept ImportError:\n    a = b + c",
     "T = TypeVar('T', bound=A)",

@@ -57,7 +57,7 @@ LINES = [
     (
         "y = isinstance(a, (int, str))",
         "missing_case",
-        ["y = isinstance(a, (int,))", "y = isinstance(a, (str,))"],
+        ["y = isinstance(a, int)", "y = isinstance(a, str)"],
     ),
     ("y = a in [1, 2]", "missing_case", ["y = a in [1]", "y = a in [2]"]),
     ("d.setdefault(k, [])", "unguarded_statement", ["d[k] = []"]),
@@ -75,6 +75,9 @@ LINES = [
     ("y = a < b", "inverted_test", []),
     ("y = a[:-1]", "off_by_one", ["y = a[:-2]"]),
     ("f(a, 1)", "swapped_arguments", []),
+    ("y = args + more", "wrong_arithmetic_operator", []),
+    ("y = start + more", "wrong_arithmetic_operator", ["y = start - more"]),
+    ("y = d.values()", "wrong_function", []),
 ]
 
 
