@@ -44,10 +44,10 @@ def sides(statement: ast.AST | None) -> tuple[ast.expr, ast.expr] | None:
 
 
 def is_equality(statement: ast.AST | None) -> bool:
-    """Whether it asserts that two values are equal."""
+    """Whether it asserts that two values are equal, or are the same."""
     if isinstance(statement, ast.Assert):
         test = statement.test
-        return isinstance(test, ast.Compare) and [*map(type, test.ops)] == [ast.Eq]
+        return isinstance(test, ast.Compare) and [*map(type, test.ops)] in ([ast.Eq], [ast.Is])
     return sides(statement) is not None
 
 
@@ -71,7 +71,11 @@ def printed_values(message: str) -> tuple[str, str]:
             compared = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError):
             continue
-        if isinstance(compared, ast.Compare) and type(compared.ops[0]) in (ast.Eq, ast.NotEq):
+        if isinstance(compared, ast.Compare) and type(compared.ops[0]) in (
+            ast.Eq,
+            ast.NotEq,
+            ast.Is,
+        ):
             left = ast.get_source_segment(text, compared.left) or ""
             right = ast.get_source_segment(text, compared.comparators[-1]) or ""
             return (left, right) if len(compared.ops) == 1 else ("", "")

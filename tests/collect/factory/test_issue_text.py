@@ -98,6 +98,16 @@ TESTS = textwrap.dedent('''\
         assert Stock(ROWS).total("a") == 3
 
 
+    def test_name_read_before():
+        load_it = merge_it
+        merge_it = load_it
+        assert merge_it
+
+
+    def test_identity():
+        assert stock.merge({}, {}) is None
+
+
     class TestMethods(unittest.TestCase):
         def test_equal(self):
             self.assertEqual(merge({"y": 1}, {"y": 3})["y"], 3)
@@ -138,7 +148,7 @@ def read(test: str, output: str) -> Symptom:
 
 
 def test_no_text_has_what_only_the_traceback_shows(symptoms: dict[str, Symptom]) -> None:
-    assert len(symptoms) == 9
+    assert len(symptoms) == 11
     for name, symptom in symptoms.items():
         texts = {write_issue(symptom, f"{name}:{seed}") for seed in range(60)}
         assert len(texts) > 10
@@ -196,6 +206,8 @@ def test_a_message_is_told_unless_it_has_an_inner_name(symptoms: dict[str, Sympt
         ("test_condition", 'import stock\n\nassert "a" in stock.load("b,c")'),
         ("test_equal", 'from stock import merge\n\nprint(merge({"y": 1}, {"y": 3})["y"])'),
         ("test_parameter", ""),
+        ("test_name_read_before", ""),
+        ("test_identity", "import stock\n\nprint(stock.merge({}, {}))"),
         ("test_of_the_module", ""),
     ],
 )
