@@ -62,11 +62,10 @@ def make_bug(project: Project, candidate: Candidate, caught: Caught, seed: int) 
 
 
 def _issue(project: Project, caught: Caught, seed: str) -> str:
-    test_file = caught.failing[0].partition("::")[0]
     symptom = read_symptom(
         project.source.name,
         caught.failing,
-        module=project.source.files[test_file].decode(errors="replace"),
+        files=project.source.files,
         exception=caught.reason.type,
         message=caught.reason.message,
         output=caught.output,

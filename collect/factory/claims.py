@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from collect.factory.comparisons import (
+    CONDITIONS,
     computed_right,
     is_constant,
     is_equality,
@@ -81,8 +82,7 @@ def read_claim(symptom: Symptom) -> Claim:
     expected, actual = _values(inner, symptom)
     if expected and actual and expected != actual:
         return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
-    condition = _code(symptom.statement, inner.test) if isinstance(inner, ast.Assert) else ""
-    return Claim(Outcome.UNMET, call, function, condition=condition)
+    return Claim(Outcome.UNMET, call, function, condition=_condition(inner, symptom.statement))
 
 
 def _parsed(source: str) -> ast.stmt | None:
@@ -113,6 +113,19 @@ def _subject(statement: ast.AST | None) -> ast.expr | None:
         checks = isinstance(value, ast.Call) and name_of(value.func).startswith("assert")
         return value.args[0] if checks and isinstance(value, ast.Call) and value.args else value
     return None
+
+
+def _condition(statement: ast.AST | None, source: str) -> str:
+    """What an assertion asserts, as an expression."""
+    if isinstance(statement, ast.Assert):
+        return _code(source, statement.test)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        form = CONDITIONS.get(name_of(call.func))
+        texts = [_code(source, arg) for arg in call.args]
+        if form is not None and len(texts) > form.count("{1}") and all(texts):
+            return form.format(*texts)
+    return ""
 
 
 def _called(node: ast.AST | None, symptom: Symptom) -> str:

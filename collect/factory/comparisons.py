@@ -8,6 +8,23 @@ import re
 EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
 EQUAL |= {"assertTupleEqual", "assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual"}
 """Methods and functions that compare their first two arguments."""
+CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
+    "assertTrue": "{0}",
+    "assertFalse": "not {0}",
+    "assertIn": "{0} in {1}",
+    "assertNotIn": "{0} not in {1}",
+    "assertIs": "{0} is {1}",
+    "assertIsNot": "{0} is not {1}",
+    "assertIsNone": "{0} is None",
+    "assertIsNotNone": "{0} is not None",
+    "assertIsInstance": "isinstance({0}, {1})",
+    "assertNotEqual": "{0} != {1}",
+    "assertLess": "{0} < {1}",
+    "assertLessEqual": "{0} <= {1}",
+    "assertGreater": "{0} > {1}",
+    "assertGreaterEqual": "{0} >= {1}",
+}
+"""What unittest's methods assert."""
 _OPENING = re.compile(r"^(?:assert |\w+ differ: )")
 
 
@@ -27,10 +44,10 @@ def sides(statement: ast.AST | None) -> tuple[ast.expr, ast.expr] | None:
 
 
 def is_equality(statement: ast.AST | None) -> bool:
-    """Whether it asserts that two values are equal."""
+    """Whether it asserts that two values are equal, or are the same."""
     if isinstance(statement, ast.Assert):
         test = statement.test
-        return isinstance(test, ast.Compare) and [*map(type, test.ops)] == [ast.Eq]
+        return isinstance(test, ast.Compare) and [*map(type, test.ops)] in ([ast.Eq], [ast.Is])
     return sides(statement) is not None
 
 
@@ -54,7 +71,11 @@ def printed_values(message: str) -> tuple[str, str]:
             compared = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError):
             continue
-        if isinstance(compared, ast.Compare) and type(compared.ops[0]) in (ast.Eq, ast.NotEq):
+        if isinstance(compared, ast.Compare) and type(compared.ops[0]) in (
+            ast.Eq,
+            ast.NotEq,
+            ast.Is,
+        ):
             left = ast.get_source_segment(text, compared.left) or ""
             right = ast.get_source_segment(text, compared.comparators[-1]) or ""
             return (left, right) if len(compared.ops) == 1 else ("", "")

@@ -17,6 +17,8 @@ PHRASES = Path(__file__).with_name("issue_phrases.toml")
 MAX_TITLE = 90
 """Characters."""
 _ANY = "any"
+_LEFT_OUT = ("found", "closing")
+"""Parts that a text does without once it has named the test."""
 
 __all__ = ["Symptom", "read_symptom", "write_issue"]
 
@@ -61,6 +63,7 @@ class _Writer:
         self.generator = generator
         self._phrases = phrases
         self._facts = facts
+        self._test_named = False
 
     def text(self, parts: Sequence[str]) -> str:
         """The parts, line by line; what is not the name of a part stands for itself."""
@@ -73,18 +76,22 @@ class _Writer:
 
     def _line(self, part: str) -> str:
         """One of the part's phrases whose facts are all known, those that tell most likeliest."""
-        if part == "snippet" and "snippet" not in self._facts:
+        if part == "snippet" and part not in self._facts:
             part = "test"
         known = set(self._facts)
         possible = [phrase for phrase in self._phrases[part] if _needs(phrase) <= known]
-        weights = [1 + len(_needs(phrase)) for phrase in possible]
-        texts = [phrase.format_map(self._facts) for phrase in possible]
+        if self._test_named:
+            others = [phrase for phrase in possible if "test" not in _needs(phrase)]
+            possible = others if others or part in _LEFT_OUT else possible
+        if not possible:
+            return ""
+        texts = {phrase.format_map(self._facts): 1 + len(_needs(phrase)) for phrase in possible}
         if part == "title":
-            weights = [
-                weight if len(text) <= MAX_TITLE else 0
-                for weight, text in zip(weights, texts, strict=True)
-            ]
-        return self.generator.choices(texts, weights)[0]
+            short = {text: weight for text, weight in texts.items() if len(text) <= MAX_TITLE}
+            texts = short or texts
+        text = self.generator.choices(list(texts), list(texts.values()))[0]
+        self._test_named = self._test_named or self._facts["test"] in text
+        return text
 
 
 def _needs(phrase: str) -> set[str]:

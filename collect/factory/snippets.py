@@ -73,9 +73,7 @@ def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
         tree = ast.parse(code)
     except SyntaxError:
         return None
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    own = {node.id for node in names if isinstance(node.ctx, ast.Store)} | _defined(tree)
-    needed = {node.id for node in names} - own - set(dir(builtins))
+    needed = _unbound(tree)
     used: list[str] = []
     for line in imports:
         given = _given(line) & needed
@@ -85,16 +83,43 @@ def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
     return None if needed else used
 
 
-def _defined(tree: ast.Module) -> set[str]:
-    """The names of functions, classes, parameters and caught errors."""
+def _unbound(tree: ast.Module) -> set[str]:
+    """The names that are read before the code itself gives them a value."""
+    needed: set[str] = set()
+    bound = set(dir(builtins))
+    for statement in tree.body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        written = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        inner = _bound_inside(statement)
+        if isinstance(statement, ast.Assign | ast.AugAssign):
+            # An assignment reads the old values before it writes the new ones.
+            written_first = {name for name in written if name not in _targets(statement)} | inner
+        else:
+            written_first = written | inner
+        needed |= read - bound - written_first
+        bound |= written | inner
+    return needed
+
+
+def _targets(statement: ast.Assign | ast.AugAssign) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    parts = [part for target in targets for part in ast.walk(target)]
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
+def _bound_inside(statement: ast.stmt) -> set[str]:
+    """Functions, classes, parameters, caught errors and imports."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(statement):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.arg):
             found.add(node.arg)
         elif isinstance(node, ast.ExceptHandler) and node.name:
             found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {_bound(alias) for alias in node.names}
     return found
 
 

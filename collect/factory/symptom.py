@@ -7,8 +7,10 @@ import builtins
 import keyword
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from collect.benchmarks.pytest_output import section_of
 
 _FRAME = re.compile(r"^(\S+\.py):(\d+): in (\S+)\n((?: {4}.*(?:\n|\Z))*)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -43,25 +45,26 @@ def read_symptom(
     project: str,
     tests: Sequence[str],
     *,
-    module: str,
+    files: Mapping[str, bytes],
     exception: str,
     message: str,
     output: str,
 ) -> Symptom:
     """The symptom from what pytest printed with `--tb=short`.
 
-    `module` is the source of the first failing test's file; `exception` and `message` are those of
-    its failure, the message with or without the exception's name in front.
+    `files` is the project's tree; `exception` and `message` are those of the first test's failure,
+    the message with or without the exception's name in front.
     """
     path, *names = tests[0].partition("[")[0].split("::")
+    frames = list(_frames(section_of(tests[0], output)))
+    # A test that its class inherits may be of another file.
+    inside = next((frame for frame in frames if frame.function == names[-1]), None)
+    module = files.get(inside.path if inside else path, b"").decode(errors="replace")
     tree = _parsed(module)
-    function = _function(tree, names)
+    function = _function(tree, names, inside)
     source = _segment(module, function)
-    imports = tuple(
-        ast.get_source_segment(module, node) or ""
-        for node in tree.body
-        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
-    )
+    imports = tuple(_imports(module, tree))
+    outside = [frame for frame in frames if inside is None or frame.path != inside.path]
     shown = {*_WORD.findall(source), *_WORD.findall("\n".join(imports)), exception}
     return Symptom(
         project=project,
@@ -70,9 +73,30 @@ def read_symptom(
         imports=imports,
         exception=exception,
         message=re.sub(rf"^(?:\w+\.)*{re.escape(exception)}(?:: |\n|$)", "", message),
-        statement=_segment(module, _failing(function, path, names, output)),
-        hidden=frozenset(_hidden(path, output)) - shown - _KNOWN,
+        statement=_segment(module, _failing(function, inside)),
+        hidden=frozenset(name for frame in outside for name in frame.names()) - shown - _KNOWN,
     )
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """One line of a traceback."""
+
+    path: str
+    line: int
+    function: str
+    code: str
+
+    def names(self) -> Iterator[str]:
+        """Of the file, its folder and the function, and what looks like a name in the code."""
+        yield from (part for part in re.split(r"[/\\]|\.py$", self.path)[-3:] if part)
+        yield self.function
+        yield from _IDENTIFIER.findall(self.code)
+
+
+def _frames(report: str) -> Iterator[_Frame]:
+    for found in _FRAME.finditer(report):
+        yield _Frame(found[1], int(found[2]), found[3], found[4])
 
 
 def _parsed(module: str) -> ast.Module:
@@ -82,15 +106,22 @@ def _parsed(module: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _function(tree: ast.Module, names: Sequence[str]) -> ast.AST | None:
-    found: ast.AST | None = tree
-    for name in names:
-        definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-        body: list[ast.stmt] = getattr(found, "body", [])
-        found = next(
-            (node for node in body if isinstance(node, definitions) and node.name == name), None
-        )
-    return found if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef) else None
+def _imports(module: str, tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
+            yield ast.get_source_segment(module, node) or ""
+
+
+def _function(
+    tree: ast.Module, names: Sequence[str], inside: _Frame | None
+) -> ast.FunctionDef | None:
+    """The test's function: the one that a frame is in, or else the one of the test's name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef) or node.name != names[-1]:
+            continue
+        if inside is None or node.lineno <= inside.line <= (node.end_lineno or 0):
+            return node
+    return None
 
 
 def _segment(module: str, node: ast.AST | None) -> str:
@@ -100,30 +131,14 @@ def _segment(module: str, node: ast.AST | None) -> str:
     return textwrap.dedent(ast.get_source_segment(module, node, padded=True) or "")
 
 
-def _failing(
-    function: ast.AST | None, path: str, names: Sequence[str], output: str
-) -> ast.stmt | None:
+def _failing(function: ast.FunctionDef | None, inside: _Frame | None) -> ast.stmt | None:
     """The innermost statement of the test in which its traceback begins."""
-    if function is None:
+    if function is None or inside is None:
         return None
-    for frame in _FRAME.finditer(output):
-        if frame[1] == path and frame[3] == names[-1]:
-            line = int(frame[2])
-            around = [
-                node
-                for node in ast.walk(function)
-                if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
-            ]
-            around = [node for node in around if node is not function]
-            return min(around, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
-    return None
-
-
-def _hidden(path: str, output: str) -> Iterator[str]:
-    """The names in the traceback's frames outside the test's file: of files, functions, and what
-    looks like a name in their lines."""
-    for frame in _FRAME.finditer(output):
-        if frame[1] != path:
-            yield from (part for part in re.split(r"[/\\]|\.py$", frame[1])[-2:] if part)
-            yield frame[3]
-            yield from _IDENTIFIER.findall(frame[4])
+    around = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.stmt) and node.lineno <= inside.line <= (node.end_lineno or 0)
+    ]
+    around.remove(function)
+    return min(around, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)

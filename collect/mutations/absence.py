@@ -78,6 +78,9 @@ class MissingCase:
             return
         for index in (len(node.elements) - 1, 0):
             left = without(node.elements, index)
+            if isinstance(around.parent, cst.Arg) and len(left) == 1:
+                yield left[0].value
+                continue
             if isinstance(node, cst.Tuple) and len(left) == 1:
                 left = [left[0].with_changes(comma=cst.Comma())]
             yield node.with_changes(elements=left)

@@ -46,7 +46,13 @@ from collect.mutations.iteration import (
     UsedUpIterator,
     WrongSliceEnd,
 )
-from collect.mutations.narrowing import Narrowed, arguments_alike, no_minus_zero
+from collect.mutations.narrowing import (
+    Narrowed,
+    arguments_alike,
+    no_minus_zero,
+    no_other_type,
+    of_numbers,
+)
 from collect.mutations.operators import LostUpdate, WrongArithmeticOperator, WrongDivision
 from collect.mutations.order import SwappedBranches, SwappedMerge, SwappedStatements
 from collect.mutations.results import (
@@ -101,6 +107,8 @@ _NARROWED: Mapping[str, tuple[MutationKind, ...]] = {
     "wrong_key": (ConfusedKey(),),
     "wrong_variable": (ConfusedVariable(), ConfusedAttribute()),
     "wrong_comparison": (WrongBoundary(), InvertedTest()),
+    "wrong_arithmetic_operator": (Narrowed(WrongArithmeticOperator(), of_numbers),),
+    "wrong_function": (Narrowed(WrongFunction(), no_other_type),),
     "off_by_one": (Narrowed(OffByOne(), no_minus_zero),),
     "swapped_arguments": (Narrowed(SwappedArguments(), arguments_alike),),
 }

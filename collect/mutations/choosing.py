@@ -22,8 +22,8 @@ CATEGORY_WEIGHTS: Mapping[str, float] = {
     "data": 1.5,
     "name": 1.5,
     "flow": 1.0,
-    "arithmetic": 0.7,
-    "condition": 0.7,
+    "arithmetic": 0.5,
+    "condition": 0.5,
 }
 """How much oftener than one of weight 1 each of a category's kinds is chosen. What a debugger shows
 and a reader overlooks weighs most; what the first reader sees, least."""

@@ -51,16 +51,19 @@ class UsedUpIterator:
 
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         target = next(targets(around.parent), None)
-        if not isinstance(target, cst.Name) or not _iterated_twice(target.value, around):
+        if around.scope.function is None or not isinstance(target, cst.Name):
+            return
+        if not _iterated_twice(target.value, around):
             return
         if isinstance(node, cst.ListComp):
-            yield cst.GeneratorExp(node.elt, node.for_in)
+            before, after = node.lbracket.whitespace_after, node.rbracket.whitespace_before
+            yield _generator(node, before, after)
         elif isinstance(node, cst.Call) and calls(node, "list", "tuple") and len(node.args) == 1:
             made = node.args[0].value
-            lazy = calls(made, "map", "filter", "zip", "reversed", "enumerate", "iter")
             if isinstance(made, cst.GeneratorExp):
-                yield cst.GeneratorExp(made.elt, made.for_in)
-            elif lazy:
+                after = node.args[0].whitespace_after_arg
+                yield _generator(made, node.whitespace_before_args, after)
+            elif calls(made, "map", "filter", "zip", "reversed", "enumerate", "iter"):
                 yield made
 
 
@@ -92,6 +95,16 @@ class NestedYield:
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.Yield) and isinstance(node.value, cst.From):
             yield node.with_changes(value=node.value.item)
+
+
+def _generator(
+    made: cst.ListComp | cst.GeneratorExp,
+    before: cst.BaseParenthesizableWhitespace,
+    after: cst.BaseParenthesizableWhitespace,
+) -> cst.GeneratorExp:
+    """What a comprehension makes, one by one; laid out as before."""
+    left, right = cst.LeftParen(before), cst.RightParen(after)
+    return cst.GeneratorExp(made.elt, made.for_in, [left], [right])
 
 
 def _gathers(start: cst.CSTNode, loop: cst.For | cst.While) -> bool:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from collect.mutations.base import MutationKind, Replacement
+from collect.mutations.reading import called_name, calls, dotted
 from collect.mutations.surroundings import Surroundings
 
 _LITERALS = cst.BaseNumber | cst.BaseString | cst.BaseList | cst.BaseDict | cst.Tuple | cst.Lambda
+
+
+_COUNTS = re.compile(
+    r"(?:^|_)(?:[ijkmnxyzt]|id?x|pos|position|start|stop|end|offset|count|size|width|height|depth|len"
+    r"|length|total|sum|level|index|step|delta|cost|weight|year|month|day|hour|min|minute|second|"
+    r"score|value|rank|degree|distance|dist|low|high|lo|hi|left|right|num|number)s?\d?$"
+)
 
 
 @dataclass(frozen=True)
@@ -55,3 +64,28 @@ def arguments_alike(node: cst.CSTNode, replacement: Replacement, around: Surroun
         if old is not new
     ]
     return len(set(swapped)) == 1
+
+
+def of_numbers(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:
+    """Whether a sum seems to be one of numbers: lists and texts are put together by "+" as well."""
+    if not isinstance(node, cst.Add):
+        return True
+    whole = around.parent
+    if not isinstance(whole, cst.BinaryOperation):
+        return False
+    return _is_number(whole.left) or _is_number(whole.right)
+
+
+def no_other_type(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:
+    """Keys for values are mostly of another type, and fail at once."""
+    return not isinstance(node, cst.Call) or called_name(node) not in ("keys", "values")
+
+
+def _is_number(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.BinaryOperation):
+        return not isinstance(node.operator, cst.Add | cst.Modulo)
+    if isinstance(node, cst.Call):
+        return calls(node, "len", "int", "sum", "abs", "round", "max", "min", "float", "ord")
+    if isinstance(node, cst.Subscript):
+        return False
+    return isinstance(node, cst.BaseNumber) or bool(_COUNTS.search(dotted(node)))

@@ -8,6 +8,7 @@ from typing import TypeVar
 import libcst as cst
 
 Item = TypeVar("Item", bound=cst.CSTNode)
+
 _NO_READERS = (
     cst.AssignTarget
     | cst.AugAssign
@@ -125,5 +126,5 @@ def without(items: Sequence[Item], index: int) -> list[Item]:
 
 
 def _comma(item: cst.CSTNode) -> cst.Comma | cst.MaybeSentinel:
-    assert isinstance(item, cst.Arg | cst.BaseElement), item
+    assert isinstance(item, cst.Arg | cst.BaseElement | cst.SubscriptElement), item
     return item.comma

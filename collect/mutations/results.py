@@ -108,6 +108,9 @@ class WrongLength:
             return
         parent = around.parent
         fewer = cst.BinaryOperation(node, cst.Subtract(), cst.Integer("1"))
+        function = around.scope.function
+        if isinstance(parent, cst.Return) and function and function.name.value == "__len__":
+            return
         if isinstance(parent, cst.Assign | cst.Return):
             yield fewer
         elif isinstance(parent, cst.ComparisonTarget):

@@ -73,16 +73,19 @@ class ForgetfulKey:
 
     name = "forgetful_key"
     category = "state"
-    nodes = (cst.Tuple,)
+    nodes = (cst.Tuple, cst.Subscript)
 
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
-        if not isinstance(node, cst.Tuple) or len(node.elements) < 2 or not _is_key(around):
-            return
-        if any(isinstance(element, cst.StarredElement) for element in node.elements):
-            return
-        for index in range(len(node.elements) - 1, -1, -1):
-            left = without(node.elements, index)
-            yield left[0].value if len(left) == 1 else node.with_changes(elements=left)
+        if isinstance(node, cst.Subscript):
+            if len(node.slice) > 1 and _KEYED.search(dotted(node.value)):
+                for index in range(len(node.slice) - 1, -1, -1):
+                    yield node.with_changes(slice=without(node.slice, index))
+        elif isinstance(node, cst.Tuple) and len(node.elements) > 1 and _is_key(around):
+            if any(isinstance(element, cst.StarredElement) for element in node.elements):
+                return
+            for index in range(len(node.elements) - 1, -1, -1):
+                left = without(node.elements, index)
+                yield left[0].value if len(left) == 1 else node.with_changes(elements=left)
 
 
 class SharedObject:
