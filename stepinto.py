@@ -229,6 +229,20 @@ def _bench_self_repair(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bench_questions(options: argparse.Namespace) -> int:
+    from collect.questions.building import build
+    from collect.questions.tables import funnel_table
+
+    config = load_config(options.config, options.overrides)
+    built = build(config, config.questions, config.folder)
+    if built.card is None:
+        print("stepinto: stopped before the end; the same command goes on", file=sys.stderr)
+        return STOPPED
+    console.print(funnel_table(built.card))
+    console.print(f"{built.card.questions} questions in {built.path}")
+    return 0
+
+
 def _bugs(
     options: argparse.Namespace, more: Sequence[str] = ()
 ) -> tuple[RunConfig, Benchmark, list[Instance]]:
@@ -242,6 +256,7 @@ def _bugs(
 BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
     "list": (_bench_list, "list a config's bugs"),
     "show": (_bench_show, "show a bug: what an agent is told, its files and its tests"),
+    "questions": (_bench_questions, "make questions about runs, with their true answers"),
     "self-repair": (_bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (_bench_verify, "check that all fail before their gold patch and pass after it"),
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from collect.config import CollectConfig, Machinery
+from collect.questions.config import QuestionsConfig
 from collect.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
@@ -22,6 +23,8 @@ class RunConfig(Machinery):
     collect: CollectConfig = CollectConfig()
     self_repair: SelfRepairConfig = SelfRepairConfig()
     """For `stepinto bench self-repair`, which makes a benchmark file."""
+    questions: QuestionsConfig = QuestionsConfig()
+    """For `stepinto bench questions` and `stepinto bench answer`."""
     format: FormatConfig = FormatConfig()
     train: TrainConfig = TrainConfig()
     eval: EvalConfig = EvalConfig()
