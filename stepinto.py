@@ -243,6 +243,27 @@ def _bench_questions(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bench_answer(options: argparse.Namespace) -> int:
+    from collect.questions.answers import answer
+    from collect.questions.tables import score_table
+
+    config = load_config(options.config, options.overrides)
+    with config_saved(config):
+        answers = answer(config, config.questions, config.folder)
+    console.print(score_table(answers.answered, config.questions.answer_with))
+    if answers.conversations is not None:
+        console.print(f"conversations in {answers.conversations}")
+    for reason in answers.reasons[:SHOWN_REASONS]:
+        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+    if answers.missing:
+        print(
+            f"stepinto: {answers.missing} questions have no answer yet; the same command goes on",
+            file=sys.stderr,
+        )
+        return FAILED if answers.reasons else STOPPED
+    return 0
+
+
 def _bugs(
     options: argparse.Namespace, more: Sequence[str] = ()
 ) -> tuple[RunConfig, Benchmark, list[Instance]]:
@@ -254,6 +275,7 @@ def _bugs(
 
 
 BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
+    "answer": (_bench_answer, "put questions about runs to a model, and score its answers"),
     "list": (_bench_list, "list a config's bugs"),
     "show": (_bench_show, "show a bug: what an agent is told, its files and its tests"),
     "questions": (_bench_questions, "make questions about runs, with their true answers"),

@@ -21,8 +21,6 @@ from collect.questions.statements import Program, Statement
 from collect.questions.tracing import Stop, Trace
 from collect.questions.truths import Finding, next_in_frame, observed, values_at
 
-MAX_HIT = 4
-"""The latest visit that is asked about: beyond it a question only tests patience."""
 RECEIVERS = ("self", "cls")
 
 Candidate = tuple[Category, "ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk"]
@@ -93,8 +91,7 @@ def _overlaps(statement: Statement, start: int, end: int) -> bool:
 def _values(stop: Stop, trace: Trace) -> Iterator[Candidate]:
     statement = stop.statement
     place = statement.place
-    mixed = (place.file, place.line) in trace.mixed
-    if stop.hit > MAX_HIT or not statement.once or mixed:
+    if not statement.once or (place.file, place.line) in trace.mixed:
         return
     names = [name for name in statement.used if name in stop.locals]
     for name in (each for each in names if each not in RECEIVERS):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 RELATIVE = 1e-6
@@ -69,9 +70,9 @@ def same(one: object, other: object) -> bool:
         return _same_number(one, other)
     if type(one) is not type(other):
         return False
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return _same_sequence(one, other)
     match one, other:
-        case (list(), list()) | (tuple(), tuple()):
-            equal = len(one) == len(other) and all(map(same, one, other))
         case dict(), dict():
             equal = _same_items(list(one.items()), list(other.items()))
         case _Set(), _Set():
@@ -86,6 +87,11 @@ def same(one: object, other: object) -> bool:
 @dataclass(frozen=True)
 class _Set:
     items: tuple[object, ...]
+
+
+def _same_sequence(one: Sequence[object], other: Sequence[object]) -> bool:
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(same(left, right) for left, right in pairs)
 
 
 def _same_number(one: float, other: float) -> bool:

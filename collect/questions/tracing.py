@@ -27,8 +27,8 @@ from sandbox.debugger import (
 
 MAX_HITS = 12
 """Stops at one line, after which it stops no more."""
-MAX_FIELD_HITS = 3
-"""Of these, the first ones at which objects are looked into."""
+MAX_LOOKS = 4
+"""Of these, the first ones at which variables are read: later visits only test patience."""
 OPEN = (State.RUNTIME, State.RUNTIME_ERROR)
 
 
@@ -174,10 +174,11 @@ class _Run:
 
     def _look(self, event: DebugEvent, statement: Statement, hit: int) -> None:
         """Read the variables, and what is inside the objects that the statement reads."""
-        values = {value.name: value for value in self._debugger.locals().values}
+        values: dict[str, Value] = {}
         fields: dict[str, Value] = {}
-        bases = dict.fromkeys(name.partition(".")[0] for name in statement.attributes)
-        for base in bases if hit <= MAX_FIELD_HITS else ():
+        if hit <= MAX_LOOKS:
+            values = {value.name: value for value in self._debugger.locals().values}
+        for base in dict.fromkeys(name.partition(".")[0] for name in statement.attributes):
             if base in values:
                 found = self._debugger.fields(base).values
                 fields |= {_inside(base, value.name): value for value in found}
