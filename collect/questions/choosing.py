@@ -16,10 +16,12 @@ from collect.questions.config import QuestionsConfig
 from collect.questions.readable import reach_is_readable, value_is_readable
 from collect.questions.records import (
     Ask,
+    AssertionAsk,
     AssertionTruth,
     Category,
     Difficulty,
     Drop,
+    ExceptionAsk,
     ExceptionTruth,
     PostFixAsk,
     PostFixTruth,
@@ -102,6 +104,8 @@ class Chooser:
         """Put every ask about the values of a changed program to both runs."""
         if passes is runs.first.failed or passes is runs.second.failed:
             return
+        if not passes:
+            self._add_new_failure(runs)
         varied = varying(runs.first)
         asks = [ask for _, ask in candidates(runs.first, runs.program)]
         self._rng.shuffle(asks)
@@ -116,6 +120,17 @@ class Chooser:
             truth = PostFixTruth(passes=passes, value=finding.truth)
             asked = PostFixAsk(value=ask)
             self._keep(Category.POST_FIX, asked, replace(finding, truth=truth), runs, readable)
+
+    def _add_new_failure(self, runs: Runs) -> None:
+        """How the test fails with a change that is no fix."""
+        asks: list[tuple[Category, ExceptionAsk | AssertionAsk]] = [
+            (Category.EXCEPTION, ExceptionAsk(ends_test=True)),
+            (Category.ASSERTION, AssertionAsk()),
+        ]
+        for category, ask in asks:
+            finding = self._agreed(category, ask, runs)
+            if finding is not None:
+                self._keep(category, ask, finding, runs, readable=False)
 
     def questions(self) -> list[Question]:
         """The chosen ones, at most the limit of each category."""
@@ -228,7 +243,7 @@ def _key(category: Category, ask: Ask, truth: Truth, runs: Runs) -> tuple[object
         case _, ExceptionTruth():
             return category, truth.type, truth.origin
         case _, AssertionTruth():
-            return category, truth.place
+            return category, truth.place, truth.actual.text
     return category, runs.test
 
 

@@ -26,6 +26,8 @@ class QuestionsConfig(BaseModel):
     """The same for single categories: `{root_cause: 1}`."""
     max_tests: int = Field(default=2, ge=1)
     """Failing tests of one bug that are run for questions, the first ones."""
+    wrong_patches: int = Field(default=1, ge=0)
+    """Wrong patches of one bug that are asked about beside the gold patch."""
     seed: int = 0
     """Decides which questions are chosen, and how they are worded."""
     max_stops: int = Field(default=600, ge=10)

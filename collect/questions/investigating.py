@@ -108,13 +108,13 @@ class Investigator:
             return self.benchmark.run_tests(instance, sandbox, [test]).statuses[test]
 
     def _patches(self, instance: Instance, files: Mapping[str, bytes]) -> Iterator[str]:
-        """The gold patch, and one that is wrong or incomplete."""
+        """The gold patch, and wrong ones of the same function."""
         if not instance.gold_patch:
             return
         yield instance.gold_patch
         wrong = list(wrong_patches(instance, files))
         random.Random(f"{self.config.seed}\0{instance.id}").shuffle(wrong)
-        yield from wrong[:1]
+        yield from wrong[: self.config.wrong_patches]
 
 
 def wrong_patches(instance: Instance, files: Mapping[str, bytes]) -> Iterator[str]:

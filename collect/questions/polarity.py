@@ -19,22 +19,27 @@ class Wording:
 
     affirmed: re.Pattern[str]
     denied: re.Pattern[str]
+    is_exclusive: bool
+    """Whether a sentence that denies it affirms nothing: it then tells what happens instead."""
 
 
-def _wording(verbs: str, denials: str = r"(?!)") -> Wording:
+def _wording(verbs: str, denials: str, is_exclusive: bool) -> Wording:
     affirmed = re.compile(rf"\b(?:{verbs})\b", re.IGNORECASE)
     denied = re.compile(rf"{NEGATION}\s+(?:\w+\s+){{0,3}}?(?:{verbs})\b|{denials}", re.IGNORECASE)
-    return Wording(affirmed, denied)
+    return Wording(affirmed, denied, is_exclusive)
 
 
 REACHED = _wording(
     r"reach(?:es|ed)?|execut(?:es|ed)|(?:is|gets|be) run|runs|ran|hits?|taken|visit(?:s|ed)|"
     r"entered|comes? to|came to|gets? (?:to|there)|got (?:to|there)|stop(?:s|ped)? (?:at|there)",
-    r"\bunreached\b|\bunreachable\b|\bskipped\b|\bzero times\b|\b0 times\b|\bdead code\b",
+    r"\bunreached\b|\bunreachable\b|\bskipped\b|\bzero times\b|\b0 times\b|\bdead code\b|"
+    r"\bwithout (?:a|any|ever)\b",
+    is_exclusive=True,
 )
 PASSES = _wording(
     r"pass(?:es|ed|ing)?|succeeds?|succeeded|goes through|is fixed|resolved|green|works",
     r"\bfail(?:s|ed|ing|ure)?\b|\bis (?:still )?broken\b|\bstill (?:raises|breaks|red)\b",
+    is_exclusive=False,
 )
 
 
@@ -59,6 +64,8 @@ def says(text: str, wording: Wording, about: tuple[str, ...] = ()) -> set[bool]:
 def _said(sentence: str, wording: Wording) -> set[bool]:
     denied = [found.span() for found in wording.denied.finditer(sentence)]
     said = {False} if denied else set()
+    if denied and wording.is_exclusive:
+        return said
     for found in wording.affirmed.finditer(sentence):
         if not any(start <= found.start() < end for start, end in denied):
             said.add(True)

@@ -31,6 +31,8 @@ from sandbox.debugger import Value
 MAX_VALUE = 160
 """Characters of a value that one would still repeat in an answer."""
 MAX_SEEN = 300
+MAX_COUNT = 8
+"""Visits that one would still count by continuing."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ def _reach(ask: ReachAsk, trace: Trace) -> Finding | None:
     counted = place not in trace.capped and place not in trace.mixed
     if not hits and not counted:
         return None
-    if ask.count and not counted:
+    if ask.count and (not counted or hits > MAX_COUNT):
         return None
     truth = ReachTruth(reached=hits > 0, count=hits if counted else None)
     first = next((s for s in trace.stops if s.statement.place == ask.place), None)

@@ -93,6 +93,8 @@ def named_values(text: str, name: str) -> list[ValueClaim]:
     spot = re.compile(rf"(?<![\w.\]'\"]){re.escape(name)}(?![\w(\[]|\.\w)")
     claims: list[ValueClaim] = []
     for found in spot.finditer(hidden):
+        if claims and found.start() < claims[-1].end:
+            continue
         tail = re.compile(rf"[`*]*(?:[^.;\n`=]|\.(?=\w)){{0,80}}?{IS}{FILLER}")
         given = tail.match(hidden, found.end())
         while given is not None:

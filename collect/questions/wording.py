@@ -99,6 +99,11 @@ POST_FIX = (
     "Please confirm that {changed} is right now. Does the test go through, and what do you see for "
     "`{expression}` at {place} ({visit})?",
 )
+AFTER_EDIT = (
+    "I have changed {changed}, and the test still fails. ",
+    "After my edit of {changed} the test fails again. ",
+    "With {changed} changed, this test does not pass. ",
+)
 
 
 def ordinal(hit: int) -> str:
@@ -112,17 +117,18 @@ def word(
     """The question. `source` is the text of the place's line, `changed` what was edited."""
     match ask:
         case ValueAsk():
-            return _value(ask, rng, source)
+            text = _value(ask, rng, source)
         case ExceptionAsk():
-            return rng.choice(ENDING_EXCEPTION if ask.ends_test else FIRST_EXCEPTION)
+            text = rng.choice(ENDING_EXCEPTION if ask.ends_test else FIRST_EXCEPTION)
         case AssertionAsk():
-            return rng.choice(ASSERTION if compares else TRUTH_ASSERTION)
+            text = rng.choice(ASSERTION if compares else TRUTH_ASSERTION)
         case ReachAsk():
-            return rng.choice(COUNT if ask.count else REACH).format(**_place(ask.place, source))
+            text = rng.choice(COUNT if ask.count else REACH).format(**_place(ask.place, source))
         case RootCauseAsk():
-            return rng.choice(ROOT_CAUSE)
+            text = rng.choice(ROOT_CAUSE)
         case PostFixAsk():
             return _post_fix(ask, rng, changed)
+    return rng.choice(AFTER_EDIT).format(changed=changed) + text if changed else text
 
 
 def hints(ask: Ask, rng: random.Random) -> Hints:

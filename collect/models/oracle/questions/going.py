@@ -130,7 +130,7 @@ class Way:
             return (yield from self._straight())
         point = f"{self._place.file}:{wrong}"
         stopped = yield from self._session.start(
-            words.pick(self._rng, words.START, place=point), [point], False
+            words.pick(self._rng, words.GUESS, place=point), [point], False
         )
         here = stopped.place if stopped is not None else "the end of the test"
         why = words.pick(self._rng, words.WRONG_PLACE, here=here, place=self._place)

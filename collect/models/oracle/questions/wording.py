@@ -11,6 +11,11 @@ START = (
     "Breakpoint at {place}, then run.",
     "Let me run the test and stop at {place}.",
 )
+GUESS = (
+    "I expect to see it at {place}, and stop there first.",
+    "My first guess is {place}.",
+    "It should show at {place}; breakpoint there.",
+)
 START_AT_TEST = (
     "I start at the test itself, to see how the code is called.",
     "First I stop where the test begins.",
