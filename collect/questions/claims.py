@@ -53,6 +53,15 @@ WORDS |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
 WORDS |= {"once": 1, "twice": 2, "thrice": 3}
 
 
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+VISIT = re.compile(
+    rf"\b(?:(?P<word>{'|'.join(ORDINALS)})|(?P<number>\d+)(?:st|nd|rd|th))\s+"
+    r"(?:time|visit|hit|run|execution|stop)\b|"
+    r"\b(?:visit|hit)\s+(?:number\s+|no\.\s*|#)?(?P<after>\d+)\b",
+    re.IGNORECASE,
+)
+
+
 def is_evasive(text: str) -> bool:
     """Whether a text says that it does not know."""
     return not text.strip() or EVASIVE.search(text) is not None
@@ -91,6 +100,17 @@ def counts(text: str) -> list[int]:
         if has_unit:
             found.append(WORDS.get(word, int(word) if word.isdigit() else 0))
     return list(dict.fromkeys(found))
+
+
+def visits(text: str) -> list[int]:
+    """Which visits of a line a text speaks of: `the second time`, `hit 3`."""
+    found: dict[int, None] = {}
+    for each in VISIT.finditer(text):
+        if each["word"]:
+            found[ORDINALS.index(each["word"].lower()) + 1] = None
+        else:
+            found[int(each["number"] or each["after"])] = None
+    return list(found)
 
 
 def sentences(text: str) -> Iterator[str]:

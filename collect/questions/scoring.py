@@ -8,6 +8,7 @@ where the truth is among what it says.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -109,11 +110,12 @@ def _facts(ask: Ask, truth: Truth, answer: DebugAnswer) -> list[Fact]:
     text = answer.answer
     match ask, truth:
         case ValueAsk(), ValueTruth():
-            return [value_fact(text, ask.expression, truth)]
+            return [value_fact(text, ask.expression, truth), *_stated_moment(text, ask)]
         case PostFixAsk(), PostFixTruth():
             about = ("test", "tests")
             passes = _yes_or_no("passes", text, PASSES, truth.passes, about)
-            return [passes, value_fact(text, ask.value.expression, truth.value)]
+            value = value_fact(text, ask.value.expression, truth.value)
+            return [passes, value, *_stated_moment(text, ask.value)]
         case ReachAsk(), ReachTruth():
             return _reach(ask, truth, text)
         case _, ExceptionTruth():
@@ -134,6 +136,21 @@ def value_fact(text: str, expression: str, truth: ValueTruth) -> Fact:
         return Fact("value", truth.text, truth.text, Reason.RIGHT)
     free = [c for c in values_in(text) if _may_be_of(text, c, expression)]
     return _of_claims("value", truth, distinct(free))
+
+
+def _stated_moment(text: str, ask: ValueAsk) -> Iterator[Fact]:
+    """Where and when the value was seen, as far as the text says so: the right value of another
+    line, or of another visit, is luck."""
+    places = claims.locations(text)
+    if places and not ask.after:
+        right = any(_within(file, line, ask.place) for file, line in places)
+        shown = " | ".join(f"{file}:{line}" for file, line in places)
+        yield Fact("place", str(ask.place), shown, Reason.RIGHT if right else Reason.WRONG)
+    visits = claims.visits(text)
+    if visits:
+        right = ask.hit in visits
+        shown = ", ".join(map(str, visits))
+        yield Fact("visit", str(ask.hit), shown, Reason.RIGHT if right else Reason.WRONG)
 
 
 def _of_claims(name: str, truth: ValueTruth, found: list[ValueClaim]) -> Fact:
