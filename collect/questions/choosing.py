@@ -13,7 +13,7 @@ from collect.benchmarks.base import Instance
 from collect.patches import changed_lines, changed_paths, reverse_patch
 from collect.questions.asking import candidates, root_cause, root_cause_finding, varying
 from collect.questions.config import QuestionsConfig
-from collect.questions.readable import reach_is_readable, value_is_readable
+from collect.questions.readable import reach_is_readable, root_cause_is_readable, value_is_readable
 from collect.questions.records import (
     Ask,
     AssertionAsk,
@@ -164,7 +164,8 @@ class Chooser:
         finding = root_cause_finding(truth, runs.first) if truth is not None else None
         if finding is not None and runs.first.failed and runs.second.failed:
             self._funnel.asked[Category.ROOT_CAUSE] += 1
-            self._keep(Category.ROOT_CAUSE, RootCauseAsk(), finding, runs, readable=False)
+            readable = root_cause_is_readable(runs.first)
+            self._keep(Category.ROOT_CAUSE, RootCauseAsk(), finding, runs, readable)
 
     def _keep(
         self, category: Category, ask: Ask, finding: Finding, runs: Runs, readable: bool

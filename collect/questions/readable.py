@@ -8,12 +8,13 @@ The rule. A value is dropped where
    its defaults, at the module's or the class's own level, in the function of the test that runs,
    in the fixtures and the constants beside it (an argument that the test passes on, the expected
    result of an assertion);
+   None, True and False do stand in most functions: at a later visit they are kept where they vary.
 3. it is a function, a class or a module, which its name gives away.
 
-A line's reachability is dropped where nothing decides it: its function is left out by no branch,
-and the function was reached. An exception, an assertion and a root cause depend on the run
-whatever the source says: no line of it tells which of them comes about. Of an assertion only the
-place would be readable where the test holds a single one, but never what it saw.
+A line's reachability is dropped where it is reached and no branch decides that. A root cause is
+dropped where the whole run has no more than two statements of the program to choose from. An
+exception and an assertion depend on the run whatever the source says: no line of it tells which of
+them comes about, and what an assertion saw.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from collect.questions.tracing import Trace
 GUESSED = ("None", "True", "False", "-1", "0", "1", "2", "''", "b''", "[]", "()", "{}", "set()")
 CODE_TYPES = ("function", "method", "builtin_function_or_method", "type", "module", "ABCMeta")
 FIXTURES = "conftest.py"
+FEW_STATEMENTS = 2
 
 
 def value_is_readable(
@@ -40,7 +42,7 @@ def value_is_readable(
         return True
     if not varies and any(same(value, parse_value(guess)) for guess in GUESSED):
         return True
-    if varies and isinstance(value, bool | None):
+    if varies and ask.hit > 1 and isinstance(value, bool | None):
         return False
     return any(same(value, literal) for literal in _literals(ask, program, test))
 
@@ -53,6 +55,11 @@ def reach_is_readable(ask: ReachAsk, trace: Trace, program: Program) -> bool:
         return True
     reached = trace.hits[ask.place.file, ask.place.line] > 0
     return reached and not statement.conditional
+
+
+def root_cause_is_readable(trace: Trace) -> bool:
+    """Whether there is next to nothing to choose from."""
+    return len({stop.statement.place for stop in trace.stops}) <= FEW_STATEMENTS
 
 
 def _literals(ask: ValueAsk, program: Program, test: str) -> Iterator[object]:

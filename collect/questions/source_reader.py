@@ -98,15 +98,18 @@ class SourceReader:
         ]
 
     def _assertion(self) -> str:
-        node = self._test_node()
-        for part in ast.walk(node) if node is not None and self._test is not None else ():
-            if isinstance(part, ast.Assert) and self._test is not None:
-                sides = sides_at(self._test.tree, part.lineno)
-                expected = sides.expected if sides is not None and sides.expected else "True"
-                return (
-                    f"{self._test.path}:{part.lineno} fails: actual {NO_GUESS}, "
-                    f"expected {expected}."
-                )
+        """The first assertion of the test, else of its file; `None` is as good a guess as any."""
+        if self._test is None:
+            return "The first assertion of the test fails."
+        for node in filter(None, (self._test_node(), self._test.tree)):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Assert):
+                    sides = sides_at(self._test.tree, part.lineno)
+                    expected = sides.expected if sides is not None and sides.expected else "True"
+                    return (
+                        f"{self._test.path}:{part.lineno} fails: actual {NO_GUESS}, "
+                        f"expected {expected}."
+                    )
         return "The first assertion of the test fails."
 
     def _exception(self) -> str:
