@@ -22,15 +22,14 @@ from collect.agents.debug2fix import DebugSubagentArguments, run_subagent
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.workspace import patch_workspace
 from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, RolloutError, RolloutStopped
 from collect.models.budget import Budget
 from collect.models.opening import open_model
-from collect.patches import apply_patch
 from collect.questions.config import QuestionsConfig
 from collect.questions.records import Question
 from collect.questions.scoring import Verdict, score_text
+from collect.questions.workspace import lay_out, with_files
 from collect.records import Conversation, Role, Rollout
 from collect.rollout import Failure, RolloutSettings, RolloutSpec, RolloutTrace
 from collect.rollout_rows import RunIdentity, rows_of
@@ -120,13 +119,6 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
                 "file anew with `stepinto bench questions`"
             )
     return known
-
-
-def asked_instance(instance: Instance, question: Question) -> Instance:
-    """The bug as it is when the question is asked: with the question's patch."""
-    if not question.patch or not instance.files:
-        return instance
-    return replace(instance, files=apply_patch(instance.files, question.patch))
 
 
 @dataclass(frozen=True)
@@ -256,12 +248,14 @@ class _Asker:
         settings: RolloutSettings,
         trace: RolloutTrace,
     ) -> Verdict:
-        instance = asked_instance(spec.instance, question)
-        with open_sandbox(settings.sandbox, instance.image) as sandbox:
+        bug, patch = spec.instance, question.patch
+        with open_sandbox(settings.sandbox, bug.image) as sandbox:
             trace.image_digest = sandbox.image_digest
-            self._benchmark.prepare(instance, sandbox)
-            if question.patch and not instance.files:
-                patch_workspace(sandbox, question.patch)
+            lay_out(self._benchmark, bug, sandbox, patch)
+            instance = with_files(bug, bug.files, patch) if bug.files else bug
+            if not bug.files and settings.players[self._name].is_oracle:
+                # It reads code there where a model would call its tools.
+                instance = with_files(bug, sandbox.read_tree(), "")
             context = RolloutContext(
                 instance=instance,
                 variant=VARIANT,

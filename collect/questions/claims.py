@@ -40,6 +40,12 @@ CONTEXT = re.compile(
 EXCEPTION = re.compile(
     r"\b(?:[a-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Failure|Fault)\b"
 )
+NOT_RAISED = re.compile(
+    r"\b(?:not|rather than|instead of|isn't|no|except|catch(?:es|ing)?|caught|handl(?:es?|ing)|"
+    r"caused by|wraps?|wrapping)\s+(?:an?\s+|the\s+)?`?$",
+    re.IGNORECASE,
+)
+"""What comes before an exception that is not the one in question."""
 COUNT = re.compile(
     r"\b(?P<number>\d+|once|twice|thrice|zero|one|two|three|four|five|six|seven|eight|nine|ten|"
     r"eleven|twelve)(?:\s+(?:separate\s+|different\s+)?(?:times?|hits?|visits?|stops?)\b)?"
@@ -86,8 +92,12 @@ def locations(text: str) -> list[tuple[str, int]]:
 
 
 def exceptions(text: str) -> list[str]:
-    """The classes of exceptions that a text names, without their modules."""
-    names = [found[0].rpartition(".")[2] for found in EXCEPTION.finditer(text)]
+    """The classes of exceptions that a text says are raised, without their modules."""
+    names = [
+        found[0].rpartition(".")[2]
+        for found in EXCEPTION.finditer(text)
+        if not NOT_RAISED.search(text[max(0, found.start() - 40) : found.start()])
+    ]
     return list(dict.fromkeys(names))
 
 

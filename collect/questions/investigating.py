@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.errors import InfrastructureFailure
@@ -16,6 +16,7 @@ from collect.questions.config import QuestionsConfig
 from collect.questions.records import Question
 from collect.questions.statements import Program
 from collect.questions.tracing import Trace, Tracer
+from collect.questions.workspace import lay_out, with_files
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits
 from sandbox.debugger.opening import open_debugger
@@ -51,7 +52,7 @@ class Investigator:
         for runs in traced:
             chooser.add_runs(runs)
         for patch in self._patches(instance, files):
-            self._add_fix(chooser, instance, files, traced[0], patch)
+            self._add_fix(chooser, instance, files, traced[0].test, patch)
         return chooser.questions()
 
     def _files(self, instance: Instance) -> Mapping[str, bytes]:
@@ -65,21 +66,19 @@ class Investigator:
         self, instance: Instance, program: Program, test: str, patch: str = ""
     ) -> Runs | None:
         """Two traces; None where one does not come to its end."""
-        files = changed_paths(patch) if patch else None
         try:
-            first = self._trace(instance, program, test, files)
-            second = self._trace(instance, program, test, files)
+            first = self._trace(instance, program, test, patch)
+            second = self._trace(instance, program, test, patch)
         except InfrastructureFailure:
             return None
         if first.ending is None or second.ending is None:
             return None
         return Runs(test, program, first, second, patch)
 
-    def _trace(
-        self, instance: Instance, program: Program, test: str, files: set[str] | None
-    ) -> Trace:
+    def _trace(self, instance: Instance, program: Program, test: str, patch: str) -> Trace:
+        files = changed_paths(patch) if patch else None
         with open_sandbox(self.sandbox, instance.image) as sandbox:
-            self.benchmark.prepare(instance, sandbox)
+            lay_out(self.benchmark, instance, sandbox, patch)
             tracer = Tracer(program, self.config.max_stops, self.config.test_timeout)
             with closing(open_debugger(instance.language, sandbox, LIMITS)) as debugger:
                 return tracer.trace(debugger, test, files)
@@ -89,22 +88,27 @@ class Investigator:
         chooser: Chooser,
         instance: Instance,
         files: Mapping[str, bytes],
-        before: Runs,
+        test: str,
         patch: str,
     ) -> None:
-        patched = replace(instance, files=apply_patch(files, patch))
-        is_gold = patch == instance.gold_patch
-        status = TestStatus.PASSED if is_gold else self._status(patched, before.test)
+        """Ask about a changed program, where the change can be made and the test then ends."""
+        try:
+            program = Program.of(instance, with_files(instance, files, patch).files)
+            status = self._status(instance, test, patch)
+        except PatchError:
+            return
         if status not in (TestStatus.PASSED, TestStatus.FAILED):
             return
-        program = Program.of(instance, patched.files)
-        runs = self._runs(patched, program, before.test, patch)
+        runs = self._runs(instance, program, test, patch)
         if runs is not None:
             chooser.add_fix(runs, status is TestStatus.PASSED)
 
-    def _status(self, instance: Instance, test: str) -> TestStatus:
+    def _status(self, instance: Instance, test: str, patch: str) -> TestStatus:
+        """How the test ends without a debugger; what the gold patch does to it is known."""
+        if patch == instance.gold_patch:
+            return TestStatus.PASSED
         with open_sandbox(self.sandbox, instance.image) as sandbox:
-            self.benchmark.prepare(instance, sandbox)
+            lay_out(self.benchmark, instance, sandbox, patch)
             return self.benchmark.run_tests(instance, sandbox, [test]).statuses[test]
 
     def _patches(self, instance: Instance, files: Mapping[str, bytes]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from collect.benchmarks.base import Instance
-from collect.questions.answering import Answered, asked_instance
+from collect.questions.answering import Answered
 from collect.questions.records import (
     Ask,
     AssertionAsk,
@@ -26,6 +26,7 @@ from collect.questions.records import (
 from collect.questions.scoring import score
 from collect.questions.sides import is_literal, sides_at
 from collect.questions.statements import Program
+from collect.questions.workspace import with_files
 from collect.records import DebugAnswer
 
 NO_GUESS = "None"
@@ -35,8 +36,10 @@ def read_all(questions: Sequence[Question], instances: Mapping[str, Instance]) -
     """Answer and judge every question."""
     answered = []
     for question in questions:
-        instance = asked_instance(instances[question.instance_id], question)
-        reader = SourceReader(Program.of(instance, instance.files), question.test)
+        bug = instances[question.instance_id]
+        patch = question.patch if bug.files else ""
+        program = Program.of(bug, with_files(bug, bug.files, patch).files)
+        reader = SourceReader(program, question.test)
         answered.append(Answered(question, score(question, reader.answer(question.ask))))
     return answered
 

@@ -18,6 +18,7 @@ NOT_VALUES = re.compile(
     r"[\w./-]+\.(?:py|java):\d+(?:-\d+)?|\blines?\s+\d+(?:\s*(?:-|to|and)\s*\d+)?|"
     r"\b\d+(?:st|nd|rd|th)\b|\b(?:hit|visit|frame|attempt|run|breakpoint|step|time|call|iteration)"
     r"s?\s+(?:number\s+|no\.\s*)?#?\d+|#\d+|\b\d+ (?:times?|hits?|visits?)\b|"
+    r"\b\d+ (?:items?|elements?|entries|entry|characters?|chars|keys?|lines?|frames?|steps?)\b|"
     r"\btest_\w+|[\w./-]+::[\w:\[\].-]+|\bexit code \d+",
     re.IGNORECASE,
 )
@@ -144,7 +145,8 @@ def other_names(text: str, claim: ValueClaim) -> str | None:
     if found is None:
         return None
     if found[1]:
-        return found[1]
+        # `total = a + b` evaluates to ...: it is the target that has the value.
+        return re.split(r"\s*(?<![=!<>])=(?!=)\s*", found[1])[0]
     is_code = re.search(r"[_.\[]", found[2]) or re.search(r"=\s*`?$", before)
     return found[2] if is_code else None
 

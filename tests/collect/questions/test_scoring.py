@@ -43,6 +43,8 @@ def verdict(question: Question, text: str, location: str = "") -> Reason:
         "At shop/cart.py:42 (hit 2), total == 40.0",
         "After 3 steps I saw that `total` in `Cart.total` evaluates to **40**",
         "Just before it runs, `total` → 40",
+        "`total = net + tax` evaluates to 40.",
+        "`total` is 40, not 41 as one would expect.",
     ],
 )
 def test_right_values(text: str) -> None:
@@ -85,6 +87,7 @@ def test_wrong_values(text: str, reason: Reason) -> None:
         ("'is 3'", "str", "`total` holds 'is 3'.", Reason.RIGHT),
         ("[1, 2.5]", "list", "`total` is the list [1, 2.50000000001].", Reason.RIGHT),
         ("[1, 2]", "list", "`total` is (1, 2).", Reason.WRONG),
+        ("[1, 2]", "list", "The value is `[1, 2]`, a list of 2 items.", Reason.RIGHT),
         ("{'a': 1, 'b': {2, 3}}", "dict", "`total` = {'b': {3, 2}, 'a': 1}", Reason.RIGHT),
         ("{'a': 1}", "dict", "`total` = {'a': 2}", Reason.WRONG),
         ("True", "bool", "`total` is True", Reason.RIGHT),
@@ -122,6 +125,7 @@ def test_attributes_and_entries_by_their_whole_name() -> None:
         ),
         ("The test dies of a KeyError.", "shop/rates.py:17", Reason.RIGHT),
         ("KeyError on line 19 of shop/rates.py.", "tests/test_cart.py:9", Reason.RIGHT),
+        ("Not an AssertionError: it is a KeyError, shop/rates.py:17.", "", Reason.RIGHT),
         ("ValueError, raised at shop/rates.py:18", "", Reason.WRONG),
         ("KeyError, raised at shop/rates.py:20", "", Reason.WRONG),
         ("KeyError, raised at shop/cart.py:18", "", Reason.WRONG),
