@@ -35,6 +35,8 @@ def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
         yield Category.ASSERTION, AssertionAsk()
         yield Category.EXCEPTION, ExceptionAsk(ends_test=True)
     yield Category.EXCEPTION, ExceptionAsk(ends_test=False)
+    for function in dict.fromkeys(r.function for r in trace.raises if r.file in program.modules):
+        yield Category.EXCEPTION, ExceptionAsk(ends_test=False, function=function)
 
 
 def varying(trace: Trace) -> Mapping[tuple[Location, str], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -13,7 +13,12 @@ from collect.benchmarks.base import Instance
 from collect.patches import changed_lines, changed_paths, reverse_patch
 from collect.questions.asking import candidates, root_cause, root_cause_finding, varying
 from collect.questions.config import QuestionsConfig
-from collect.questions.readable import reach_is_readable, root_cause_is_readable, value_is_readable
+from collect.questions.readable import (
+    exception_is_readable,
+    reach_is_readable,
+    root_cause_is_readable,
+    value_is_readable,
+)
 from collect.questions.records import (
     Ask,
     AssertionAsk,
@@ -23,6 +28,7 @@ from collect.questions.records import (
     Drop,
     ExceptionAsk,
     ExceptionTruth,
+    Location,
     PostFixAsk,
     PostFixTruth,
     Question,
@@ -90,13 +96,7 @@ class Chooser:
             finding = self._agreed(category, ask, runs)
             if finding is None:
                 continue
-            if isinstance(ask, ValueAsk) and isinstance(finding.truth, ValueTruth):
-                varies = varied[ask.place, ask.expression] > 1
-                readable = value_is_readable(ask, finding.truth, varies, runs.program, runs.test)
-            else:
-                readable = isinstance(ask, ReachAsk) and reach_is_readable(
-                    ask, runs.first, runs.program
-                )
+            readable = _is_readable(ask, finding.truth, runs, varied)
             self._keep(category, ask, finding, runs, readable)
         self._add_root_cause(runs)
 
@@ -115,8 +115,7 @@ class Chooser:
             finding = self._agreed(Category.POST_FIX, ask, runs)
             if finding is None or not isinstance(finding.truth, ValueTruth):
                 continue
-            varies = varied[ask.place, ask.expression] > 1
-            readable = value_is_readable(ask, finding.truth, varies, runs.program, runs.test)
+            readable = _is_readable(ask, finding.truth, runs, varied)
             truth = PostFixTruth(passes=passes, value=finding.truth)
             asked = PostFixAsk(value=ask)
             self._keep(Category.POST_FIX, asked, replace(finding, truth=truth), runs, readable)
@@ -208,6 +207,20 @@ class Chooser:
             evidence=kept.finding.seen,
             difficulty=_difficulty(kept),
         )
+
+
+def _is_readable(
+    ask: Ask, truth: Truth, runs: Runs, varied: Mapping[tuple[Location, str], int]
+) -> bool:
+    match ask, truth:
+        case ValueAsk(), ValueTruth():
+            varies = varied[ask.place, ask.expression] > 1
+            return value_is_readable(ask, truth, varies, runs.program, runs.test)
+        case ReachAsk(), _:
+            return reach_is_readable(ask, runs.first, runs.program)
+        case ExceptionAsk(), ExceptionTruth():
+            return exception_is_readable(ask, truth, runs.program)
+    return False
 
 
 def _spread(kept: Sequence[_Kept], limit: int) -> list[_Kept]:

@@ -13,8 +13,9 @@ The rule. A value is dropped where
 
 A line's reachability is dropped where it is reached and no branch decides that. A root cause is
 dropped where the whole run has no more than two statements of the program to choose from. An
-exception and an assertion depend on the run whatever the source says: no line of it tells which of
-them comes about, and what an assertion saw.
+exception raised in a function that is named is dropped where that function holds one `raise`, and
+nothing else in it has raised. Other exceptions, and assertions, depend on the run whatever the
+source says: no line of it tells which of them comes about, and what an assertion saw.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from collect.questions.comparing import Name, parse_value, same
-from collect.questions.records import ReachAsk, ValueAsk, ValueTruth
+from collect.questions.records import ExceptionAsk, ExceptionTruth, ReachAsk, ValueAsk, ValueTruth
 from collect.questions.statements import Function, Module, Program
 from collect.questions.tracing import Trace
 
@@ -55,6 +56,14 @@ def reach_is_readable(ask: ReachAsk, trace: Trace, program: Program) -> bool:
         return True
     reached = trace.hits[ask.place.file, ask.place.line] > 0
     return reached and not statement.conditional
+
+
+def exception_is_readable(ask: ExceptionAsk, truth: ExceptionTruth, program: Program) -> bool:
+    """Whether the function that is named can raise by one statement alone, and does."""
+    module = program.module(truth.origin.file)
+    node = module.functions.get(ask.function) if module is not None else None
+    raises = [part for part in ast.walk(node) if isinstance(part, ast.Raise)] if node else []
+    return len(raises) == 1 and raises[0].lineno == truth.origin.line
 
 
 def root_cause_is_readable(trace: Trace) -> bool:

@@ -79,6 +79,8 @@ class ExceptionAsk(_Record):
     kind: Literal["exception"] = "exception"
     ends_test: bool
     """The one that ends the test; else the first that the program raises, handled or not."""
+    function: str = ""
+    """Not the one that ends the test: the first that is raised in this function; empty: in any."""
 
 
 class AssertionAsk(_Record):

@@ -138,7 +138,9 @@ def observed(stop: Stop, text: str) -> Observation:
 def _exception(ask: ExceptionAsk, trace: Trace, program: Program) -> Finding | None:
     if ask.ends_test:
         return _ending(trace, program)
-    first = next((r for r in trace.raises if r.file in program.modules), None)
+    own = (raised for raised in trace.raises if raised.file in program.modules)
+    wanted = (raised for raised in own if ask.function in ("", raised.function))
+    first = next(wanted, None)
     return None if first is None else _raised(first, program)
 
 

@@ -56,6 +56,13 @@ FIRST_EXCEPTION = (
     "I suspect that something is raised and swallowed. What is the first exception raised inside "
     "the program during this test, and at which file and line?",
 )
+FUNCTION_EXCEPTION = (
+    "Which exception is raised in `{function}` during this test, and at which line?",
+    "`{function}` seems to fail at some point of this test, perhaps unnoticed. What does it raise "
+    "first, and where exactly?",
+    "Stop at the first exception that is raised in `{function}`: what type is it, and which "
+    "statement raises it?",
+)
 ASSERTION = (
     "Which assertion of this test fails, and what are the actual and the expected value?",
     "At which line does the assertion fail, and what did the code give in place of what was "
@@ -119,7 +126,7 @@ def word(
         case ValueAsk():
             text = _value(ask, rng, source)
         case ExceptionAsk():
-            text = rng.choice(ENDING_EXCEPTION if ask.ends_test else FIRST_EXCEPTION)
+            text = _exception(ask, rng)
         case AssertionAsk():
             text = rng.choice(ASSERTION if compares else TRUTH_ASSERTION)
         case ReachAsk():
@@ -148,6 +155,12 @@ def hints(ask: Ask, rng: random.Random) -> Hints:
         lines=lines if given else (),
         variables=variables if rng.random() < 0.5 else (),
     )
+
+
+def _exception(ask: ExceptionAsk, rng: random.Random) -> str:
+    if ask.function:
+        return rng.choice(FUNCTION_EXCEPTION).format(function=ask.function)
+    return rng.choice(ENDING_EXCEPTION if ask.ends_test else FIRST_EXCEPTION)
 
 
 def _value(ask: ValueAsk, rng: random.Random, source: str) -> str:

@@ -20,7 +20,7 @@ def investigate_exception(
 ) -> Moves[str | None]:
     """The answer; None where no exception was seen."""
     if not ask.ends_test:
-        return (yield from _first_raise(instance, session))
+        return (yield from _first_raise(instance, session, ask.function))
     stopped = yield from _to_the_end(session)
     if stopped is None or not stopped.post_mortem or stopped.raised is None:
         return None
@@ -107,7 +107,7 @@ def _look_at_frames(
         session.note(f"called from {caller['file']}:{caller['line']}")
 
 
-def _first_raise(instance: Instance, session: Session) -> Moves[str | None]:
+def _first_raise(instance: Instance, session: Session, function: str) -> Moves[str | None]:
     """Stop at every raise until one is the program's own."""
     rng = session.rng
     if rng.random() < 0.5:
@@ -124,14 +124,14 @@ def _first_raise(instance: Instance, session: Session) -> Moves[str | None]:
         if stopped is None or stopped.post_mortem:
             return None
         own = stopped.file in instance.files and not is_test_file(instance, stopped.file)
-        if own and stopped.raised is not None:
+        if own and stopped.raised is not None and function in ("", stopped.function):
             session.note(stopped.raised[0])
             if rng.random() < 0.6:
                 yield from session.locals("Which values led to it?")
             session.place = stopped.place
             return _word(session, stopped, stopped.place, stopped.function)
         stopped = yield from session.control(
-            f"{stopped.place} is not of the program itself; I continue.", "continue"
+            f"{stopped.place}, in {stopped.function}, is not the one; I continue.", "continue"
         )
     return None
 
