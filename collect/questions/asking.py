@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collect.benchmarks.base import Instance
 from collect.models.oracle.source import function_at, read_source
 from collect.patches import changed_lines
+from collect.questions.program import Program
 from collect.questions.records import (
     AssertionAsk,
     Category,
@@ -17,7 +18,7 @@ from collect.questions.records import (
     RootCauseTruth,
     ValueAsk,
 )
-from collect.questions.statements import Program, Statement
+from collect.questions.statements import Statement
 from collect.questions.tracing import Stop, Trace
 from collect.questions.truths import Finding, next_in_frame, observed, values_at
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from collect.models.oracle.python_source import is_pure
 from collect.questions.comparing import same_text
+from collect.questions.program import Program
+from collect.questions.python_module import PythonModule
 from collect.questions.sides import Sides, sides_at
-from collect.questions.statements import Program
 from sandbox.debugger import DebugEvent, Debugger, Frame, Value
 
 
@@ -35,7 +36,7 @@ def see_assertion(
     if frame is None or ending.exception is None or ending.exception.type != "AssertionError":
         return None
     module = program.tests[frame.file]
-    sides = sides_at(module.tree, frame.line)
+    sides = sides_at(module.tree, frame.line) if isinstance(module, PythonModule) else None
     if sides is None:
         return None
     actual = _evaluated(debugger, sides.actual, frame.index)

@@ -22,7 +22,6 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.build_info import code_version
 from collect.config import Machinery
-from collect.errors import ConfigError
 from collect.questions.choosing import Funnel
 from collect.questions.config import QuestionsConfig
 from collect.questions.investigating import Investigator, NoQuestions
@@ -79,8 +78,6 @@ def build(machinery: Machinery, config: QuestionsConfig, run: Path) -> Built:
     """
     benchmark = open_benchmark(config.benchmark)
     instances = select_instances(config.benchmark, benchmark)
-    if any(instance.language != "python" for instance in instances):
-        raise ConfigError("questions.benchmark.language: questions are made of Python bugs only")
     path = questions_path(config, run)
     path.parent.mkdir(parents=True, exist_ok=True)
     settings = _settings(machinery, config, instances)

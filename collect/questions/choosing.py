@@ -13,6 +13,7 @@ from collect.benchmarks.base import Instance
 from collect.patches import changed_lines, changed_paths, reverse_patch
 from collect.questions.asking import candidates, root_cause, root_cause_finding, varying
 from collect.questions.config import QuestionsConfig
+from collect.questions.program import Program
 from collect.questions.readable import (
     exception_is_readable,
     reach_is_readable,
@@ -39,7 +40,6 @@ from collect.questions.records import (
     ValueAsk,
     ValueTruth,
 )
-from collect.questions.statements import Program
 from collect.questions.tracing import Trace
 from collect.questions.truths import Finding, agree, find
 from collect.questions.wording import hints, word

@@ -55,7 +55,8 @@ def parse_value(text: str) -> object:
 def is_comparable(text: str) -> bool:
     """Whether a representation says what the value is, and nothing of it is left out."""
     value = parse_value(text)
-    says_nothing = isinstance(value, Name) or BARE.fullmatch(text) is not None
+    is_unread = isinstance(value, Text) and not text.startswith("<")
+    says_nothing = is_unread or isinstance(value, Name) or BARE.fullmatch(text) is not None
     return "..." not in text and "0x" not in text and not says_nothing
 
 

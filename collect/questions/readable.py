@@ -20,12 +20,11 @@ source says: no line of it tells which of them comes about, and what an assertio
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from collect.questions.comparing import Name, parse_value, same
+from collect.questions.program import Program
 from collect.questions.records import ExceptionAsk, ExceptionTruth, ReachAsk, ValueAsk, ValueTruth
-from collect.questions.statements import Function, Module, Program
 from collect.questions.tracing import Trace
 
 GUESSED = ("None", "True", "False", "-1", "0", "1", "2", "''", "b''", "[]", "()", "{}", "set()")
@@ -45,7 +44,7 @@ def value_is_readable(
         return True
     if varies and ask.hit > 1 and isinstance(value, bool | None):
         return False
-    return any(same(value, literal) for literal in _literals(ask, program, test))
+    return any(same(value, parse_value(literal)) for literal in _literals(ask, program, test))
 
 
 def reach_is_readable(ask: ReachAsk, trace: Trace, program: Program) -> bool:
@@ -61,9 +60,8 @@ def reach_is_readable(ask: ReachAsk, trace: Trace, program: Program) -> bool:
 def exception_is_readable(ask: ExceptionAsk, truth: ExceptionTruth, program: Program) -> bool:
     """Whether the function that is named can raise by one statement alone, and does."""
     module = program.module(truth.origin.file)
-    node = module.functions.get(ask.function) if module is not None else None
-    raises = [part for part in ast.walk(node) if isinstance(part, ast.Raise)] if node else []
-    return len(raises) == 1 and raises[0].lineno == truth.origin.line
+    raising = module.raising_lines(ask.function) if module is not None and ask.function else []
+    return raising == [truth.origin.line]
 
 
 def root_cause_is_readable(trace: Trace) -> bool:
@@ -71,57 +69,14 @@ def root_cause_is_readable(trace: Trace) -> bool:
     return len({stop.statement.place for stop in trace.stops}) <= FEW_STATEMENTS
 
 
-def _literals(ask: ValueAsk, program: Program, test: str) -> Iterator[object]:
+def _literals(ask: ValueAsk, program: Program, test: str) -> Iterator[str]:
     """Everything that is written out where one would look for the value."""
     module = program.module(ask.place.file)
     if module is not None:
-        yield from _constants(module, ask.place.function)
+        yield from module.literals(ask.place.function)
     path, _, name = test.partition("::")
     for other, tests in program.tests.items():
         if other == path:
-            yield from _constants(tests, name.partition("[")[0].replace("::", "."))
+            yield from tests.literals(name.partition("[")[0].replace("::", "."))
         elif other.endswith(FIXTURES):
-            yield from _all(tests.tree)
-
-
-def _constants(module: Module, function: str) -> Iterator[object]:
-    """The literals of one function, and those outside all functions."""
-    node = module.functions.get(function)
-    if node is not None:
-        yield from _all(node)
-    helpers = [called for called in _called(node) if called in module.functions] if node else []
-    for helper in helpers if _is_test(module) else []:
-        yield from _all(module.functions[helper])
-    for statement in _outside(module.tree.body):
-        yield from _all(statement)
-
-
-def _is_test(module: Module) -> bool:
-    return module.path.rpartition("/")[2].startswith("test")
-
-
-def _called(node: ast.AST) -> list[str]:
-    """The names that a function calls or, for fixtures, takes."""
-    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
-    names = [call.id for call in calls if isinstance(call, ast.Name)]
-    if isinstance(node, Function):
-        names += [argument.arg for argument in node.args.args]
-    return names
-
-
-def _outside(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    for statement in body:
-        if isinstance(statement, ast.ClassDef):
-            yield from _outside(statement.body)
-        elif not isinstance(statement, Function):
-            yield statement
-
-
-def _all(node: ast.AST) -> Iterator[object]:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.UnaryOp):
-            try:
-                ast.literal_eval(part)
-            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-                continue
-            yield parse_value(ast.unparse(part))
+            yield from tests.all_literals()

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from collect.benchmarks.base import Instance
 from collect.questions.answering import Answered
+from collect.questions.program import Program
+from collect.questions.python_module import PythonModule
 from collect.questions.records import (
     Ask,
     AssertionAsk,
@@ -25,7 +27,6 @@ from collect.questions.records import (
 )
 from collect.questions.scoring import score
 from collect.questions.sides import is_literal, sides_at
-from collect.questions.statements import Program
 from collect.questions.workspace import with_files
 from collect.records import DebugAnswer
 
@@ -50,7 +51,8 @@ class SourceReader:
     def __init__(self, program: Program, test: str) -> None:
         self._program = program
         path, _, name = test.partition("::")
-        self._test = program.tests.get(path)
+        test_module = program.tests.get(path)
+        self._test = test_module if isinstance(test_module, PythonModule) else None
         self._test_name = name.partition("[")[0].replace("::", ".")
 
     def answer(self, ask: Ask) -> DebugAnswer:
@@ -75,7 +77,7 @@ class SourceReader:
         """The nearest literal that the name is given: above the line, as a default, in the test."""
         module = self._program.module(ask.place.file)
         name = ask.expression.partition("[")[0]
-        if module is None:
+        if not isinstance(module, PythonModule):
             return NO_GUESS
         given = [
             (line, text)
@@ -116,7 +118,8 @@ class SourceReader:
         return "The first assertion of the test fails."
 
     def _exception(self) -> str:
-        for module in self._program.modules.values():
+        read = self._program.modules.values()
+        for module in (each for each in read if isinstance(each, PythonModule)):
             for part in ast.walk(module.tree):
                 if isinstance(part, ast.Raise) and isinstance(part.exc, ast.Call):
                     name = ast.unparse(part.exc.func)

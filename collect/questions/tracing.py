@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from collect.errors import InfrastructureFailure
 from collect.questions.assertions import SeenAssertion, see_assertion
-from collect.questions.statements import Program, Statement
+from collect.questions.program import Program
+from collect.questions.statements import Statement
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -106,7 +107,9 @@ class Tracer:
             (module.path, each.place.line): each for module in chosen for each in module.statements
         }
         points = [BreakpointRequest(file=file, line=line) for file, line in statements]
-        points.append(BreakpointRequest(exception="Exception"))
+        if all(path.endswith(".py") for path in self.program.modules):
+            # In Java this would stop wherever the class loader has looked in vain.
+            points.append(BreakpointRequest(exception="Exception"))
         event = debugger.start(Launch(test, tuple(points), stop_at_entry=False))
         if event.state is State.START:
             raise InfrastructureFailure(f"{test} can't be debugged: {event.error}")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from collect.questions.comparing import is_comparable, same_text
+from collect.questions.program import Program
 from collect.questions.records import (
     AssertionAsk,
     AssertionTruth,
@@ -24,13 +25,14 @@ from collect.questions.records import (
     ValueAsk,
     ValueTruth,
 )
-from collect.questions.statements import Program
 from collect.questions.tracing import Raise, Stop, Trace
 from sandbox.debugger import Value
 
 MAX_VALUE = 160
 """Characters of a value that one would still repeat in an answer."""
 MAX_SEEN = 300
+ASSERTIONS = ("AssertionError", "AssertionFailedError", "ComparisonFailure", "Failed")
+"""How tests fail by an assertion; `Failed` is pytest's own."""
 MAX_COUNT = 8
 """Visits that one would still count by continuing."""
 
@@ -150,7 +152,8 @@ def _ending(trace: Trace, program: Program) -> Finding | None:
         return None
     info = trace.ending.exception
     inside = [f for f in trace.frames if program.module(f.file) is not None]
-    if not inside or (inside[0].file in program.tests and info.type == "AssertionError"):
+    is_assertion = info.type.rpartition(".")[2] in ASSERTIONS
+    if not inside or (inside[0].file in program.tests and is_assertion):
         return None
     frame = inside[0]
     origin = Raise(info.type, info.message, frame.file, frame.line, frame.function, len(inside))

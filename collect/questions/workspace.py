@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from collect.agents.java_workspace import prepare_java_workspace
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import patch_workspace
 from collect.patches import apply_patch
@@ -19,6 +20,8 @@ def lay_out(benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: s
     benchmark.prepare(instance, sandbox)
     if patch:
         patch_workspace(sandbox, patch)
+    if instance.language == "java":
+        prepare_java_workspace(sandbox)
 
 
 def with_files(instance: Instance, files: Mapping[str, bytes], patch: str) -> Instance:

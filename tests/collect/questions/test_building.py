@@ -14,6 +14,7 @@ from collect.questions.answering import instances_of
 from collect.questions.building import build
 from collect.questions.config import QuestionsConfig
 from collect.questions.investigating import Investigator
+from collect.questions.program import Program
 from collect.questions.records import (
     AssertionTruth,
     Card,
@@ -28,7 +29,6 @@ from collect.questions.records import (
     card_path,
     read_questions,
 )
-from collect.questions.statements import Program
 from collect.questions.tracing import Trace, Tracer
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collect.benchmarks.base import Instance
-from collect.questions.statements import Module, Program, Statement
+from collect.questions.program import Program
+from collect.questions.python_module import PythonModule
+from collect.questions.statements import Statement
 
 SOURCE = b'''\
 def f(rows, limit=3):
@@ -29,7 +31,7 @@ class A:
             text = file.read()
         return inner(text)
 '''
-MODULE = Module("m.py", SOURCE)
+MODULE = PythonModule("m.py", SOURCE)
 
 
 def at(line: int) -> Statement:

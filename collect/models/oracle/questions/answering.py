@@ -38,7 +38,8 @@ class OracleAnswerer:
     def __init__(
         self, instance: Instance, ask: Ask, rng: random.Random, run_code: bool = False
     ) -> None:
-        self._instance, self._ask, self._run_code = instance, ask, run_code
+        self._instance, self._ask = instance, ask
+        self._run_code = run_code and instance.language == "python"
         self._session = Session("", rng)
         self._question = ""
         self._answer: str | None = None
