@@ -71,8 +71,7 @@ def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseT
             )
             places[place] = None
     functions = {(place.file, place.function) for place in places}
-    run = {(s.statement.place.file, s.statement.place.function) for s in trace.stops}
-    return RootCauseTruth(places=tuple(places)) if functions & run else None
+    return RootCauseTruth(places=tuple(places)) if functions & trace.entered else None
 
 
 def root_cause_finding(truth: RootCauseTruth, trace: Trace) -> Finding | None:

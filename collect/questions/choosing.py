@@ -235,8 +235,10 @@ def _spread(kept: Sequence[_Kept], limit: int) -> list[_Kept]:
 
 def _group(kept: _Kept) -> object:
     ask, truth = kept.ask, kept.finding.truth
-    if isinstance(truth, ReachTruth):
-        return truth.reached
+    if isinstance(truth, ReachTruth) and isinstance(ask, ReachAsk):
+        # A line that is passed by in a function that runs is harder to tell than one in another.
+        entered = (ask.place.file, ask.place.function) in kept.runs.first.entered
+        return truth.reached, entered
     if isinstance(ask, PostFixAsk):
         return kept.runs.patch
     if isinstance(ask, ValueAsk):

@@ -9,6 +9,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from collect.errors import InfrastructureFailure
 from collect.questions.assertions import SeenAssertion, see_assertion
@@ -78,9 +79,11 @@ class Trace:
     """What the assertion that failed has compared."""
     hits: Counter[tuple[str, int]] = field(default_factory=Counter)
 
-    def at(self, statement: Statement) -> list[Stop]:
-        """The stops at one statement."""
-        return [stop for stop in self.stops if stop.statement.place == statement.place]
+    @cached_property
+    def entered(self) -> set[tuple[str, str]]:
+        """The files and functions in which it stopped; once the run has ended."""
+        places = {stop.statement.place for stop in self.stops}
+        return {(place.file, place.function) for place in places}
 
 
 def _inside(base: str, name: str) -> str:

@@ -28,8 +28,15 @@ class Cart {
     }
 }
 """
-MODULE = JavaModule.read("src/demo/Cart.java", SOURCE)
-assert MODULE is not None
+
+
+def module() -> JavaModule:
+    read = JavaModule.read("src/demo/Cart.java", SOURCE)
+    assert read is not None
+    return read
+
+
+MODULE = module()
 
 
 def test_statements_of_methods() -> None:
