@@ -344,6 +344,41 @@ def _bench_make(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bench_questions(options: argparse.Namespace) -> int:
+    from collect.questions.building import build
+    from collect.questions.tables import funnel_table
+
+    config = load_config(options.config, options.overrides)
+    built = build(config, config.questions, config.folder)
+    if built.card is None:
+        print("stepinto: stopped before the end; the same command goes on", file=sys.stderr)
+        return STOPPED
+    console.print(funnel_table(built.card))
+    console.print(f"{built.card.questions} questions in {built.path}")
+    return 0
+
+
+def _bench_answer(options: argparse.Namespace) -> int:
+    from collect.questions.answers import answer
+    from collect.questions.tables import score_table
+
+    config = load_config(options.config, options.overrides)
+    with config_saved(config):
+        answers = answer(config, config.questions, config.folder)
+    console.print(score_table(answers.answered, config.questions.answer_with))
+    if answers.conversations is not None:
+        console.print(f"conversations in {answers.conversations}")
+    for reason in answers.reasons[:SHOWN_REASONS]:
+        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+    if answers.missing:
+        print(
+            f"stepinto: {answers.missing} questions have no answer yet; the same command goes on",
+            file=sys.stderr,
+        )
+        return FAILED if answers.reasons else STOPPED
+    return 0
+
+
 def _bugs(
     options: argparse.Namespace, more: Sequence[str] = ()
 ) -> tuple[RunConfig, Benchmark, list[Instance]]:
@@ -355,10 +390,12 @@ def _bugs(
 
 
 BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
+    "answer": (_bench_answer, "put questions about runs to a model, and score its answers"),
     "list": (_bench_list, "list a config's bugs"),
     "show": (_bench_show, "show a bug: what an agent is told, its files and its tests"),
     "contamination": (_bench_contamination, "say what training data has of eval's bugs"),
     "make": (_bench_make, "make verified bugs of projects with test suites"),
+    "questions": (_bench_questions, "make questions about runs, with their true answers"),
     "self-repair": (_bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (_bench_verify, "check that all fail before their gold patch and pass after it"),
 }

@@ -9,6 +9,7 @@ from pydantic import Field
 from collect.config import CollectConfig, Machinery
 from collect.factory.config import FactoryConfig
 from collect.held_out import HeldOutConfig
+from collect.questions.config import QuestionsConfig
 from collect.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
@@ -28,6 +29,8 @@ class RunConfig(Machinery):
     """For `stepinto bench self-repair`, which makes a benchmark file."""
     factory: FactoryConfig = FactoryConfig()
     """For `stepinto bench make`, which makes bugs of real projects."""
+    questions: QuestionsConfig = QuestionsConfig()
+    """For `stepinto bench questions` and `stepinto bench answer`."""
     format: FormatConfig = FormatConfig()
     train: TrainConfig = TrainConfig()
     eval: EvalConfig = EvalConfig()

@@ -19,6 +19,7 @@ from collect.models.oracle.ldb import OracleLdb
 from collect.models.oracle.main_agent import OracleMain
 from collect.models.oracle.patch_coder import OraclePatchCoder
 from collect.models.oracle.patching import Patching
+from collect.models.oracle.questions import OracleAnswerer
 from collect.models.oracle.scripted import Script, ScriptedModel
 from collect.models.oracle.subagent import OracleSubagent, SilentSubagent
 from collect.models.oracle.swe_agent import OracleSweAgent
@@ -67,12 +68,19 @@ class OracleBackend:
             return kind(context.instance, context.variant, rng)
         if context.role == Role.SIMULATOR:
             return OracleSimulator()
+        return self._subagent(context, rng)
+
+    def _subagent(self, context: ConversationContext, rng: random.Random) -> Script:
         if self._config.answer == "nothing":
             return SilentSubagent()
+        if context.ask is not None:
+            return OracleAnswerer(context.instance, context.ask, rng, context.run_code)
         return OracleSubagent(context.instance, rng)
 
 
 def _seed(context: ConversationContext) -> int:
     # The variant is left out: so that its pairs differ by what they can do, not by their luck.
     facts = f"{context.instance.id}\0{context.attempt}\0{context.index}"
+    if context.ask is not None:
+        facts += f"\0{context.ask.model_dump_json()}"
     return int.from_bytes(hashlib.sha256(facts.encode()).digest()[:8], "big")
