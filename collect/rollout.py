@@ -17,6 +17,7 @@ from collect.agents.repair.rounds import run_repair
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.running import build_outputs, runner_files
+from collect.benchmarks.workspace import Snapshot, open_workspace, snapshot, with_sources
 from collect.errors import (
     ConfigError,
     FailureKind,
@@ -27,7 +28,7 @@ from collect.errors import (
 from collect.patches import diff_trees, drop_paths
 from collect.records import Role, StopReason
 from collect.scoring import Verdict, score
-from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox import Sandbox, SandboxConfig
 from sandbox.errors import SandboxError, SandboxFileError
 
 MAX_FAILURE_CHARS = 4_000
@@ -109,12 +110,13 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
 
 def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
     instance = spec.instance
-    with open_sandbox(settings.sandbox, instance.image) as sandbox:
+    with open_workspace(settings.sandbox, instance) as sandbox:
         trace.image_digest = sandbox.image_digest
         settings.benchmark.prepare(instance, sandbox)
         if instance.language == "java":
             prepare_java_workspace(sandbox)
-        before = sandbox.read_tree()
+        before = snapshot(instance, sandbox)
+        instance = with_sources(instance, sandbox)
         context = RolloutContext(
             instance=instance,
             variant=spec.variant,
@@ -129,7 +131,7 @@ def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrac
             trace.stop_reason = _run_system(context, spec.variant, settings.benchmark)
         except ModelFailure as failure:
             trace.failure = _failure(failure)
-        trace.patch = _patch(spec, before, sandbox)
+        trace.patch = _patch(instance, spec.variant, before, sandbox)
 
 
 def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
@@ -138,17 +140,16 @@ def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark)
     return run_debug2fix(context, variant)
 
 
-def _patch(spec: RolloutSpec, before: Mapping[str, bytes], sandbox: Sandbox) -> str:
+def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: Sandbox) -> str:
     """What the agent changed, but for the tests and what steers them. Raises ModelFailure.
 
     Of a system that repairs one file: what it changed in that file.
     """
-    instance = spec.instance
     try:
-        after = sandbox.read_tree()
+        before, after = earlier.changes(sandbox)
     except SandboxFileError as error:
         raise ModelFailure(f"the agent left a workspace that can't be read: {error}") from error
-    if spec.variant.repairs_one_file:
+    if variant.repairs_one_file:
         before, after = (_only(instance.solution, tree) for tree in (before, after))
     ignored = [*instance.test_paths, *build_outputs(instance)]
     patch = drop_paths(diff_trees(before, after), ignored)

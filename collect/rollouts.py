@@ -14,6 +14,7 @@ from pathlib import Path
 
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark
+from collect.benchmarks.workspace import open_workspace
 from collect.config import Machinery
 from collect.durable import write_text
 from collect.errors import ConfigError, FailureKind, RolloutStopped
@@ -29,7 +30,7 @@ from collect.rollout_rows import RunIdentity, rows_of
 from collect.runner import AsyncioRunner
 from collect.settings import note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
-from sandbox import clean_up, open_sandbox
+from sandbox import clean_up
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
@@ -194,7 +195,7 @@ class _Batch:
     def _try_out(self) -> None:
         """Run one test of one bug, so that a sandbox that can't is told before work starts."""
         instance = self.todo[0].instance
-        with open_sandbox(self.machinery.sandbox, instance.image) as sandbox:
+        with open_workspace(self.machinery.sandbox, instance) as sandbox:
             self.benchmark.prepare(instance, sandbox)
             self.benchmark.run_tests(instance, sandbox, instance.fail_to_pass[:1])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from sandbox import Sandbox
+from sandbox import ImageWorkspace, Sandbox
 
 Language = Literal["python", "java"]
 
@@ -61,6 +61,12 @@ class Instance:
     solution: str = ""
     """The one file to repair, where the bug is a program of one file and its tests; else empty."""
     image: str | None = None
+    image_workspace: ImageWorkspace | None = None
+    """Where the image holds the buggy tree, a git repository; None: `files` are laid out."""
+    record: str = ""
+    """A digest of what else defines the bug, where its code is the image's."""
+    skips_count: bool = False
+    """Whether a PASS_TO_PASS test that is skipped counts as still passing: SWE-bench's rule."""
     category: str | None = None
     """What kind of bug, in the benchmark's own words."""
 
@@ -70,6 +76,7 @@ class Instance:
         digest = hashlib.sha256()
         facts = [self.id, self.problem_statement, self.gold_patch, self.image]
         facts += [*self.fail_to_pass, "|", *self.pass_to_pass]
+        facts += [self.record] if self.record else []
         digest.update(json.dumps(facts).encode())
         for files in (self.files, self.hidden_files):
             for path in sorted(files):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
-from collect.benchmarks.workspace import patch_workspace
+from collect.benchmarks.workspace import open_workspace, prepare_patched
 from collect.patches import PatchError
-from sandbox import SandboxConfig, open_sandbox
+from sandbox import SandboxConfig
 from sandbox.errors import SandboxError
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
@@ -104,11 +104,8 @@ def _remarks(verification: Verification) -> str:
 def _run(
     benchmark: Benchmark, instance: Instance, sandbox_config: SandboxConfig, patch: str
 ) -> TestResults:
-    everything = replace(instance, files={**instance.files, **instance.hidden_files})
-    with open_sandbox(sandbox_config, instance.image) as sandbox:
-        benchmark.prepare(everything, sandbox)
-        if patch:
-            patch_workspace(sandbox, patch)
+    with open_workspace(sandbox_config, instance) as sandbox:
+        prepare_patched(benchmark, instance, sandbox, patch)
         tests = [*instance.fail_to_pass, *instance.pass_to_pass]
         return benchmark.run_tests(instance, sandbox, tests)
 
