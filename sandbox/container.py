@@ -61,9 +61,13 @@ class ContainerSandbox:
         self._groups = itertools.count(self._reader + 1)
         self._closed = False
         self._lock = threading.Lock()
-        # An owner that the image knows shares its count of processes with the whole machine.
+        # The engine makes a working folder that is not there, and a held one must be.
         self._container = create_container(
-            self._client, config, self._image, None if workspace else self._uid, self.workspace
+            self._client,
+            config,
+            self._image,
+            uid=None if workspace else self._uid,
+            folder="/" if workspace else WORKSPACE,
         )
         self._execs = ContainerExecs(self._client.api, self.container_id)
         try:

@@ -72,7 +72,8 @@ def create_container(
 ) -> Any:
     """Create, without starting it, a hardened container that idles until it is removed.
 
-    `uid` None: a user that is known only once the container is there.
+    `uid` None: a user that the image knows, and whose processes on the whole machine are not
+    counted against the limit.
     """
     from docker.errors import APIError
     from docker.types import Ulimit

@@ -14,14 +14,21 @@ class BenchmarkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Literal["bundled", "humanevalfix", "self_repair"]
+    name: Literal["bundled", "humanevalfix", "self_repair", "swe_bench"]
     language: Literal["python", "java", "all"] = "python"
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
-    with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote. None:
-    the hub, and the bugs that come with StepInto."""
+    with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote; for
+    swe_bench a file of its records. None: the hub, and the bugs that come with StepInto."""
     hub_id: str | None = None
-    """Dataset on the hub, where `path` is None. None: the benchmark's own."""
+    """Dataset on the hub, where `path` is None. None: the benchmark's own, which is
+    SWE-bench-Live/SWE-bench-Live for swe_bench."""
+    hub_split: str | None = None
+    """Split of that dataset. None: the benchmark's own, which is `lite` for SWE-bench-Live and
+    `test` for the other datasets of swe_bench. For swe_bench alone."""
+    show_tests: bool = False
+    """For swe_bench: give the agents the tests that decide, which upstream hides from them. For
+    debug sessions on failing tests, never for scores that are compared with others'."""
     split: Literal["all", "train", "held_out"] = "all"
     """By repository, over all bugs of one language: whatever `instances` and `limit` say."""
     held_out_fraction: float = Field(default=0.25, ge=0, le=1)
@@ -32,7 +39,8 @@ class BenchmarkConfig(BaseModel):
     limit: int | None = Field(default=None, ge=1)
     """At most so many, the first ones."""
     test_timeout: float = Field(default=60.0, gt=0)
-    """Seconds for one run of an instance's tests, without the time that a Java build takes."""
+    """Seconds for one run of an instance's tests, without the time that a Java build takes. Where
+    it is not set, swe_bench takes upstream's, 1800, with the build included."""
 
     @property
     def languages(self) -> tuple[Language, ...]:

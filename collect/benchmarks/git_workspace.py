@@ -6,7 +6,7 @@ All of it is git's own work, done inside the sandbox: such a tree may have thous
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from collect.patches import PatchError
 from collect.unified import unquote
@@ -109,6 +109,14 @@ patch --batch --forward --fuzz=5 -p1 --dry-run -i "$patch" >/dev/null || exit 1
 patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch -i "$patch"
 rm -f "$patch"
 """
+_PUT_BACK = """
+ref=$1; shift
+git cat-file -e "$ref^{commit}" 2>/dev/null || ref=HEAD
+for file in "$@"; do
+    if git cat-file -e "$ref:$file" 2>/dev/null; then git checkout -q "$ref" -- "$file"
+    else rm -rf "$file"; git rm -q --cached --ignore-unmatch -- "$file"; fi
+done
+"""
 _LIST = 'git ls-files -- "$@"'
 
 
@@ -135,6 +143,15 @@ def apply_with_git(sandbox: Sandbox, patch: str) -> None:
     result = sandbox.run(command)
     if result.exit_code:
         raise PatchError(f"can't be applied: {result.output.strip()[-2000:]}")
+
+
+def lay_out_patch(sandbox: Sandbox, patch: str, files: Sequence[str], base_commit: str) -> None:
+    """Put files back to what they were at a commit, and apply the patch that changes them.
+
+    Raises PatchError, SandboxUnavailable.
+    """
+    _git(sandbox, _PUT_BACK, base_commit, *files)
+    apply_with_git(sandbox, patch)
 
 
 def tree_of(sandbox: Sandbox) -> str:

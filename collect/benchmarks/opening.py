@@ -15,6 +15,7 @@ from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_rows import HUB_ID
 from collect.benchmarks.self_repair import SelfRepairBenchmark
 from collect.benchmarks.splits import held_out
+from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError
 from collect.self_repair.records import BUNDLED_FILE
 
@@ -26,8 +27,22 @@ def open_benchmark(config: BenchmarkConfig) -> Benchmark:
         return BundledBenchmark(path or BUNDLED, config.test_timeout, config.languages)
     if config.name == "self_repair":
         return SelfRepairBenchmark(path or BUNDLED_FILE, config.test_timeout)
+    if config.name == "swe_bench":
+        return _swe_bench(config, path)
     return HumanEvalFixBenchmark(
         path, config.hub_id or HUB_ID, config.test_timeout, config.languages
+    )
+
+
+def _swe_bench(config: BenchmarkConfig, path: Path | None) -> SweBenchBenchmark:
+    is_set = "test_timeout" in config.model_fields_set
+    return SweBenchBenchmark(
+        path,
+        hub_id=config.hub_id,
+        hub_split=config.hub_split,
+        test_timeout=config.test_timeout if is_set else TEST_TIMEOUT,
+        languages=config.languages,
+        show_tests=config.show_tests,
     )
 
 
