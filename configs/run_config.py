@@ -10,6 +10,7 @@ from collect.config import CollectConfig, Machinery
 from collect.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
+from sandbox.images import ImagesConfig
 from train.config import TrainConfig
 
 
@@ -22,6 +23,8 @@ class RunConfig(Machinery):
     collect: CollectConfig = CollectConfig()
     self_repair: SelfRepairConfig = SelfRepairConfig()
     """For `stepinto bench self-repair`, which makes a benchmark file."""
+    images: ImagesConfig = ImagesConfig()
+    """For `stepinto bench pull`, which fetches the images of a benchmark's bugs."""
     format: FormatConfig = FormatConfig()
     train: TrainConfig = TrainConfig()
     eval: EvalConfig = EvalConfig()

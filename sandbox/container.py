@@ -35,6 +35,7 @@ from sandbox.engine import (
 from sandbox.environment import BASE_ENVIRONMENT, HOME, KILLED, TIMED_OUT, WORKSPACE, command_argv
 from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
+from sandbox.image_store import note_use
 from sandbox.output import BoundedOutput
 from sandbox.terminal import PtyTerminal
 
@@ -57,6 +58,7 @@ class ContainerSandbox:
         self._held = workspace
         self._client = connect()
         self._image = find_image(self._client, image)
+        note_use(image)
         self._uid, self._reader = choose_users(self._image)
         self._groups = itertools.count(self._reader + 1)
         self._closed = False
