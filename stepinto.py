@@ -215,8 +215,13 @@ def _bench_pull(options: argparse.Namespace) -> int:
     from sandbox.images import GIGABYTE, ImagePuller
 
     config, _, instances = _bugs(options)
-    client = connect()
     images = required_images(instances, config.sandbox)
+    if not images:
+        raise ConfigError(
+            "there is no image to fetch: these bugs run in sandbox.backend="
+            f"{config.sandbox.backend}, or name no image"
+        )
+    client = connect()
     report = ImagePuller(client, config.images, on_event=console.print).fetch(images)
     console.print(
         f"{len(report.pulled)} images fetched, {len(report.present)} were there, "

@@ -14,18 +14,26 @@ class BenchmarkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Literal["bundled", "humanevalfix", "self_repair", "swe_bench"]
+    name: Literal["bundled", "humanevalfix", "self_repair", "swe_bench", "gitbug_java"]
     language: Literal["python", "java", "all"] = "python"
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
     with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote; for
-    swe_bench a file of its records. None: the hub, and the bugs that come with StepInto."""
+    swe_bench a file of its records; for gitbug_java one, or a folder of them. None: the hub, and
+    the bugs that come with StepInto."""
     hub_id: str | None = None
     """Dataset on the hub, where `path` is None. None: the benchmark's own, which is
     SWE-bench-Live/SWE-bench-Live for swe_bench."""
     hub_split: str | None = None
     """Split of that dataset. None: the benchmark's own, which is `lite` for SWE-bench-Live and
     `test` for the other datasets of swe_bench. For swe_bench alone."""
+    repositories: str | None = None
+    """For gitbug_java: folder with clones of its repositories, as `owner-name`."""
+    image: str | None = None
+    """For gitbug_java, where no clones are given: the images' name, in which `{id}`, `{repository}`
+    and `{commit}` stand for the bug's."""
+    image_folder: str = "/workspace"
+    """For gitbug_java: where in such an image the clone lies."""
     show_tests: bool = False
     """For swe_bench: give the agents the tests that decide, which upstream hides from them. For
     debug sessions on failing tests, never for scores that are compared with others'."""
@@ -40,7 +48,7 @@ class BenchmarkConfig(BaseModel):
     """At most so many, the first ones."""
     test_timeout: float = Field(default=60.0, gt=0)
     """Seconds for one run of an instance's tests, without the time that a Java build takes. Where
-    it is not set, swe_bench takes upstream's, 1800, with the build included."""
+    it is not set, swe_bench and gitbug_java take 1800, with the build included."""
 
     @property
     def languages(self) -> tuple[Language, ...]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collect.benchmarks.swe_bench.records import Record, renamed_files
+from collect.benchmarks.swe_bench.records import Record
+from collect.unified import renamed_files
 
 ENVIRONMENT = (
     "source /opt/miniconda3/bin/activate",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from collect.benchmarks import row_files
-from collect.unified import unquote
+from collect.unified import renamed_files
 
 LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
 LIVE_SPLIT = "lite"
@@ -25,7 +24,6 @@ SPLIT = "test"
 SETTING = "benchmark.path"
 ID = r"^[A-Za-z0-9][\w.-]*$"
 """Of an instance: it becomes a part of an image's name."""
-CHANGED_FILE = re.compile(r'^diff --git (?:a/(.+?)|"a/(.+?)") (?:b/(.+)|"b/(.+)")$', re.MULTILINE)
 
 
 def _strings(value: object) -> object:
@@ -108,11 +106,3 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> It
         rows = row_files.hub_rows(hub_id, SETTING, split=split or default)
     for where, row in rows:
         yield row_files.checked(where, row, Record, "SWE-bench or SWE-bench-Live")
-
-
-def renamed_files(patch: str) -> list[tuple[str, str]]:
-    """The old and new name, mostly the same, of each file of a patch, binary ones included."""
-    return [
-        (old or unquote(f'"{quoted_old}"'), new or unquote(f'"{quoted_new}"'))
-        for old, quoted_old, new, quoted_new in CHANGED_FILE.findall(patch)
-    ]
