@@ -17,7 +17,7 @@ from collect.agents.repair.rounds import run_repair
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.running import build_outputs, runner_files
-from collect.benchmarks.workspace import Snapshot, open_workspace, snapshot, with_sources
+from collect.benchmarks.workspace import Snapshot, open_instance_sandbox, snapshot, with_sources
 from collect.errors import (
     ConfigError,
     FailureKind,
@@ -110,7 +110,7 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
 
 def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
     instance = spec.instance
-    with open_workspace(settings.sandbox, instance) as sandbox:
+    with open_instance_sandbox(settings.sandbox, instance) as sandbox:
         trace.image_digest = sandbox.image_digest
         settings.benchmark.prepare(instance, sandbox)
         if instance.language == "java":

@@ -15,7 +15,7 @@ from pathlib import Path
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark
 from collect.benchmarks.images import require_images
-from collect.benchmarks.workspace import open_workspace
+from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.durable import write_text
 from collect.errors import ConfigError, FailureKind, RolloutStopped
@@ -197,7 +197,7 @@ class _Batch:
     def _try_out(self) -> None:
         """Run one test of one bug, so that a sandbox that can't is told before work starts."""
         instance = self.todo[0].instance
-        with open_workspace(self.machinery.sandbox, instance) as sandbox:
+        with open_instance_sandbox(self.machinery.sandbox, instance) as sandbox:
             self.benchmark.prepare(instance, sandbox)
             self.benchmark.run_tests(instance, sandbox, instance.fail_to_pass[:1])
 

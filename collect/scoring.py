@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
-from collect.benchmarks.workspace import open_workspace, prepare_patched
+from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
 from collect.records import TestRow
 from sandbox import SandboxConfig
 
@@ -39,7 +39,7 @@ def score(
     Raises SandboxError, and PatchError where the patch does not fit.
     """
     tests = [*instance.fail_to_pass, *instance.pass_to_pass]
-    with open_workspace(sandbox_config, instance) as sandbox:
+    with open_instance_sandbox(sandbox_config, instance) as sandbox:
         patched = prepare_patched(benchmark, instance, sandbox, patch)
         results = benchmark.run_tests(patched, sandbox, tests)
     unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING

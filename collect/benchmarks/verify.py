@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
-from collect.benchmarks.workspace import open_workspace, prepare_patched
+from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
 from collect.patches import PatchError
 from sandbox import SandboxConfig
 from sandbox.errors import SandboxError
@@ -104,7 +104,7 @@ def _remarks(verification: Verification) -> str:
 def _run(
     benchmark: Benchmark, instance: Instance, sandbox_config: SandboxConfig, patch: str
 ) -> TestResults:
-    with open_workspace(sandbox_config, instance) as sandbox:
+    with open_instance_sandbox(sandbox_config, instance) as sandbox:
         prepare_patched(benchmark, instance, sandbox, patch)
         tests = [*instance.fail_to_pass, *instance.pass_to_pass]
         return benchmark.run_tests(instance, sandbox, tests)

@@ -28,7 +28,7 @@ MAX_NEIGHBOURS = 60
 BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/build.gradle*")
 
 
-def open_workspace(config: SandboxConfig, instance: Instance) -> Sandbox:
+def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     """A fresh sandbox for a bug, to be prepared by its benchmark. Raises SandboxUnavailable,
     ImageMissing."""
     return open_sandbox(config, instance.image, instance.image_workspace)

@@ -14,7 +14,7 @@ from collect.agents.rollout_context import Player
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
 from collect.benchmarks.verify import verify_instance
-from collect.benchmarks.workspace import open_workspace
+from collect.benchmarks.workspace import open_instance_sandbox
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
 from collect.models.oracle import OracleBackend
@@ -103,7 +103,7 @@ def test_agents_see_neither_the_future_nor_the_tests_and_the_gate_holds(
     for shown in (False, True):
         benchmark = opened(tmp_path, row, show_tests=shown)
         [instance] = benchmark.instances()
-        with open_workspace(DOCKER, instance) as sandbox:
+        with open_instance_sandbox(DOCKER, instance) as sandbox:
             benchmark.prepare(instance, sandbox)
             script = "git log --all --format=%s; git tag; cat setup.txt tests/*.py"
             seen = sandbox.run(Command(["sh", "-c", script], read_only=True)).output
@@ -140,7 +140,7 @@ def test_the_oracle_resolves_it_in_its_debugger(tmp_path: Path, bug_image: tuple
 def test_the_local_sandbox_is_refused(tmp_path: Path) -> None:
     [instance] = opened(tmp_path, live()).instances()
     with pytest.raises(SandboxUnavailable, match=r"sandbox\.backend=docker"):
-        open_workspace(SandboxConfig(), instance)
+        open_instance_sandbox(SandboxConfig(), instance)
 
 
 def test_an_image_without_the_folder_is_named(tmp_path: Path, image: str) -> None:
