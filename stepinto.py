@@ -257,6 +257,24 @@ def _bench_self_repair(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bench_make(options: argparse.Namespace) -> int:
+    from collect.factory.building import make_bugs
+    from collect.factory.report import funnel_table, projects_table
+
+    config = load_config(options.config, options.overrides)
+    made = make_bugs(config, config.factory, config.folder)
+    if made.card is None:
+        print("stepinto: stopped before the end; the same command goes on", file=sys.stderr)
+        return STOPPED
+    console.print(projects_table(made.card))
+    console.print(funnel_table(made.card))
+    console.print(
+        f"{made.card.bugs} bugs in {made.folder}, {made.card.bugs_per_hour:.0f} an hour with "
+        f"{made.card.concurrency} at once"
+    )
+    return 0
+
+
 def _bugs(
     options: argparse.Namespace, more: Sequence[str] = ()
 ) -> tuple[RunConfig, Benchmark, list[Instance]]:
@@ -270,6 +288,7 @@ def _bugs(
 BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
     "list": (_bench_list, "list a config's bugs"),
     "show": (_bench_show, "show a bug: what an agent is told, its files and its tests"),
+    "make": (_bench_make, "make verified bugs of projects with test suites"),
     "pull": (_bench_pull, "fetch the container images of a config's bugs"),
     "self-repair": (_bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (_bench_verify, "check that all fail before their gold patch and pass after it"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from collect.config import CollectConfig, Machinery
+from collect.factory.config import FactoryConfig
 from collect.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
@@ -25,6 +26,8 @@ class RunConfig(Machinery):
     """For `stepinto bench self-repair`, which makes a benchmark file."""
     images: ImagesConfig = ImagesConfig()
     """For `stepinto bench pull`, which fetches the images of a benchmark's bugs."""
+    factory: FactoryConfig = FactoryConfig()
+    """For `stepinto bench make`, which makes bugs of real projects."""
     format: FormatConfig = FormatConfig()
     train: TrainConfig = TrainConfig()
     eval: EvalConfig = EvalConfig()

@@ -38,6 +38,10 @@ class SandboxConfig(BaseModel):
     packages: tuple[str, ...] = ()
     """Python packages, as pip names them, that the local sandbox has beside those of its
     interpreter. Installed once, before the sandbox opens; inside it there is no network."""
+    import_paths: tuple[str, ...] = ()
+    """Folders of the workspace, relative to it, that Python imports from before `packages`."""
+    environment: Mapping[str, str] = {}
+    """Variables for every command."""
     java: JavaConfig = JavaConfig()
     """The JDK and the build tools' options, for bugs in Java."""
     unsafe: bool = False

@@ -32,7 +32,15 @@ from sandbox.engine import (
     path_of,
     remove_container,
 )
-from sandbox.environment import BASE_ENVIRONMENT, HOME, KILLED, TIMED_OUT, WORKSPACE, command_argv
+from sandbox.environment import (
+    BASE_ENVIRONMENT,
+    HOME,
+    KILLED,
+    TIMED_OUT,
+    WORKSPACE,
+    command_argv,
+    configured_environment,
+)
 from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
 from sandbox.image_store import note_use
@@ -211,8 +219,10 @@ class ContainerSandbox:
         return found.output.strip()
 
     def _environment(self, command: Command) -> dict[str, str]:
-        path = {"PATH": path_of(self._image, self._held.programs)} if self._held else {}
-        return {**BASE_ENVIRONMENT, **path, "HOME": HOME, "TMPDIR": "/tmp", **command.env}
+        own = {**BASE_ENVIRONMENT, "HOME": HOME, "TMPDIR": "/tmp"}
+        if self._held is not None:
+            own["PATH"] = path_of(self._image, self._held.programs)
+        return {**own, **configured_environment(self._config, self.workspace), **command.env}
 
     def _next_group(self) -> int:
         with self._lock:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from pathlib import Path
 
-from sandbox.base import Command
+from sandbox.base import Command, SandboxConfig
 from sandbox.errors import CommandRefused
 
 WORKSPACE = "/workspace"
@@ -32,6 +33,15 @@ def cache_folder() -> Path:
     """Where StepInto keeps what it can make again: `$XDG_CACHE_HOME`, else `~/.cache`."""
     root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(root).expanduser() / "stepinto"
+
+
+def configured_environment(
+    config: SandboxConfig, workspace: str, packages: str | None = None
+) -> dict[str, str]:
+    """The variables that a sandbox's config asks for; `packages` is the folder they lie in."""
+    paths = [posixpath.join(workspace, path) for path in config.import_paths]
+    paths += [packages] if packages else []
+    return {**({"PYTHONPATH": ":".join(paths)} if paths else {}), **config.environment}
 
 
 def command_argv(command: Command) -> list[str]:

@@ -34,6 +34,7 @@ from sandbox.environment import (
     TIMED_OUT,
     WORKSPACE,
     command_argv,
+    configured_environment,
 )
 from sandbox.errors import SandboxDead, SandboxUnavailable
 from sandbox.folder import WorkspaceFolder, below, write_all
@@ -190,8 +191,8 @@ class LocalSandbox:
             "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
             "HOME": HOME if self._bubblewrap.program else f"{temporary}/home",
             "TMPDIR": temporary,
-            **({"PYTHONPATH": self._packages} if self._packages else {}),
             **BASE_ENVIRONMENT,
+            **configured_environment(self._config, self.workspace, self._packages),
         }
 
     def _install_packages(self) -> str | None:

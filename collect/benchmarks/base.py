@@ -30,6 +30,18 @@ class TestStatus(StrEnum):
 
 
 @dataclass(frozen=True)
+class Environment:
+    """What a bug's tests need beside its files. Every sandbox that is opened for it has this."""
+
+    packages: tuple[str, ...] = ()
+    """Python packages, as pip names them, for the local sandbox; an image brings its own."""
+    import_paths: tuple[str, ...] = ()
+    """Folders of the tree that Python imports from, beside its root."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables."""
+
+
+@dataclass(frozen=True)
 class Instance:
     """One bug."""
 
@@ -67,6 +79,7 @@ class Instance:
     """A digest of what else defines the bug, where its code is the image's."""
     skips_count: bool = False
     """Whether a PASS_TO_PASS test that is skipped counts as still passing: SWE-bench's rule."""
+    environment: Environment = Environment()
     category: str | None = None
     """What kind of bug, in the benchmark's own words."""
 
@@ -77,6 +90,8 @@ class Instance:
         facts = [self.id, self.problem_statement, self.gold_patch, self.image]
         facts += [*self.fail_to_pass, "|", *self.pass_to_pass]
         facts += [self.record] if self.record else []
+        if self.environment != Environment():
+            facts.append(repr(self.environment))
         digest.update(json.dumps(facts).encode())
         for files in (self.files, self.hidden_files):
             for path in sorted(files):

@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collect.benchmarks.base import Instance, Language, TestResults
 from collect.benchmarks.running import BUILD_FOLDERS, run_tests
+from collect.benchmarks.trees import CACHES, read_folder
 from collect.errors import ConfigError
 from collect.patches import PatchError, apply_patch, drop_paths, reverse_patch
 from sandbox import Sandbox
 
 BUNDLED = Path(__file__).with_name("bundled")
-CACHES = {"__pycache__", ".pytest_cache"}
 
 
 class _Bug(BaseModel):
@@ -130,13 +130,7 @@ def _read(path: Path) -> str:
 
 
 def _tree(folder: Path, language: Language) -> dict[str, bytes]:
-    left_out = CACHES | (BUILD_FOLDERS if language == "java" else set())
-    paths = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {
-        path.as_posix(): (folder / path).read_bytes()
-        for path in paths
-        if not left_out & set(path.parts)
-    }
+    return read_folder(folder, CACHES | (BUILD_FOLDERS if language == "java" else set()))
 
 
 def _test_paths(tree: Mapping[str, bytes], language: Language) -> tuple[str, ...]:

@@ -14,13 +14,14 @@ class BenchmarkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Literal["bundled", "humanevalfix", "self_repair", "swe_bench", "gitbug_java"]
+    name: Literal["bundled", "humanevalfix", "self_repair", "local", "swe_bench", "gitbug_java"]
     language: Literal["python", "java", "all"] = "python"
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
     with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote; for
-    swe_bench a file of its records; for gitbug_java one, or a folder of them. None: the hub, and
-    the bugs that come with StepInto."""
+    local a `bugs.jsonl`, or the folder of one, as `stepinto bench make` writes it; for swe_bench a
+    file of its records; for gitbug_java one, or a folder of them. None: the hub, and the bugs that
+    come with StepInto."""
     hub_id: str | None = None
     """Dataset on the hub, where `path` is None. None: the benchmark's own, which is
     SWE-bench-Live/SWE-bench-Live for swe_bench."""

@@ -14,6 +14,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.gitbug_java.benchmark import GitBugJavaBenchmark
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_rows import HUB_ID
+from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.self_repair import SelfRepairBenchmark
 from collect.benchmarks.splits import held_out
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
@@ -32,6 +33,13 @@ def open_benchmark(config: BenchmarkConfig) -> Benchmark:
         return _swe_bench(config, path)
     if config.name == "gitbug_java":
         return _gitbug_java(config, path)
+    if config.name == "local":
+        if path is None:
+            raise ConfigError(
+                "benchmark.path is missing: benchmark.name=local is about a bugs.jsonl, which "
+                "benchmark.path names"
+            )
+        return LocalBenchmark(path, config.test_timeout, config.languages)
     return HumanEvalFixBenchmark(
         path, config.hub_id or HUB_ID, config.test_timeout, config.languages
     )

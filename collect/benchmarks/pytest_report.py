@@ -1,27 +1,30 @@
 """A pytest plugin that runs only the tests asked for and reports each phase as a JSON line.
 
-It is copied into the sandbox (see `collect.benchmarks.testing`) and runs there beside the program
-under test: standard library only, CPython 3.8 and pytest 7 or later. `tests.json` next to it
-lists the node ids; `report.jsonl` next to it gets one object a phase: `nodeid`, `when` (setup,
-call, teardown), `outcome` (passed, failed, skipped) and `xfail` (whether the test itself expects to
-fail, and did).
+It is copied into the sandbox (see `collect.benchmarks.pytest_run`) and runs there beside the
+program under test: standard library only, CPython 3.8 and pytest 7 or later. `tests.json` next to
+it lists the node ids, or is null for all; `report.jsonl` next to it gets one object a phase:
+`nodeid`, `when` (setup, call, teardown), `outcome` (passed, failed, skipped), `xfail` (whether the
+test itself expects to fail, and did), `seconds`, and `crash` (where a failed one raised, and the
+exception's text; else null).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import TextIO
+from typing import Any, TextIO
 
 import pytest
 
+MAX_MESSAGE = 2000
+"""Characters kept of an exception's text."""
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 class Reporter:
     """Selects tests by node id, and writes what became of them."""
 
-    def __init__(self, wanted: set[str], report: TextIO) -> None:
+    def __init__(self, wanted: set[str] | None, report: TextIO) -> None:
         self.wanted = wanted
         self.report = report
         self.expected: set[str] = set()
@@ -31,9 +34,11 @@ class Reporter:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
+        self.expected = {item.nodeid for item in items if expects_failure(item)}
+        if self.wanted is None:
+            return
         dropped = [item for item in items if item.nodeid not in self.wanted]
         items[:] = [item for item in items if item.nodeid in self.wanted]
-        self.expected = {item.nodeid for item in items if expects_failure(item)}
         if dropped:
             config.hook.pytest_deselected(items=dropped)
 
@@ -43,6 +48,8 @@ class Reporter:
             "when": report.when,
             "outcome": report.outcome,
             "xfail": hasattr(report, "wasxfail") and report.nodeid in self.expected,
+            "seconds": report.duration,
+            "crash": crash_of(report),
         }
         self.report.write(json.dumps(fields) + "\n")
         # A test that kills the process or never ends must not take the earlier ones along.
@@ -59,8 +66,18 @@ def expects_failure(item: pytest.Item) -> bool:
     return by_unittest or item.get_closest_marker("xfail") is not None
 
 
+def crash_of(report: pytest.TestReport) -> dict[str, Any] | None:
+    """Where a test raised, relative to the workspace where it lies there, and what."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if report.outcome != "failed" or crash is None:
+        return None
+    path = os.path.relpath(crash.path) if crash.path.startswith(os.getcwd()) else crash.path
+    return {"path": path, "line": crash.lineno, "message": str(crash.message)[:MAX_MESSAGE]}
+
+
 def pytest_configure(config: pytest.Config) -> None:
     with open(os.path.join(FOLDER, "tests.json"), encoding="utf-8") as file:
-        wanted = set(json.load(file))
+        tests = json.load(file)
+    wanted = None if tests is None else set(tests)
     report = open(os.path.join(FOLDER, "report.jsonl"), "a", encoding="utf-8")  # noqa: SIM115
     config.pluginmanager.register(Reporter(wanted, report), "stepinto-reporter")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
-from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
+from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.patches import PatchError
 from sandbox import SandboxConfig
 from sandbox.errors import SandboxError
@@ -104,8 +104,11 @@ def _remarks(verification: Verification) -> str:
 def _run(
     benchmark: Benchmark, instance: Instance, sandbox_config: SandboxConfig, patch: str
 ) -> TestResults:
+    everything = replace(instance, files={**instance.files, **instance.hidden_files})
     with open_instance_sandbox(sandbox_config, instance) as sandbox:
-        prepare_patched(benchmark, instance, sandbox, patch)
+        benchmark.prepare(everything, sandbox)
+        if patch:
+            patch_workspace(sandbox, patch)
         tests = [*instance.fail_to_pass, *instance.pass_to_pass]
         return benchmark.run_tests(instance, sandbox, tests)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from posixpath import dirname
 from typing import Protocol
 
-from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.base import Benchmark, Environment, Instance
 from collect.benchmarks.git_workspace import (
     apply_with_git,
     changed_files,
@@ -29,9 +29,25 @@ BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/b
 
 
 def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
-    """A fresh sandbox for a bug, to be prepared by its benchmark. Raises SandboxUnavailable,
-    ImageMissing."""
-    return open_sandbox(config, instance.image, instance.image_workspace)
+    """A fresh sandbox with an empty workspace or that of the bug's image, and what the bug's tests
+    need beside their files.
+
+    Raises SandboxUnavailable, ImageMissing.
+    """
+    configured = with_environment(config, instance.environment)
+    return open_sandbox(configured, instance.image, instance.image_workspace)
+
+
+def with_environment(config: SandboxConfig, environment: Environment) -> SandboxConfig:
+    """The config with an environment added; what the config itself asks for comes first."""
+    packages = environment.packages if config.backend == "local" else ()
+    return config.model_copy(
+        update={
+            "packages": tuple(dict.fromkeys((*config.packages, *packages))),
+            "import_paths": tuple(dict.fromkeys((*config.import_paths, *environment.import_paths))),
+            "environment": {**environment.variables, **config.environment},
+        }
+    )
 
 
 def prepare_patched(
@@ -47,7 +63,7 @@ def prepare_patched(
         benchmark.prepare(patched, sandbox)
         return patched
     benchmark.prepare(instance, sandbox)
-    apply_with_git(sandbox, patch)
+    patch_workspace(sandbox, patch)
     sandbox.write_files(instance.hidden_files)
     return instance
 
@@ -107,7 +123,13 @@ def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
 
 
 def patch_workspace(sandbox: Sandbox, patch: str) -> None:
-    """Apply a unified diff to the workspace. Raises PatchError, SandboxFileError."""
+    """Apply a unified diff to the workspace: exactly, or as git does where that is a repository.
+
+    Raises PatchError, SandboxFileError.
+    """
+    if sandbox.run(Command(["test", "-d", ".git"])).exit_code == 0:
+        apply_with_git(sandbox, patch)
+        return
     before = _read(sandbox, sorted(changed_paths(patch)))
     after = apply_patch(before, patch)
     sandbox.write_files({path: data for path, data in after.items() if before.get(path) != data})

@@ -1,11 +1,24 @@
-"""Realistic single edits that break a correct Python program, made on its syntax tree.
+"""Realistic edits that break a correct Python program, found on its syntax tree.
 
-`find_mutations` gives every edit that the kinds of `catalog.KINDS` know; `Mutation.apply` makes
-one, and leaves the rest of the source as it was, byte for byte.
+`find_mutations` gives every edit that kinds of mistake know, `chosen` picks among them, and
+`Mutation.apply` makes one, and leaves the rest of the source as it was, byte for byte.
 """
 
 from collect.mutations.base import Mutation, MutationKind
-from collect.mutations.catalog import KINDS
-from collect.mutations.finding import find_mutations, shuffled
+from collect.mutations.catalog import PROGRAM_KINDS, PROJECT_KINDS
+from collect.mutations.choosing import chosen, shuffled
+from collect.mutations.combining import CombinedMutation, combined
+from collect.mutations.finding import find_mutations, find_project_mutations
 
-__all__ = ["KINDS", "Mutation", "MutationKind", "find_mutations", "shuffled"]
+__all__ = [
+    "PROGRAM_KINDS",
+    "PROJECT_KINDS",
+    "CombinedMutation",
+    "Mutation",
+    "MutationKind",
+    "chosen",
+    "combined",
+    "find_mutations",
+    "find_project_mutations",
+    "shuffled",
+]

@@ -8,39 +8,38 @@ from typing import Protocol
 
 import libcst as cst
 
+from collect.mutations.surroundings import Surroundings
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What a kind may know of a node's place."""
-
-    parents: tuple[cst.CSTNode, ...]
-    """From the node's parent up to the module."""
-    names: tuple[str, ...] = ()
-    """Variables of the function around it that are bound on an earlier line, in order."""
-    keys: tuple[str, ...] = ()
-    """Source text of the string literals that the program uses as keys."""
-
-    @property
-    def parent(self) -> cst.CSTNode:
-        return self.parents[0]
+Replacement = cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNode]
+"""What a node may become: another node, nothing, or several statements."""
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """One edit of one program."""
+    """One edit of one program: another text in the place of one span of it."""
 
     kind: str
     category: str
     line: int
     """Of the edit's first line in the original program, 1-based."""
-    module: cst.Module = field(repr=False, compare=False)
-    node: cst.CSTNode = field(repr=False, compare=False)
-    replacement: cst.CSTNode = field(repr=False, compare=False)
+    start: int
+    """Where the replaced text begins, in characters."""
+    end: int
+    text: str
+    """What stands there instead."""
+    scope: str = ""
+    """Qualified name of the function or class around it, as `LRUCache.get`; empty at the module's
+    level."""
+    scope_lines: tuple[int, int] = (1, 1)
+    """First line, the one of `def` or `class`, and last line of the scope, 1-based."""
+    path: str = ""
+    """Of the program, as it was given to `find_mutations`."""
+    source: str = field(default="", repr=False)
+    """The original program."""
 
     def apply(self) -> str:
         """The broken program."""
-        changed = self.module.deep_replace(self.node, self.replacement)
-        return changed.code if isinstance(changed, cst.Module) else self.module.code
+        return self.source[: self.start] + self.text + self.source[self.end :]
 
 
 class MutationKind(Protocol):
@@ -54,5 +53,9 @@ class MutationKind(Protocol):
     def category(self) -> str:
         """The family that it belongs to: condition, arithmetic, boundary, data ..."""
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    @property
+    def nodes(self) -> tuple[type[cst.CSTNode], ...]:
+        """The types of node that it looks at."""
+
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         """What the node may become, likeliest first; nothing where the kind does not fit it."""

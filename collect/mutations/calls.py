@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from collect.mutations.base import Surroundings
+from collect.mutations.base import Replacement
+from collect.mutations.surroundings import Surroundings
 
 _CLEANING = {"strip", "lstrip", "rstrip", "lower", "upper", "copy", "title", "casefold"}
 _WRAPPING = {"sorted", "abs", "round", "reversed", "list", "tuple", "int", "str", "float"}
@@ -39,8 +40,9 @@ class SwappedArguments:
 
     name = "swapped_arguments"
     category = "call"
+    nodes = (cst.Call,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if not isinstance(node, cst.Call):
             return
         for index, (first, second) in enumerate(zip(node.args, node.args[1:], strict=False)):
@@ -58,8 +60,9 @@ class DroppedCall:
 
     name = "dropped_call"
     category = "call"
+    nodes = (cst.Call,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if not isinstance(node, cst.Call) or isinstance(around.parent, cst.Expr):
             return
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in _CLEANING:
@@ -75,8 +78,9 @@ class MissingDeduplication:
 
     name = "missing_deduplication"
     category = "data"
+    nodes = (cst.Call, cst.SetComp)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args:
             if node.func.value == "set":
                 yield node.with_changes(func=cst.Name("list"))
@@ -89,8 +93,9 @@ class WrongFunction:
 
     name = "wrong_function"
     category = "call"
+    nodes = (cst.Call,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if not isinstance(node, cst.Call):
             return
         if isinstance(node.func, cst.Name) and node.func.value in _OPPOSITES:

@@ -25,7 +25,7 @@ from collect.mutations.statements import (
 )
 from collect.mutations.values import OffByOne, WrongKey, WrongStart, WrongVariable
 
-KINDS: tuple[MutationKind, ...] = (
+PROGRAM_KINDS: tuple[MutationKind, ...] = (
     WrongComparison(),
     WrongBooleanOperator(),
     NegatedCondition(),
@@ -47,3 +47,5 @@ KINDS: tuple[MutationKind, ...] = (
     EarlyReturn(),
     WrongLoopControl(),
 )
+"""For programs in one file."""
+PROJECT_KINDS: tuple[MutationKind, ...] = PROGRAM_KINDS

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from collect.mutations.base import Surroundings
+from collect.mutations.base import Replacement
+from collect.mutations.surroundings import Surroundings
 
 _COMPARISONS: dict[type[cst.BaseCompOp], tuple[type[cst.BaseCompOp], ...]] = {
     cst.LessThan: (cst.LessThanEqual, cst.GreaterThan),
@@ -27,8 +28,9 @@ class WrongComparison:
 
     name = "wrong_comparison"
     category = "condition"
+    nodes = (cst.ComparisonTarget,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if not isinstance(node, cst.ComparisonTarget):
             return
         for other in _COMPARISONS.get(type(node.operator), ()):
@@ -40,8 +42,9 @@ class WrongBooleanOperator:
 
     name = "wrong_boolean_operator"
     category = "condition"
+    nodes = (cst.And, cst.Or)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.And):
             yield cst.Or(node.whitespace_before, node.whitespace_after)
         elif isinstance(node, cst.Or):
@@ -53,15 +56,16 @@ class NegatedCondition:
 
     name = "negated_condition"
     category = "condition"
+    nodes = (cst.BaseExpression,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
-        if not isinstance(node, cst.If | cst.IfExp | cst.CompIf):
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
+        parent = around.parent
+        if not isinstance(parent, cst.If | cst.IfExp | cst.CompIf) or parent.test is not node:
             return
-        test = node.test
-        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            yield node.with_changes(test=test.expression)
-        elif not isinstance(test, cst.Comparison):
-            yield node.with_changes(test=cst.UnaryOperation(cst.Not(), parenthesized(test)))
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+            yield node.expression
+        elif isinstance(node, cst.BaseExpression) and not isinstance(node, cst.Comparison):
+            yield cst.UnaryOperation(cst.Not(), parenthesized(node))
 
 
 class DroppedCondition:
@@ -69,8 +73,9 @@ class DroppedCondition:
 
     name = "dropped_condition"
     category = "condition"
+    nodes = (cst.BooleanOperation, cst.CompFor)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.BooleanOperation) and not isinstance(node.right, cst.Comparison):
             yield with_parentheses_of(node, node.left)
         elif isinstance(node, cst.BooleanOperation):

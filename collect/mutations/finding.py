@@ -1,168 +1,145 @@
-"""Find where a program can be broken, and choose among the places."""
+"""Find where a program can be broken."""
 
 from __future__ import annotations
 
-import random
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from collect.errors import ConfigError
-from collect.mutations.base import Mutation, MutationKind, Surroundings
-from collect.mutations.catalog import KINDS
+from collect.mutations.base import Mutation, MutationKind, Replacement
+from collect.mutations.catalog import PROGRAM_KINDS, PROJECT_KINDS
+from collect.mutations.left_alone import in_programs, in_projects
+from collect.mutations.places import Place, Places
+from collect.mutations.scopes import key_literals, opened
+from collect.mutations.surroundings import Scope, Surroundings
 
-_LEFT_ALONE = (cst.Annotation, cst.Import, cst.ImportFrom, cst.Decorator, cst.Raise)
-"""What no mutation looks into: changes there are not mistakes, or are seen at once."""
 
-
-def find_mutations(code: str, kinds: Sequence[MutationKind] = KINDS) -> list[Mutation]:
+def find_mutations(
+    code: str,
+    kinds: Sequence[MutationKind] = PROGRAM_KINDS,
+    *,
+    left_alone: Callable[[cst.CSTNode], bool] = in_programs,
+    path: str = "",
+) -> list[Mutation]:
     """Every mutation of the program, in the order of its text. Raises ConfigError.
 
-    Module level code is included: a program that reads its input may be nothing else.
+    Module level code is included: a program that reads its input may be nothing else. `path` is
+    only noted.
     """
     try:
-        wrapper = MetadataWrapper(cst.parse_module(code))
+        module = cst.parse_module(code)
     except cst.ParserSyntaxError as error:
-        raise ConfigError(f"the program to break is not Python: {error}") from error
-    finder = _Finder(wrapper, kinds)
-    wrapper.module.visit(finder)
-    return sorted(finder.found, key=lambda mutation: mutation.line)
+        where = path or "the program to break"
+        raise ConfigError(f"{where} is not Python that can be parsed: {error}") from error
+    return _Finder(Places(module), kinds, left_alone, path).found()
 
 
-def shuffled(mutations: Sequence[Mutation], seed: str) -> Iterator[Mutation]:
-    """All of them in an order that the seed decides, taking turns between the kinds."""
-    generator = random.Random(seed)
-    by_kind: defaultdict[str, list[Mutation]] = defaultdict(list)
-    for mutation in mutations:
-        by_kind[mutation.kind].append(mutation)
-    for of_one_kind in by_kind.values():
-        generator.shuffle(of_one_kind)
-    kinds = sorted(by_kind)
-    generator.shuffle(kinds)
-    for turn in range(max(map(len, by_kind.values()), default=0)):
-        yield from (by_kind[kind][turn] for kind in kinds if turn < len(by_kind[kind]))
+def find_project_mutations(code: str, path: str = "") -> list[Mutation]:
+    """Every mutation of a project's module. Raises ConfigError."""
+    return find_mutations(code, PROJECT_KINDS, left_alone=in_projects, path=path)
 
 
-class _Finder(cst.CSTVisitor):
-    """Asks every kind at every node."""
+class _Finder:
+    """Asks at every node the kinds that look at its type."""
 
-    def __init__(self, wrapper: MetadataWrapper, kinds: Sequence[MutationKind]) -> None:
-        super().__init__()
-        self.found: list[Mutation] = []
-        self._module = wrapper.module
+    def __init__(
+        self,
+        places: Places,
+        kinds: Sequence[MutationKind],
+        left_alone: Callable[[cst.CSTNode], bool],
+        path: str,
+    ) -> None:
+        self._places = places
         self._kinds = kinds
-        self._positions = wrapper.resolve(PositionProvider)
-        self._parents = wrapper.resolve(ParentNodeProvider)
-        self._keys = tuple(dict.fromkeys(_keys(wrapper.module)))
-        self._scopes: list[list[tuple[str, int]]] = [[]]
+        self._by_type: dict[type[cst.CSTNode], list[MutationKind]] = {}
+        self._left_alone = left_alone
+        self._path = path
+        self._keys = tuple(dict.fromkeys(key_literals(places)))
 
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, _LEFT_ALONE) or _is_docstring(node):
-            return False
-        if isinstance(node, cst.FunctionDef):
-            self._scopes.append(list(self._bound(node)))
-        if node is not self._module:
-            self._ask(node)
-        return True
+    def found(self) -> list[Mutation]:
+        """In the order of the lines where the changed nodes begin."""
+        found = [
+            (self._places.line(place.code_start), mutation)
+            for place, scope in self._visited()
+            for mutation in self._at(place, scope)
+        ]
+        return [mutation for _, mutation in sorted(found, key=lambda pair: pair[0])]
 
-    def on_leave(self, original_node: cst.CSTNode) -> None:
-        if isinstance(original_node, cst.FunctionDef):
-            self._scopes.pop()
+    def _visited(self) -> Iterator[tuple[Place, Scope]]:
+        module = self._places.all[0]
+        scopes = [Scope("", module, None, (), ())]
+        index = 1
+        while index < module.last:
+            place = self._places.all[index]
+            while place.index >= scopes[-1].place.last:
+                scopes.pop()
+            if self._left_alone(place.node):
+                index = place.last
+                continue
+            if isinstance(place.node, cst.FunctionDef | cst.ClassDef):
+                scopes.append(opened(place, scopes[-1], self._places))
+            yield place, scopes[-1]
+            index += 1
 
-    def _ask(self, node: cst.CSTNode) -> None:
-        line = self._line(node)
-        names = dict.fromkeys(name for name, bound in self._scopes[-1] if bound < line)
-        around = Surroundings(tuple(self._ancestors(node)), tuple(names), self._keys)
-        for kind in self._kinds:
-            for replacement in kind.replacements(node, around):
-                at = self._changed_line(node, replacement)
-                self.found.append(
-                    Mutation(kind.name, kind.category, at, self._module, node, replacement)
-                )
+    def _at(self, place: Place, scope: Scope) -> Iterator[Mutation]:
+        kinds = self._of(type(place.node))
+        if not kinds:
+            return
+        around = Surroundings(place, scope, self._keys, self._places)
+        for kind in kinds:
+            for replacement in kind.replacements(place.node, around):
+                yield self._mutation(kind, place, scope, replacement)
 
-    def _changed_line(self, node: cst.CSTNode, replacement: cst.CSTNode) -> int:
-        """Of a block: the line of the first statement that differs."""
-        if isinstance(node, cst.IndentedBlock) and isinstance(replacement, cst.IndentedBlock):
-            for old, new in zip(node.body, replacement.body, strict=False):
-                if old is not new:
-                    return self._line(old)
-            return self._line(node.body[len(replacement.body)])
-        return self._line(node)
+    def _of(self, node: type[cst.CSTNode]) -> Sequence[MutationKind]:
+        if node not in self._by_type:
+            self._by_type[node] = [kind for kind in self._kinds if issubclass(node, kind.nodes)]
+        return self._by_type[node]
 
-    def _line(self, node: cst.CSTNode) -> int:
-        return int(self._positions[node].start.line)
+    def _mutation(
+        self, kind: MutationKind, place: Place, scope: Scope, replacement: Replacement
+    ) -> Mutation:
+        source = self._places.source
+        end = min(place.end, len(source))
+        start, end, text = _narrowed(source, place.start, end, self._text(place, replacement))
+        return Mutation(
+            kind.name,
+            kind.category,
+            # Comments above a statement are its own, and go with it.
+            self._places.line(max(place.code_start, start)),
+            start,
+            end,
+            text,
+            scope.name,
+            self._lines(scope.place),
+            self._path,
+            source,
+        )
 
-    def _ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        while node is not self._module:
-            node = self._parents[node]
-            yield node
+    def _text(self, place: Place, replacement: Replacement) -> str:
+        if isinstance(replacement, cst.RemovalSentinel):
+            return ""
+        if isinstance(replacement, cst.FlattenSentinel):
+            return "".join(self._places.text(place, node) for node in replacement)
+        return self._places.text(place, replacement)
 
-    def _bound(self, function: cst.FunctionDef) -> Iterator[tuple[str, int]]:
-        """The function's own variables, and the line that binds each."""
-        collector = _BoundNames()
-        function.params.visit(collector)
-        function.body.visit(collector)
-        for name in collector.names:
-            yield name.value, self._line(name)
-
-
-class _BoundNames(cst.CSTVisitor):
-    """Parameters and assigned variables, without those of functions inside."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[cst.Name] = []
-
-    def visit_Param(self, node: cst.Param) -> bool:  # noqa: N802
-        if node.name.value != "self":
-            self.names.append(node.name)
-        return False
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:  # noqa: N802
-        self._note(node.target)
-
-    def visit_For(self, node: cst.For) -> None:  # noqa: N802
-        self._note(node.target)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:  # noqa: N802
-        return False
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:  # noqa: N802
-        return False
-
-    def _note(self, target: cst.BaseExpression) -> None:
-        if isinstance(target, cst.Name):
-            self.names.append(target)
-        elif isinstance(target, cst.Tuple | cst.List):
-            for element in target.elements:
-                self._note(element.value)
+    def _lines(self, place: Place) -> tuple[int, int]:
+        code = self._places.source[place.start : place.end].rstrip()
+        return self._places.line(place.code_start), self._places.line(place.start + len(code))
 
 
-class _Keys(cst.CSTVisitor):
-    """String literals in brackets, and those that a dictionary is made with."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def visit_Index(self, node: cst.Index) -> None:  # noqa: N802
-        self._note(node.value)
-
-    def visit_DictElement(self, node: cst.DictElement) -> None:  # noqa: N802
-        self._note(node.key)
-
-    def _note(self, key: cst.BaseExpression) -> None:
-        if isinstance(key, cst.SimpleString):
-            self.found.append(key.value)
+def _narrowed(source: str, start: int, end: int, text: str) -> tuple[int, int, str]:
+    """The same edit, without the text that stays at its two ends."""
+    old = source[start:end]
+    head = _shared(old, text)
+    old, text = old[head:], text[head:]
+    tail = _shared(old[::-1], text[::-1])
+    return start + head, end - tail, text[: len(text) - tail]
 
 
-def _keys(module: cst.Module) -> list[str]:
-    collector = _Keys()
-    module.visit(collector)
-    return collector.found
-
-
-def _is_docstring(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString)
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    for count, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return count
+    return min(len(one), len(other))

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
-from collect.mutations.base import Surroundings
+from collect.mutations.base import Replacement
+from collect.mutations.surroundings import Surroundings
 
 _Operator = (
     cst.Add
@@ -53,8 +54,9 @@ class WrongArithmeticOperator:
 
     name = "wrong_arithmetic_operator"
     category = "arithmetic"
+    nodes = tuple(_ARITHMETIC)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         # Text on both sides of an operator is put together by "+", and has no other.
         texts = cst.SimpleString | cst.FormattedString | cst.List
         if isinstance(around.parent, cst.BinaryOperation) and (
@@ -69,8 +71,9 @@ class WrongDivision:
 
     name = "wrong_division"
     category = "arithmetic"
+    nodes = tuple(_DIVISION)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         yield from _swapped(node, _DIVISION)
 
 
@@ -79,8 +82,9 @@ class LostUpdate:
 
     name = "lost_update"
     category = "data"
+    nodes = (cst.AugAssign,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.AugAssign) and isinstance(
             node.target, cst.BaseAssignTargetExpression
         ):

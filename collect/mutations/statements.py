@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import libcst as cst
 
-from collect.mutations.base import Surroundings
+from collect.mutations.base import Replacement
+from collect.mutations.reading import only
+from collect.mutations.surroundings import Surroundings
 
 _UPDATING = {"add", "append", "sort", "update", "extend", "discard", "remove", "pop", "reverse"}
 
@@ -16,8 +18,9 @@ class DroppedBranch:
 
     name = "dropped_branch"
     category = "flow"
+    nodes = (cst.If,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.If) and isinstance(node.orelse, cst.Else):
             yield node.with_changes(orelse=None)
         elif isinstance(node, cst.If) and isinstance(node.orelse, cst.If):
@@ -29,13 +32,11 @@ class DroppedGuard:
 
     name = "dropped_guard"
     category = "flow"
+    nodes = (cst.If,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
-        if not isinstance(node, cst.IndentedBlock) or len(node.body) < 2:
-            return
-        for index, statement in enumerate(node.body):
-            if isinstance(statement, cst.If) and statement.orelse is None:
-                yield node.with_changes(body=_without(node.body, index))
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
+        if isinstance(node, cst.If) and node.orelse is None and len(around.siblings) > 1:
+            yield cst.RemoveFromParent()
 
 
 class DroppedStatement:
@@ -43,13 +44,11 @@ class DroppedStatement:
 
     name = "dropped_statement"
     category = "flow"
+    nodes = (cst.SimpleStatementLine,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
-        if not isinstance(node, cst.IndentedBlock) or len(node.body) < 2:
-            return
-        for index, statement in enumerate(node.body):
-            if _is_update(statement):
-                yield node.with_changes(body=_without(node.body, index))
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
+        if _is_update(node) and len(around.siblings) > 1:
+            yield cst.RemoveFromParent()
 
 
 class EarlyReturn:
@@ -57,19 +56,15 @@ class EarlyReturn:
 
     name = "early_return"
     category = "flow"
+    nodes = (cst.For,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
-        if not isinstance(node, cst.IndentedBlock):
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
+        after = around.next_sibling()
+        if not isinstance(node, cst.For) or not isinstance(node.body, cst.IndentedBlock):
             return
-        for index, (loop, after) in enumerate(zip(node.body, node.body[1:], strict=False)):
-            if (
-                isinstance(loop, cst.For)
-                and isinstance(loop.body, cst.IndentedBlock)
-                and _returns(after)
-            ):
-                inner = [*loop.body.body, after.with_changes(leading_lines=[])]
-                longer = loop.with_changes(body=loop.body.with_changes(body=inner))
-                yield node.with_changes(body=[*node.body[:index], longer, *node.body[index + 1 :]])
+        if after is not None and isinstance(only(after), cst.Return):
+            inner = [*node.body.body, after.with_changes(leading_lines=[])]
+            yield node.with_changes(body=node.body.with_changes(body=inner))
 
 
 class WrongLoopControl:
@@ -77,33 +72,20 @@ class WrongLoopControl:
 
     name = "wrong_loop_control"
     category = "flow"
+    nodes = (cst.Continue, cst.Break)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.Continue):
             yield cst.Break()
         elif isinstance(node, cst.Break) and any(isinstance(p, cst.For) for p in around.parents):
             yield cst.Pass()
 
 
-def _without(statements: Sequence[cst.BaseStatement], index: int) -> Sequence[cst.BaseStatement]:
-    return [*statements[:index], *statements[index + 1 :]]
-
-
-def _only(statement: cst.BaseStatement) -> cst.BaseSmallStatement | None:
-    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
-        return statement.body[0]
-    return None
-
-
-def _returns(statement: cst.BaseStatement) -> bool:
-    return isinstance(_only(statement), cst.Return)
-
-
-def _is_update(statement: cst.BaseStatement) -> bool:
-    only = _only(statement)
-    if isinstance(only, cst.AugAssign):
+def _is_update(statement: cst.CSTNode) -> bool:
+    small = only(statement)
+    if isinstance(small, cst.AugAssign):
         return True
-    if not isinstance(only, cst.Expr) or not isinstance(only.value, cst.Call):
+    if not isinstance(small, cst.Expr) or not isinstance(small.value, cst.Call):
         return False
-    called = only.value.func
+    called = small.value.func
     return isinstance(called, cst.Attribute) and called.attr.value in _UPDATING

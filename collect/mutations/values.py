@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from collect.mutations.base import Surroundings
+from collect.mutations.base import Replacement
+from collect.mutations.surroundings import Surroundings
 
 _NO_READERS = (
     cst.AssignTarget
@@ -30,8 +31,9 @@ class OffByOne:
 
     name = "off_by_one"
     category = "boundary"
+    nodes = (cst.BinaryOperation, cst.Integer, cst.Call)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.BinaryOperation):
             yield from _without_one(node)
         elif isinstance(node, cst.Integer) and _is_boundary(around):
@@ -45,8 +47,9 @@ class WrongStart:
 
     name = "wrong_start"
     category = "data"
+    nodes = (cst.Integer, cst.Name, cst.Call)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if not isinstance(around.parent, cst.Assign | cst.AnnAssign | cst.Param):
             return
         if isinstance(node, cst.Integer):
@@ -62,8 +65,9 @@ class WrongKey:
 
     name = "wrong_key"
     category = "data"
+    nodes = (cst.SimpleString, cst.Index)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.SimpleString) and node.value in around.keys:
             at = around.keys.index(node.value)
             others = [key for key in around.keys[at + 1 :] + around.keys[:at] if key != node.value]
@@ -82,8 +86,9 @@ class WrongVariable:
 
     name = "wrong_variable"
     category = "data"
+    nodes = (cst.Name,)
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[cst.CSTNode]:
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if not isinstance(node, cst.Name) or not _is_read(node, around):
             return
         if node.value in around.names:

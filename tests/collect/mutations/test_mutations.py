@@ -6,7 +6,7 @@ import textwrap
 import pytest
 
 from collect.errors import ConfigError
-from collect.mutations import KINDS, find_mutations, shuffled
+from collect.mutations import PROGRAM_KINDS, find_mutations, shuffled
 
 PROGRAM = '''\
 import math
@@ -141,8 +141,8 @@ def test_the_order_is_the_seeds_and_kinds_take_turns() -> None:
 
 
 def test_kinds_have_names_of_their_own() -> None:
-    assert len({kind.name for kind in KINDS}) == len(KINDS)
-    assert all(kind.category and kind.name == kind.name.lower() for kind in KINDS)
+    assert len({kind.name for kind in PROGRAM_KINDS}) == len(PROGRAM_KINDS)
+    assert all(kind.category and kind.name == kind.name.lower() for kind in PROGRAM_KINDS)
 
 
 def test_what_is_not_python_is_refused() -> None:

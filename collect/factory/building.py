@@ -1,0 +1,121 @@
+"""Make a folder of bugs that the `local` benchmark reads: `bugs.jsonl`, `repositories/` with the
+correct trees, and `card.json`."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from collect.benchmarks.local_records import BUGS_FILE
+from collect.benchmarks.trees import write_folder
+from collect.build_info import code_version
+from collect.config import Machinery
+from collect.durable import write_text
+from collect.errors import ConfigError
+from collect.factory.config import FactoryConfig
+from collect.factory.making import ProjectBugs, ProjectMaker, funnel
+from collect.factory.records import Card, Step
+from collect.factory.work import WORK_FOLDER
+from sandbox import clean_up
+
+CARD_FILE = "card.json"
+REPOSITORIES = "repositories"
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a start came to."""
+
+    folder: Path
+    card: Card | None
+    """None where the run was stopped before the end."""
+
+
+def make_bugs(machinery: Machinery, config: FactoryConfig, run: Path) -> Made:
+    """Make the folder, in the run's where the config names no other place.
+
+    A project that can't be used is on the card with the reason. Raises ConfigError where none can,
+    SandboxError.
+    """
+    if not config.projects:
+        raise ConfigError("factory.projects is empty: name at least one project")
+    folder = run / "factory" if config.output is None else Path(config.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    clean_up(machinery.sandbox)
+    done = _make_all(machinery, config, folder)
+    if done is None:
+        return Made(folder, None)
+    _require_some(done)
+    card = _card(machinery, config, done)
+    _write(folder, done, card)
+    return Made(folder, card)
+
+
+def _make_all(
+    machinery: Machinery, config: FactoryConfig, folder: Path
+) -> list[ProjectBugs] | None:
+    stop = threading.Event()
+    maker = ProjectMaker(machinery, config, folder, stop)
+    done: list[ProjectBugs] = []
+    with Progress(console=Console(stderr=True)) as bar:
+        for wanted in config.projects:
+            task = bar.add_task(wanted.place, total=config.bugs_per_project)
+            made = maker.make(wanted, lambda kept, task=task: bar.update(task, completed=kept))  # type: ignore[misc]
+            if made is None:
+                return None
+            done.append(made)
+            bar.update(task, total=max(made.card.bugs, 1), completed=max(made.card.bugs, 1))
+    return done
+
+
+def _require_some(done: Sequence[ProjectBugs]) -> None:
+    if not any(made.bugs for made in done):
+        reasons = [made.card.refused or "no edit became a bug" for made in done]
+        named = [f"{made.card.name}: {why}" for made, why in zip(done, reasons, strict=True)]
+        raise ConfigError("not one bug could be made: " + "\n".join(named))
+
+
+def _card(machinery: Machinery, config: FactoryConfig, done: Sequence[ProjectBugs]) -> Card:
+    bugs = [bug for made in done for bug in made.bugs]
+    dropped: Counter[Step] = Counter()
+    for made in done:
+        dropped.update({Step(step.name): step.dropped for step in made.card.steps})
+    kinds = Counter("+".join(edit.kind for edit in bug.edits) for bug in bugs)
+    failures = Counter(bug.failure.type for bug in bugs if bug.failure is not None)
+    return Card(
+        bugs=len(bugs),
+        projects=tuple(made.card for made in done),
+        steps=funnel(dropped, sum(made.card.edits_tried for made in done)),
+        kinds=_most_first(kinds),
+        categories=_most_first(Counter(bug.category or "" for bug in bugs)),
+        failures=_most_first(failures),
+        concurrency=machinery.runner.concurrency,
+        seconds=sum(made.card.seconds for made in done),
+        settings=config.model_dump(mode="json"),
+        versions={"stepinto": code_version(), "python": platform.python_version()},
+    )
+
+
+def _most_first(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _write(folder: Path, done: Sequence[ProjectBugs], card: Card) -> None:
+    """The bugs last: a file of bugs whose repositories or card are missing never appears."""
+    for made in done:
+        if made.bugs:
+            tree = folder / made.bugs[0].repository
+            shutil.rmtree(tree, ignore_errors=True)
+            write_folder(tree, made.files)
+    write_text(folder / CARD_FILE, card.model_dump_json(indent=2) + "\n")
+    lines = [bug.model_dump_json() for made in done for bug in made.bugs]
+    write_text(folder / BUGS_FILE, "".join(f"{line}\n" for line in lines))
+    shutil.rmtree(folder / WORK_FOLDER)

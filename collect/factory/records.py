@@ -1,0 +1,96 @@
+"""What became of a candidate, and how a folder of bugs was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from collect.benchmarks.local_records import LocalBug
+
+
+class Step(StrEnum):
+    """What an edit must get through, in this order."""
+
+    PARSES = "still Python that parses"
+    LOADS = "its modules and tests still load"
+    ENDS = "its tests end"
+    FAILS = "a test fails"
+    OTHERS_PASS = "other tests pass"
+    FEW_FAIL = "not too many tests fail"
+    REPEATS = "the same tests fail for the same reason again"
+    FIXED = "its tests pass without the edit"
+    EACH = "of several edits, each makes a test fail"
+    NEW = "no like bug before it"
+    WANTED = "not more bugs of its function or project than wanted"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Outcome(_Record):
+    """One candidate's way through the funnel."""
+
+    candidate_id: str
+    kind: str
+    dropped_at: Step | None = None
+    """None: it became a bug, as far as it alone can tell."""
+    bug: LocalBug | None = None
+
+
+class FunnelStep(_Record):
+    """One step of the funnel."""
+
+    name: str
+    dropped: int
+    remaining: int
+
+
+class ProjectCard(_Record):
+    """What one project gave."""
+
+    name: str
+    version: str
+    origin: str
+    license: str
+    refused: str | None = None
+    """Why nothing could be made of it."""
+    notes: tuple[str, ...] = ()
+    tests: int = 0
+    """Passed in both runs of the unedited project's suite."""
+    failing_tests: int = 0
+    flaky_tests: int = 0
+    edits_found: int = 0
+    edits_reached: int = 0
+    """In code that tests run."""
+    edits_tried: int = 0
+    steps: tuple[FunnelStep, ...] = ()
+    bugs: int = 0
+    seconds: float = 0.0
+    """Of work, all starts of the command together: wall time, with `concurrency` candidates at
+    once."""
+
+
+class Card(_Record):
+    """How a folder of bugs was made."""
+
+    bugs: int
+    projects: tuple[ProjectCard, ...]
+    steps: tuple[FunnelStep, ...]
+    kinds: Mapping[str, int]
+    """Bugs by the kind of mistake."""
+    categories: Mapping[str, int]
+    failures: Mapping[str, int]
+    """Bugs by the exception of their first failing test."""
+    concurrency: int
+    seconds: float
+    settings: Mapping[str, object]
+    """The config's `factory` section."""
+    versions: Mapping[str, str]
+
+    @property
+    def bugs_per_hour(self) -> float:
+        """Of wall time."""
+        return 3600 * self.bugs / self.seconds if self.seconds else 0.0

@@ -1,0 +1,33 @@
+"""What a folder of bugs was made of, as tables."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from collect.factory.records import Card
+
+
+def projects_table(card: Card) -> Table:
+    """One line a project; a refused one says why."""
+    table = Table(title="projects")
+    table.add_column("project", overflow="fold")
+    for column in ("tests", "edits", "reached", "tried", "bugs", "minutes"):
+        table.add_column(column, justify="right")
+    table.add_column("remarks", overflow="fold")
+    for project in card.projects:
+        counts = (project.tests, project.edits_found, project.edits_reached, project.edits_tried)
+        table.add_row(
+            f"{project.name} {project.version}",
+            *map(str, (*counts, project.bugs)),
+            f"{project.seconds / 60:.1f}",
+            "\n".join([*([project.refused] if project.refused else []), *project.notes]),
+        )
+    return table
+
+
+def funnel_table(card: Card) -> Table:
+    """What each step dropped, over all projects."""
+    table = Table("step", "dropped", "left", title="edits tried")
+    for step in card.steps:
+        table.add_row(step.name, str(step.dropped), str(step.remaining))
+    return table
