@@ -36,15 +36,12 @@ tree=$(git write-tree)
 base=$(git rev-parse -q --verify "$1^{commit}" || true)
 git config user.name setup
 git config user.email setup@localhost
-if [ -z "$base" ]; then
-    when="2000-01-01T00:00:00Z"
-    commit=$(GIT_AUTHOR_DATE=$when GIT_COMMITTER_DATE=$when git commit-tree "$tree" -m Setup)
-elif [ "$(git rev-parse "$base^{tree}")" = "$tree" ]; then
-    commit=$base
-else
-    when=$(git show -s --format=%cI "$base")
-    export GIT_AUTHOR_DATE=$when GIT_COMMITTER_DATE=$when
-    commit=$(git commit-tree "$tree" -p "$base" -m Setup)
+when="2000-01-01T00:00:00Z"
+[ -z "$base" ] || when=$(git show -s --format=%cI "$base")
+export GIT_AUTHOR_DATE=$when GIT_COMMITTER_DATE=$when
+if [ -z "$base" ]; then commit=$(git commit-tree "$tree" -m Setup)
+elif [ "$(git rev-parse "$base^{tree}")" = "$tree" ]; then commit=$base
+else commit=$(git commit-tree "$tree" -p "$base" -m Setup)
 fi
 # On the same file system, which packs are renamed on.
 new=$(mktemp -d "$old/sealed.XXXXXX")
@@ -52,8 +49,17 @@ git init -q --template= "$new"
 mkdir -p "$new/.git/info" "$new/.git/objects/pack"
 tags="$new/tags"
 git for-each-ref --merged="$commit" --format='%(objectname) %(refname)' refs/tags >"$tags"
-{ echo "$commit"; cut -d' ' -f1 "$tags"; } |
-    git pack-objects -q --revs "$new/.git/objects/pack/pack" >/dev/null
+pack() {
+    { echo "$commit"; cut -d' ' -f1 "$tags"; } |
+        git pack-objects -q --revs "$new/.git/objects/pack/pack" >/dev/null
+}
+if ! pack 2>/dev/null; then
+    # A partial clone, whose past is elsewhere: the tree alone is whole.
+    commit=$(git commit-tree "$tree" -m Setup)
+    : >"$tags"
+    rm -f "$old/shallow"
+    pack
+fi
 for file in shallow info/exclude info/sparse-checkout; do
     [ ! -f "$old/$file" ] || cp "$old/$file" "$new/.git/$file"
 done
@@ -140,7 +146,7 @@ def seal_history(sandbox: Sandbox, base_commit: str) -> None:
     """Leave the workspace's repository with nothing but what `base_commit` comes from.
 
     HEAD becomes the tree as it lies there, on top of the base commit, or alone where the repository
-    does not have that commit. Tags on its way stay, for versions are computed from them. Raises
+    does not have that commit or not all of its past. Tags on its way stay, for versions are computed from them. Raises
     SandboxUnavailable where there is no repository of its own, or no git.
     """
     _git(sandbox, _SEAL, base_commit)

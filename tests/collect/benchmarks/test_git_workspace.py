@@ -112,6 +112,20 @@ def test_without_its_base_commit_no_history_is_left(sandbox: Sandbox, base: str)
     assert "return 2" in sh(sandbox, "cat code.py")
 
 
+def test_a_past_with_holes_is_dropped(sandbox: Sandbox, base: str) -> None:
+    sh(sandbox, "git replace -d HEAD")
+    blob = sh(sandbox, "git rev-parse v1:code.py").strip()
+    script = f"""
+    mkdir $HOME/packs && mv .git/objects/pack/* $HOME/packs
+    for pack in $HOME/packs/*.pack; do git unpack-objects -q <$pack; done
+    rm -f .git/objects/{blob[:2]}/{blob[2:]}"""
+    sh(sandbox, script)
+    seal_history(sandbox, base)
+    assert sh(sandbox, "git log --all --format=%s").split() == ["Setup"]
+    assert "return 2" in sh(sandbox, "cat code.py; git fsck --strict")
+    assert SECRET not in sh(sandbox, SEARCH)
+
+
 def test_what_changed_is_told_against_a_tree(sandbox: Sandbox, base: str) -> None:
     seal_history(sandbox, base)
     tree = tree_of(sandbox)
