@@ -76,12 +76,15 @@ class Instance:
     image_workspace: ImageWorkspace | None = None
     """Where the image holds the buggy tree, a git repository; None: `files` are laid out."""
     record: str = ""
-    """A digest of what else defines the bug, where its code is the image's."""
+    """A digest of what defines the bug's code, where `files` are not there to be read for that."""
     skips_count: bool = False
     """Whether a PASS_TO_PASS test that is skipped counts as still passing: SWE-bench's rule."""
     environment: Environment = Environment()
     category: str | None = None
     """What kind of bug, in the benchmark's own words."""
+    commit: str = ""
+    """Of `repository`, that the buggy tree was taken from; empty where none is known. Not part of
+    the hash: it says where a bug is from, and changes nothing of it."""
 
     @property
     def hash(self) -> str:
@@ -93,7 +96,7 @@ class Instance:
         if self.environment != Environment():
             facts.append(repr(self.environment))
         digest.update(json.dumps(facts).encode())
-        for files in (self.files, self.hidden_files):
+        for files in (self.hidden_files,) if self.record else (self.files, self.hidden_files):
             for path in sorted(files):
                 digest.update(path.encode() + b"\0" + files[path] + b"\0")
         return digest.hexdigest()[:16]

@@ -146,8 +146,8 @@ def seal_history(sandbox: Sandbox, base_commit: str) -> None:
     """Leave the workspace's repository with nothing but what `base_commit` comes from.
 
     HEAD becomes the tree as it lies there, on top of the base commit, or alone where the repository
-    does not have that commit or not all of its past. Tags on its way stay, for versions are computed from them. Raises
-    SandboxUnavailable where there is no repository of its own, or no git.
+    does not have that commit with all of its past. Tags on its way stay, for versions are computed
+    from them. Raises SandboxUnavailable where there is no repository of its own, or no git.
     """
     _git(sandbox, _SEAL, base_commit)
 

@@ -92,6 +92,7 @@ class GitBugJavaBenchmark:
             image_workspace=held,
             record=record.digest,
             category=record.build_tool,
+            commit=commit,
         )
 
     def _image_of(self, record: Record) -> str | None:

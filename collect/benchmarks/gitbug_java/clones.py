@@ -7,13 +7,15 @@ import os
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from collect.errors import ConfigError
 
 GIT_TIMEOUT = 300.0
+KEPT_TREES = 16
+"""Of many bugs with large trees not all fit into memory."""
 
 
 def find_clone(folder: Path, repository: str) -> Path | None:
@@ -33,7 +35,7 @@ class ClonedTree(Mapping[str, bytes]):
     """
 
     def __init__(
-        self, folder: Path | None, repository: str, commit: str, patches: Sequence[str]
+        self, folder: Path | None, repository: str, commit: str, patches: tuple[str, ...]
     ) -> None:
         self._folder = folder
         self._repository = repository
@@ -49,23 +51,9 @@ class ClonedTree(Mapping[str, bytes]):
     def __len__(self) -> int:
         return len(self._files)
 
-    @cached_property
-    def _files(self) -> dict[str, bytes]:
-        clone = self._clone()
-        with tempfile.TemporaryDirectory() as scratch:
-            git = _Git(clone, Path(scratch))
-            git.run(f"{clone}: has no commit {self._commit}; fetch it", "read-tree", self._commit)
-            for patch in self._patches:
-                problem = f"{self._repository} at {self._commit}: a patch does not fit"
-                git.run(problem, "apply", "--cached", "--whitespace=nowarn", stdin=patch.encode())
-            tree = git.run(f"{clone}: can't be read", "write-tree").decode().strip()
-            archive = git.run(f"{clone}: can't be read", "archive", "--format=tar", tree)
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            return {
-                member.name: opened.read()
-                for member in files
-                if member.isreg() and (opened := files.extractfile(member)) is not None
-            }
+    @property
+    def _files(self) -> Mapping[str, bytes]:
+        return _tree(self._clone(), self._commit, self._patches)
 
     def _clone(self) -> Path:
         clone = find_clone(self._folder, self._repository) if self._folder else None
@@ -83,6 +71,24 @@ class ClonedTree(Mapping[str, bytes]):
             f"{self._folder}: no clone of {self._repository}; benchmark.repositories names a "
             f"folder with clones: `git clone {address} {self._folder / name}`"
         )
+
+
+@lru_cache(maxsize=KEPT_TREES)
+def _tree(clone: Path, commit: str, patches: tuple[str, ...]) -> Mapping[str, bytes]:
+    with tempfile.TemporaryDirectory() as scratch:
+        git = _Git(clone, Path(scratch))
+        git.run(f"{clone}: has no commit {commit}; fetch it", "read-tree", commit)
+        for patch in patches:
+            problem = f"{clone} at {commit}: a patch does not fit"
+            git.run(problem, "apply", "--cached", "--whitespace=nowarn", stdin=patch.encode())
+        tree = git.run(f"{clone}: can't be read", "write-tree").decode().strip()
+        archive = git.run(f"{clone}: can't be read", "archive", "--format=tar", tree)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        return {
+            member.name: opened.read()
+            for member in files
+            if member.isreg() and (opened := files.extractfile(member)) is not None
+        }
 
 
 class _Git:

@@ -83,4 +83,5 @@ class SweBenchBenchmark:
             image_workspace=WORKSPACE,
             record=record.digest + ("+tests" if self.show_tests else ""),
             skips_count=True,
+            commit=record.base_commit,
         )

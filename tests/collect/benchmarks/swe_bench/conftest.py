@@ -41,6 +41,14 @@ git apply - <<'END'
 git commit -qam 'the fix of the future' && git tag future
 git reset -q --hard HEAD~
 chmod -R 777 .
+conda=/opt/miniconda3
+mkdir -p $conda/bin $conda/envs/testbed/bin
+cat >$conda/bin/activate <<'END'
+conda() {{ export CONDA_DEFAULT_ENV=$2 PATH=/opt/miniconda3/envs/$2/bin:$PATH; }}
+END
+ln -s /usr/bin/python3 $conda/envs/testbed/bin/python3
+printf '#!/bin/sh\nexec python3 -m pytest "$@"\n' >$conda/envs/testbed/bin/pytest
+chmod +x $conda/envs/testbed/bin/pytest
 echo 'made by the setup' >setup.txt
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,12 @@ def opened(tmp_path: Path, row: dict[str, Any], **settings: Any) -> SweBenchBenc
     return SweBenchBenchmark(path, **settings)
 
 
-def test_a_record_of_the_live_schema_verifies(tmp_path: Path, bug_image: tuple[str, str]) -> None:
+@pytest.mark.parametrize("row", [first, live])
+def test_a_record_verifies(
+    tmp_path: Path, bug_image: tuple[str, str], row: Callable[..., dict[str, Any]]
+) -> None:
     image, base = bug_image
-    benchmark = opened(tmp_path, live(docker_image=image, base_commit=base))
+    benchmark = opened(tmp_path, row(image=image, base_commit=base))
     [instance] = benchmark.instances()
     assert verify_instance(benchmark, instance, DOCKER).problems == ()
 
@@ -107,6 +111,7 @@ def test_agents_see_neither_the_future_nor_the_tests_and_the_gate_holds(
             benchmark.prepare(instance, sandbox)
             script = "git log --all --format=%s; git tag; cat setup.txt tests/*.py"
             seen = sandbox.run(Command(["sh", "-c", script], read_only=True)).output
+            assert sandbox.python == "/opt/miniconda3/envs/testbed/bin/python3"
             assert "future" not in seen
             assert "made by the setup" in seen
             assert ("test_total" in seen) is shown
