@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from collect.benchmarks.base import TestStatus
+from collect.benchmarks.swe_bench.log_parsers_java import parse_ant, parse_gradle, parse_maven
 
 Statuses = dict[str, TestStatus]
 LogParser = Callable[[str], Statuses]
@@ -180,6 +181,9 @@ LOG_PARSERS: Mapping[str, LogParser] = {
     "matplotlib": parse_matplotlib,
     "seaborn": parse_seaborn,
     "sympy": parse_sympy,
+    "maven": parse_maven,
+    "ant": parse_ant,
+    "gradle_custom": parse_gradle,
     **{name: parser for parser, names in _OF_REPOSITORIES.items() for name in names.split()},
 }
 """By upstream's name, `parse_log_` left out."""
