@@ -18,6 +18,7 @@ from collect.benchmarks.git_workspace import (
     tree_of,
 )
 from collect.patches import apply_patch, changed_paths
+from collect.unified import renamed_files
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
 
@@ -112,7 +113,7 @@ def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
     """
     if instance.image_workspace is None:
         return instance
-    gold = sorted(changed_paths(instance.gold_patch))
+    gold = sorted({path for pair in renamed_files(instance.gold_patch) for path in pair})
     suffix = ".java" if instance.language == "java" else ".py"
     folders = {dirname(path) for path in gold if path.endswith(suffix)}
     patterns = [f"{folder}/*{suffix}".lstrip("/") for folder in sorted(folders)]

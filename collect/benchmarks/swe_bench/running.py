@@ -66,7 +66,7 @@ def run_record_tests(
     shown = BoundedOutput(sandbox.config.output_limit)
     shown.add(log.whole.encode())
     return TestResults(
-        {test: status_of(test, statuses) for test in tests},
+        statuses_of(tests, statuses),
         shown.text(),
         result.timed_out,
         result.seconds,
@@ -95,6 +95,16 @@ def parser_name(record: Record) -> str:
         return record.log_parser.strip().removeprefix(PREFIX)
     repository = REPOSITORIES.get(record.repo)
     return repository.parser if repository else "pytest"
+
+
+def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dict[str, TestStatus]:
+    """What the log says of these tests: one that it does not name has failed, as one does whose
+    file can't be imported. A log that names no test at all is of no run: all are MISSING."""
+    found = {test: status_of(test, statuses) for test in tests}
+    if not statuses:
+        return found
+    missing = {test for test, status in found.items() if status is TestStatus.MISSING}
+    return {**found, **dict.fromkeys(missing, TestStatus.FAILED)}
 
 
 def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:

@@ -13,7 +13,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.swe_bench.commands import run_commands, setup_commands
 from collect.benchmarks.swe_bench.records import Record
-from collect.benchmarks.swe_bench.running import parser_name, status_of
+from collect.benchmarks.swe_bench.running import parser_name, status_of, statuses_of
 from collect.errors import ConfigError
 from collect.records import TestRow
 from collect.scoring import Verdict
@@ -116,9 +116,14 @@ def test_a_renamed_test_file_is_run_by_its_new_name() -> None:
     assert renamed.test_files[:2] == ("tests/old.py", "tests/new.py")
 
 
-def test_a_test_that_the_log_does_not_name_is_missing() -> None:
+def test_an_id_that_is_cut_off_stands_for_those_that_begin_with_it() -> None:
     log = {"a[x-1]": P, "a[x-2]": P, "b[y-1]": P, "b[y-2]": F, "c": P}
     assert [status_of(test, log) for test in ("c", "d", "a[x", "b[y", "a")] == [P, M, P, M, M]
+
+
+def test_a_test_that_the_log_does_not_name_has_failed() -> None:
+    assert statuses_of(["c", "d"], {"c": P}) == {"c": P, "d": F}
+    assert statuses_of(["c", "d"], {}) == {"c": M, "d": M}
 
 
 @pytest.mark.parametrize(
