@@ -195,11 +195,14 @@ class _Batch:
             )
 
     def _try_out(self) -> None:
-        """Run one test of one bug, so that a sandbox that can't is told before work starts."""
+        """Run one test of one bug, so that a sandbox that can't is told before work starts.
+
+        A public one: private tests are not laid out where agents work.
+        """
         instance = self.todo[0].instance
         with open_instance_sandbox(self.machinery.sandbox, instance) as sandbox:
             self.benchmark.prepare(instance, sandbox)
-            self.benchmark.run_tests(instance, sandbox, instance.fail_to_pass[:1])
+            self.benchmark.run_tests(instance, sandbox, instance.public_tests[:1])
 
     def _do(self, spec: RolloutSpec, settings: RolloutSettings, progress: Progress) -> None:
         progress.started(spec.id, f"{spec.instance.id} {spec.variant}")

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from collect.config import CollectConfig, Machinery
 from collect.factory.config import FactoryConfig
+from collect.held_out import HeldOutConfig
 from collect.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
@@ -22,6 +23,8 @@ class RunConfig(Machinery):
     """The run's name, and the name of its folder."""
     runs_folder: Path = Path("runs")
     collect: CollectConfig = CollectConfig()
+    held_out: HeldOutConfig = HeldOutConfig()
+    """Bugs for measuring alone, which collect refuses and format drops."""
     self_repair: SelfRepairConfig = SelfRepairConfig()
     """For `stepinto bench self-repair`, which makes a benchmark file."""
     images: ImagesConfig = ImagesConfig()

@@ -27,6 +27,7 @@ from sandbox.engine import (
     choose_users,
     connect,
     create_container,
+    digest_of,
     find_image,
     owner_of,
     path_of,
@@ -103,8 +104,7 @@ class ContainerSandbox:
 
     @property
     def image_digest(self) -> str | None:
-        digests = self._image.attrs.get("RepoDigests") or [self._image.id]
-        return str(digests[0])
+        return digest_of(self._image)
 
     @property
     def container_id(self) -> str:

@@ -52,6 +52,12 @@ def find_image(client: Any, image: str) -> Any:
         ) from error
 
 
+def digest_of(image: Any) -> str:
+    """What an image holds, as its registry names it; its id where it came from none."""
+    digests = image.attrs.get("RepoDigests") or [image.id]
+    return str(digests[0])
+
+
 def choose_users(image: Any) -> tuple[int, int]:
     """The uid of an image's sandbox, and that of its read-only commands.
 

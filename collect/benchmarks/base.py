@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal, Protocol
 
 from sandbox import ImageWorkspace, Sandbox
@@ -86,7 +87,7 @@ class Instance:
     """Of `repository`, that the buggy tree was taken from; empty where none is known. Not part of
     the hash: it says where a bug is from, and changes nothing of it."""
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """16 hex digits over everything that defines the bug."""
         digest = hashlib.sha256()

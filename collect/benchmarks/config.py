@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from collect.benchmarks.base import Language
+from collect.benchmarks.marks import SKIPPED, Mark
 
 
 class BenchmarkConfig(BaseModel):
@@ -46,7 +47,9 @@ class BenchmarkConfig(BaseModel):
     instances: tuple[str, ...] | None = None
     """Ids, or globs over them (`textflow__*`). None: all."""
     limit: int | None = Field(default=None, ge=1)
-    """At most so many, the first ones."""
+    """At most so many, the first ones; those that `skip` leaves out don't count."""
+    skip: tuple[Mark, ...] = SKIPPED
+    """Marks of `stepinto bench verify` whose bugs collect and eval leave out; []: none."""
     test_timeout: float = Field(default=60.0, gt=0)
     """Seconds for one run of an instance's tests, without the time that a Java build takes. Where
     it is not set, swe_bench and gitbug_java take 1800, with the build included."""

@@ -85,7 +85,14 @@ class MissingDeduplication:
             if node.func.value == "set":
                 yield node.with_changes(func=cst.Name("list"))
         elif isinstance(node, cst.SetComp):
-            yield cst.ListComp(node.elt, node.for_in)
+            yield cst.ListComp(
+                node.elt,
+                node.for_in,
+                lbracket=cst.LeftSquareBracket(node.lbrace.whitespace_after),
+                rbracket=cst.RightSquareBracket(node.rbrace.whitespace_before),
+                lpar=node.lpar,
+                rpar=node.rpar,
+            )
 
 
 class WrongFunction:

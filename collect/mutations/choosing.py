@@ -11,20 +11,22 @@ from collect.mutations.base import Mutation
 CATEGORY_WEIGHTS: Mapping[str, float] = {
     "state": 4.0,
     "default": 3.0,
+    "iteration": 3.0,
+    "unit": 3.0,
+    "absence": 2.0,
+    "boundary": 2.0,
     "exception": 2.0,
     "inheritance": 2.0,
-    "iteration": 2.0,
-    "unit": 3.0,
-    "boundary": 1.5,
+    "order": 2.0,
     "call": 1.5,
     "data": 1.5,
-    "order": 2.0,
-    "condition": 1.0,
+    "name": 1.5,
     "flow": 1.0,
-    "arithmetic": 0.7,
+    "arithmetic": 0.5,
+    "condition": 0.5,
 }
 """How much oftener than one of weight 1 each of a category's kinds is chosen. What a debugger shows
-and a reader overlooks weighs most; what a linter of the eye finds, least."""
+and a reader overlooks weighs most; what the first reader sees, least."""
 MAX_PER_SCOPE = 3
 
 

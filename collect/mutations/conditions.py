@@ -21,6 +21,7 @@ _COMPARISONS: dict[type[cst.BaseCompOp], tuple[type[cst.BaseCompOp], ...]] = {
     cst.Is: (cst.IsNot,),
     cst.IsNot: (cst.Is,),
 }
+_ORDERED = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 
 
 class WrongComparison:
@@ -35,6 +36,30 @@ class WrongComparison:
             return
         for other in _COMPARISONS.get(type(node.operator), ()):
             yield node.with_changes(operator=other())
+
+
+class WrongBoundary:
+    """`<` for `<=`, `>` for `>=`, and the other way round."""
+
+    name = "wrong_boundary"
+    category = "boundary"
+    nodes = (cst.ComparisonTarget,)
+
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
+        if isinstance(node, cst.ComparisonTarget) and isinstance(node.operator, _ORDERED):
+            yield node.with_changes(operator=_COMPARISONS[type(node.operator)][0]())
+
+
+class InvertedTest:
+    """`==` for `!=`, `in` for `not in`, `is` for `is not`, and the other way round."""
+
+    name = "inverted_test"
+    category = "condition"
+    nodes = (cst.ComparisonTarget,)
+
+    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
+        if isinstance(node, cst.ComparisonTarget) and not isinstance(node.operator, _ORDERED):
+            yield node.with_changes(operator=_COMPARISONS[type(node.operator)][0]())
 
 
 class WrongBooleanOperator:

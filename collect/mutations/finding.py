@@ -11,7 +11,7 @@ from collect.mutations.base import Mutation, MutationKind, Replacement
 from collect.mutations.catalog import PROGRAM_KINDS, PROJECT_KINDS
 from collect.mutations.left_alone import in_programs, in_projects
 from collect.mutations.places import Place, Places
-from collect.mutations.scopes import key_literals, opened
+from collect.mutations.scopes import key_literals, opened, span
 from collect.mutations.surroundings import Scope, Surroundings
 
 
@@ -68,7 +68,7 @@ class _Finder:
 
     def _visited(self) -> Iterator[tuple[Place, Scope]]:
         module = self._places.all[0]
-        scopes = [Scope("", module, None, (), ())]
+        scopes = [Scope("", module, None, (), (), span(module, self._places))]
         index = 1
         while index < module.last:
             place = self._places.all[index]
@@ -111,7 +111,7 @@ class _Finder:
             end,
             text,
             scope.name,
-            self._lines(scope.place),
+            scope.lines,
             self._path,
             source,
         )
@@ -122,10 +122,6 @@ class _Finder:
         if isinstance(replacement, cst.FlattenSentinel):
             return "".join(self._places.text(place, node) for node in replacement)
         return self._places.text(place, replacement)
-
-    def _lines(self, place: Place) -> tuple[int, int]:
-        code = self._places.source[place.start : place.end].rstrip()
-        return self._places.line(place.code_start), self._places.line(place.start + len(code))
 
 
 def _narrowed(source: str, start: int, end: int, text: str) -> tuple[int, int, str]:

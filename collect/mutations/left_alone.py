@@ -74,9 +74,12 @@ def _imports(node: cst.Try) -> bool:
 
 
 def _assigns_constant(node: cst.CSTNode) -> bool:
-    """`__all__`, `__version__`, type variables."""
+    """`__all__`, `__version__`, type variables, and what tells versions of Python apart."""
     target: cst.CSTNode | None = None
     if isinstance(node, cst.Assign):
+        compared = isinstance(node.value, cst.Comparison | cst.BooleanOperation)
+        if compared and "version_info" in _names(node.value):
+            return True
         target = node.targets[0].target
     elif isinstance(node, cst.AnnAssign):
         target = node.target

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import libcst as cst
+
+Item = TypeVar("Item", bound=cst.CSTNode)
+
+_NO_READERS = (
+    cst.AssignTarget
+    | cst.AugAssign
+    | cst.AnnAssign
+    | cst.Param
+    | cst.NamedExpr
+    | cst.NameItem
+    | cst.FunctionDef
+    | cst.Element
+    | cst.AsName
+    # Another variable in an attribute's place is mostly of another type, and seen at once.
+    | cst.Attribute
+)
 
 
 def only(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
@@ -75,3 +92,39 @@ def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
             yield from _parts(element.value)
     else:
         yield target
+
+
+def is_read(node: cst.Name, parent: cst.CSTNode) -> bool:
+    """Whether the name stands for its value: not assigned to, called, or an attribute's name."""
+    if isinstance(parent, cst.Call):
+        return parent.func is not node
+    if isinstance(parent, cst.Arg):
+        return parent.value is node
+    if isinstance(parent, cst.CompFor | cst.For):
+        return parent.iter is node
+    return not isinstance(parent, _NO_READERS)
+
+
+def lines_above(statement: cst.CSTNode) -> list[cst.EmptyLine]:
+    """The comments and empty lines above a statement."""
+    return list(getattr(statement, "leading_lines", ()))
+
+
+def mentions(node: cst.CSTNode, name: str) -> bool:
+    """Whether a variable is read or written anywhere in it."""
+    if isinstance(node, cst.Name):
+        return node.value == name
+    return any(mentions(child, name) for child in node.children)
+
+
+def without(items: Sequence[Item], index: int) -> list[Item]:
+    """A list's items or a call's arguments without one; the comma at the end stays as it is."""
+    left = [*items[:index], *items[index + 1 :]]
+    if left and index == len(left):
+        left[-1] = left[-1].with_changes(comma=_comma(items[index]))
+    return left
+
+
+def _comma(item: cst.CSTNode) -> cst.Comma | cst.MaybeSentinel:
+    assert isinstance(item, cst.Arg | cst.BaseElement | cst.SubscriptElement), item
+    return item.comma

@@ -15,11 +15,20 @@ def opened(place: Place, outer: Scope, places: Places) -> Scope:
     """The scope that a function or class opens in another one."""
     node = place.node
     assert isinstance(node, cst.FunctionDef | cst.ClassDef)
+    lines = span(place, places)
     name = f"{outer.name}.{node.name.value}" if outer.name else node.name.value
     if isinstance(node, cst.ClassDef):
-        return Scope(name, place, node, (), tuple(dict.fromkeys(_attributes(place, places))))
+        attributes = tuple(dict.fromkeys(_attributes(place, places)))
+        return Scope(name, place, node, (), attributes, lines)
     bound = tuple((name.value, line) for name, line in _bound(place, places))
-    return Scope(name, place, outer.owner, bound, outer.attributes)
+    return Scope(name, place, outer.owner, bound, outer.attributes, lines)
+
+
+def span(place: Place, places: Places) -> tuple[int, int]:
+    """The first and the last line of a block's code, without the comments below it."""
+    inside = reversed(places.all[place.index : place.last])
+    last = next((each for each in inside if isinstance(each.node, cst.BaseSmallStatement)), place)
+    return places.line(place.code_start), places.line(last.end)
 
 
 def key_literals(places: Places) -> Iterator[str]:

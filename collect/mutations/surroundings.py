@@ -27,6 +27,8 @@ class Scope:
     """The function's own variables with the line that binds each; none in a class."""
     attributes: tuple[str, ...]
     """Names that the owner assigns to on `self`, in order."""
+    lines: tuple[int, int]
+    """First line, the one of `def` or `class`, and last line with code."""
 
     @property
     def function(self) -> cst.FunctionDef | None:

@@ -7,21 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from collect.mutations.base import Replacement
+from collect.mutations.reading import calls, is_read
 from collect.mutations.surroundings import Surroundings
 
-_NO_READERS = (
-    cst.AssignTarget
-    | cst.AugAssign
-    | cst.AnnAssign
-    | cst.Param
-    | cst.NamedExpr
-    | cst.NameItem
-    | cst.FunctionDef
-    | cst.Element
-    | cst.AsName
-    # Another variable in an attribute's place is mostly of another type, and seen at once.
-    | cst.Attribute
-)
 MAX_VARIABLES = 3
 """Other variables tried in one place, the latest bound first."""
 
@@ -38,7 +26,7 @@ class OffByOne:
             yield from _without_one(node)
         elif isinstance(node, cst.Integer) and _is_boundary(around):
             yield from _neighbours(node)
-        elif isinstance(node, cst.Call) and _calls(node, "range") and node.args:
+        elif isinstance(node, cst.Call) and calls(node, "range") and node.args:
             yield from _shorter_range(node)
 
 
@@ -56,7 +44,7 @@ class WrongStart:
             yield from _neighbours(node)
         elif isinstance(node, cst.Name) and node.value in ("True", "False"):
             yield node.with_changes(value=str(node.value == "False"))
-        elif isinstance(node, cst.Call) and _calls(node, "float"):
+        elif isinstance(node, cst.Call) and calls(node, "float"):
             yield cst.Integer("0")
 
 
@@ -89,7 +77,7 @@ class WrongVariable:
     nodes = (cst.Name,)
 
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
-        if not isinstance(node, cst.Name) or not _is_read(node, around):
+        if not isinstance(node, cst.Name) or not is_read(node, around.parent):
             return
         if node.value in around.names:
             others = [name for name in reversed(around.names) if name != node.value]
@@ -126,25 +114,9 @@ def _shorter_range(node: cst.Call) -> Iterator[cst.CSTNode]:
 def _is_boundary(around: Surroundings) -> bool:
     for parent in around.parents:
         if isinstance(parent, cst.Call):
-            return _calls(parent, "range") or _calls(parent, "round")
+            return calls(parent, "range") or calls(parent, "round")
         if isinstance(parent, cst.Slice | cst.Index | cst.ComparisonTarget):
             return True
         if not isinstance(parent, cst.BinaryOperation | cst.UnaryOperation | cst.Arg):
             return False
     return False
-
-
-def _calls(node: cst.Call, name: str) -> bool:
-    return isinstance(node.func, cst.Name) and node.func.value == name
-
-
-def _is_read(node: cst.Name, around: Surroundings) -> bool:
-    """Whether the name stands for its value: not assigned to, called, or an attribute's name."""
-    parent = around.parent
-    if isinstance(parent, cst.Call):
-        return parent.func is not node
-    if isinstance(parent, cst.Arg):
-        return parent.value is node
-    if isinstance(parent, cst.CompFor | cst.For):
-        return parent.iter is node
-    return not isinstance(parent, _NO_READERS)

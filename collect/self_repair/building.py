@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -197,10 +197,15 @@ def _settings(machinery: Machinery, config: SelfRepairConfig, problems: Sequence
         "self_repair": config.model_dump(mode="json"),
         "sandbox": machinery.sandbox.model_dump(mode="json"),
         "models": {name: model.model_dump(mode="json") for name, model in machinery.models.items()},
-        "problems": [repr((p.id, p.starter, p.canonical, p.public_tests.code)) for p in problems],
+        "problems": [_digest(problem) for problem in problems],
         "code": code_version(),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _digest(problem: Problem) -> str:
+    """A hash over all of a problem, private tests and prelude included."""
+    return hashlib.sha256(repr(astuple(problem)).encode()).hexdigest()
 
 
 def _card(

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Mapping
 
 from collect.agents.config import Variant
-from collect.benchmarks.base import Instance
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
 from collect.models.oracle.autosd import OracleAutoSD
@@ -19,12 +18,13 @@ from collect.models.oracle.inspector import (
 from collect.models.oracle.ldb import OracleLdb
 from collect.models.oracle.main_agent import OracleMain
 from collect.models.oracle.patch_coder import OraclePatchCoder
+from collect.models.oracle.patching import Patching
 from collect.models.oracle.scripted import Script, ScriptedModel
 from collect.models.oracle.subagent import OracleSubagent, SilentSubagent
 from collect.models.oracle.swe_agent import OracleSweAgent
 from collect.records import Role
 
-REPAIRS_ALONE: Mapping[str, Callable[[Instance, int, random.Random], Script]] = {
+REPAIRS_ALONE: Mapping[str, Callable[[Patching], Script]] = {
     Variant.AUTOSD: OracleAutoSD,
     Variant.SWE_AGENT: OracleSweAgent,
     Variant.LDB_LINE: OracleLdb,
@@ -60,7 +60,7 @@ class OracleBackend:
             return OracleMain(context.instance, context.variant, count, rng)
         if context.role == Role.PATCH_CODER:
             patches = REPAIRS_ALONE.get(context.variant, OraclePatchCoder)
-            return patches(context.instance, count, rng)
+            return patches(Patching(context.instance, count, rng))
         if context.role == Role.INSPECTOR:
             in_terminal = context.variant == Variant.INSPECTCODER_NO_INSPECTWARE
             kind = TerminalInspector if in_terminal else OracleInspector

@@ -1,0 +1,174 @@
+"""What a failing test claims of the program: what it calls, what it expects, and what it gets."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from collect.factory.comparisons import (
+    CONDITIONS,
+    computed_right,
+    is_constant,
+    is_equality,
+    name_of,
+    printed_values,
+    sides,
+)
+from collect.factory.symptom import Symptom
+
+MAX_CHARACTERS = 200
+"""Of a value, an expression or a message that a report shows."""
+_LOOKING = {"list", "sorted", "tuple", "set", "dict", "len", "str", "repr", "next", "sum", "bool"}
+_LOOKING |= {
+    "all",
+    "any",
+    "iter",
+    "type",
+    "isinstance",
+    "float",
+    "int",
+    "abs",
+    "frozenset",
+    "raises",
+}
+_RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assert_raises"}
+_NOT_RAISED = re.compile(r"DID NOT RAISE|not raised(?: by \S+)?\s*$")
+
+
+class Outcome(StrEnum):
+    """How the program lets the test down."""
+
+    WRONG_VALUE = "wrong_value"
+    UNMET = "unmet"
+    """A condition does not hold."""
+    NO_ERROR = "no_error"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a report tells. Any text may be empty."""
+
+    outcome: Outcome
+    call: str
+    """The expression, or the statement, that goes wrong."""
+    function: str
+    """The name of what it calls."""
+    expected: str = ""
+    """A value; for NO_ERROR the exception."""
+    actual: str = ""
+    condition: str = ""
+    """For UNMET: what does not hold."""
+    message: str = ""
+    """For ERROR: the exception's text."""
+
+
+def read_claim(symptom: Symptom) -> Claim:
+    """The first failing test's claim, without anything that the traceback alone shows."""
+    statement = _parsed(symptom.statement)
+    inner = statement.body[-1] if isinstance(statement, ast.With) else statement
+    subject = _subject(inner)
+    constant = subject is not None and is_constant(subject)
+    call = "" if constant else _code(symptom.statement, subject or inner)
+    function = _called(subject or inner, symptom)
+    if isinstance(statement, ast.With) and _NOT_RAISED.search(symptom.message):
+        expected = _expected_exception(statement, symptom.statement)
+        return Claim(Outcome.NO_ERROR, call, function, expected)
+    if symptom.exception not in ("AssertionError", "Failed"):
+        message = _shown(symptom.message.split("\n")[0], symptom)
+        return Claim(Outcome.ERROR, call, function, message=message)
+    expected, actual = _values(inner, symptom)
+    if expected and actual and expected != actual:
+        return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
+    return Claim(Outcome.UNMET, call, function, condition=_condition(inner, symptom.statement))
+
+
+def _parsed(source: str) -> ast.stmt | None:
+    try:
+        return ast.parse(source).body[0]
+    except (SyntaxError, IndexError):
+        return None
+
+
+def _code(source: str, node: ast.AST | None) -> str:
+    """Its text on one line; empty where that is long."""
+    if node is None or isinstance(node, ast.For | ast.While | ast.If | ast.Try):
+        return ""
+    text = ast.get_source_segment(source, node) or ""
+    text = ast.unparse(node) if "\n" in text else text
+    return text if len(text) <= MAX_CHARACTERS and "\n" not in text else ""
+
+
+def _subject(statement: ast.AST | None) -> ast.expr | None:
+    """The expression that a statement checks or evaluates; of a comparison, what is tested."""
+    both = sides(statement)
+    if both is not None:
+        return both[1] if computed_right(statement) else both[0]
+    if isinstance(statement, ast.Assert):
+        return statement.test
+    if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return):
+        value = statement.value
+        checks = isinstance(value, ast.Call) and name_of(value.func).startswith("assert")
+        return value.args[0] if checks and isinstance(value, ast.Call) and value.args else value
+    return None
+
+
+def _condition(statement: ast.AST | None, source: str) -> str:
+    """What an assertion asserts, as an expression."""
+    if isinstance(statement, ast.Assert):
+        return _code(source, statement.test)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        form = CONDITIONS.get(name_of(call.func))
+        texts = [_code(source, arg) for arg in call.args]
+        if form is not None and len(texts) > form.count("{1}") and all(texts):
+            return form.format(*texts)
+    return ""
+
+
+def _called(node: ast.AST | None, symptom: Symptom) -> str:
+    """The function or method that an expression is about, through the variable that holds its
+    result."""
+    if isinstance(node, ast.Name):
+        test = _parsed(symptom.source)
+        assigned = [
+            each.value
+            for each in (ast.walk(test) if test else ())
+            if isinstance(each, ast.Assign) and node.id in _names(each)
+        ]
+        node = assigned[-1] if assigned else None
+    for each in ast.walk(node) if node else ():
+        if isinstance(each, ast.Call) and name_of(each.func) not in {*_LOOKING, ""}:
+            return name_of(each.func)
+    return ""
+
+
+def _names(assign: ast.Assign) -> set[str]:
+    parts = [part for target in assign.targets for part in ast.walk(target)]
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
+def _expected_exception(statement: ast.With, source: str) -> str:
+    manager = statement.items[0].context_expr
+    if isinstance(manager, ast.Call) and name_of(manager.func) in _RAISES and manager.args:
+        return _code(source, manager.args[0])
+    return ""
+
+
+def _values(statement: ast.AST | None, symptom: Symptom) -> tuple[str, str]:
+    """Expected and actual value of an equality."""
+    if not is_equality(statement):
+        return "", ""
+    left, right = (_shown(value, symptom) for value in printed_values(symptom.message))
+    return (left, right) if computed_right(statement) else (right, left)
+
+
+def _shown(text: str, symptom: Symptom) -> str:
+    """The text; nothing where it is long, or has a name or an address that no user has seen."""
+    words = set(re.findall(r"[A-Za-z_]\w*", text))
+    inner = {word for word in words if word.startswith("_")} | set(re.findall(r"(\w+)\(", text))
+    unseen = words & symptom.hidden or inner - set(re.findall(r"\w+", symptom.source))
+    long = len(text) > MAX_CHARACTERS or "\n" in text
+    return "" if long or unseen or re.search(r"\b0x[0-9a-f]|\.\.\.", text) else text.strip()

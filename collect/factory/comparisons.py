@@ -1,0 +1,89 @@
+"""Comparisons in tests, and how pytest and unittest print them when they fail."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
+EQUAL |= {"assertTupleEqual", "assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual"}
+"""Methods and functions that compare their first two arguments."""
+CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
+    "assertTrue": "{0}",
+    "assertFalse": "not {0}",
+    "assertIn": "{0} in {1}",
+    "assertNotIn": "{0} not in {1}",
+    "assertIs": "{0} is {1}",
+    "assertIsNot": "{0} is not {1}",
+    "assertIsNone": "{0} is None",
+    "assertIsNotNone": "{0} is not None",
+    "assertIsInstance": "isinstance({0}, {1})",
+    "assertNotEqual": "{0} != {1}",
+    "assertLess": "{0} < {1}",
+    "assertLessEqual": "{0} <= {1}",
+    "assertGreater": "{0} > {1}",
+    "assertGreaterEqual": "{0} >= {1}",
+}
+"""What unittest's methods assert."""
+_OPENING = re.compile(r"^(?:assert |\w+ differ: )")
+
+
+def sides(statement: ast.AST | None) -> tuple[ast.expr, ast.expr] | None:
+    """Left and right of the comparison that a statement asserts; None where it asserts none."""
+    if isinstance(statement, ast.Assert):
+        test = statement.test
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test = test.operand
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            return test.left, test.comparators[0]
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if name_of(call.func) in EQUAL and len(call.args) >= 2:
+            return call.args[0], call.args[1]
+    return None
+
+
+def is_equality(statement: ast.AST | None) -> bool:
+    """Whether it asserts that two values are equal, or are the same."""
+    if isinstance(statement, ast.Assert):
+        test = statement.test
+        return isinstance(test, ast.Compare) and [*map(type, test.ops)] in ([ast.Eq], [ast.Is])
+    return sides(statement) is not None
+
+
+def is_constant(node: ast.expr) -> bool:
+    """Whether a value is written down rather than computed."""
+    return not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node))
+
+
+def computed_right(statement: ast.AST | None) -> bool:
+    """Whether the right side of a comparison is what is tested: the left one is a constant."""
+    both = sides(statement)
+    return both is not None and is_constant(both[0]) and not is_constant(both[1])
+
+
+def printed_values(message: str) -> tuple[str, str]:
+    """Left and right value of the first line that says `assert x == y`, or unittest's `x != y`;
+    empty where none does."""
+    for line in message.split("\n"):
+        text = _OPENING.sub("", line.strip())
+        try:
+            compared = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError):
+            continue
+        if isinstance(compared, ast.Compare) and type(compared.ops[0]) in (
+            ast.Eq,
+            ast.NotEq,
+            ast.Is,
+        ):
+            left = ast.get_source_segment(text, compared.left) or ""
+            right = ast.get_source_segment(text, compared.comparators[-1]) or ""
+            return (left, right) if len(compared.ops) == 1 else ("", "")
+    return "", ""
+
+
+def name_of(function: ast.expr) -> str:
+    """The last name of what is called; empty where it has none."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

@@ -1,0 +1,153 @@
+"""A few lines that show a bug, taken from the test that fails."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from collect.factory.claims import Claim, Outcome
+from collect.factory.symptom import Symptom
+
+MAX_LINES = 12
+MAX_CHARACTERS = 700
+
+
+def snippet(symptom: Symptom, claim: Claim) -> str:
+    """The test's lines up to the failing one, with the imports that they need.
+
+    Empty where they need more than that, as fixtures, or are many.
+    """
+    body = _body(symptom.source)
+    last = next((node for node in body if _holds(node, symptom)), None)
+    if last is None:
+        return ""
+    before = [node for node in body[: body.index(last)] if not _is_check(node)]
+    lines = [_text(symptom, node) for node in before]
+    code = "\n".join([*lines, _shown(last, symptom, claim)])
+    imports = _imports(code, symptom.imports)
+    if imports is None or len(code) > MAX_CHARACTERS or code.count("\n") >= MAX_LINES:
+        return ""
+    return "\n".join([*imports, "", code] if imports else [code])
+
+
+def _body(source: str) -> list[ast.stmt]:
+    try:
+        function = ast.parse(source).body[0]
+    except (SyntaxError, IndexError):
+        return []
+    if not isinstance(function, ast.FunctionDef):
+        return []
+    return function.body[1:] if ast.get_docstring(function) is not None else function.body
+
+
+def _holds(node: ast.stmt, symptom: Symptom) -> bool:
+    """Whether the failing statement is the node or is in it."""
+    statement = _squeezed(symptom.statement)
+    return bool(statement) and statement in _squeezed(_text(symptom, node))
+
+
+def _is_check(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        function = node.value.func
+        return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
+    return isinstance(node, ast.Assert)
+
+
+def _shown(node: ast.stmt, symptom: Symptom, claim: Claim) -> str:
+    """The last line: what it computes, rather than that it is checked."""
+    if isinstance(node, ast.With) and claim.outcome is Outcome.NO_ERROR:
+        return "\n".join(map(ast.unparse, node.body))
+    if _is_check(node) and claim.call:
+        if claim.outcome is Outcome.WRONG_VALUE:
+            return f"print({claim.call})"
+        if claim.outcome is Outcome.ERROR:
+            return claim.call
+    return _text(symptom, node)
+
+
+def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
+    """The imports that the code needs; None where it needs names that none of them gives."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return None
+    needed = _unbound(tree)
+    used: list[str] = []
+    for line in imports:
+        given = _given(line) & needed
+        if given:
+            used.append(_only(line, given))
+            needed -= given
+    return None if needed else used
+
+
+def _unbound(tree: ast.Module) -> set[str]:
+    """The names that are read before the code itself gives them a value."""
+    needed: set[str] = set()
+    bound = set(dir(builtins))
+    for statement in tree.body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        written = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        inner = _bound_inside(statement)
+        if isinstance(statement, ast.Assign | ast.AugAssign):
+            # An assignment reads the old values before it writes the new ones.
+            written_first = {name for name in written if name not in _targets(statement)} | inner
+        else:
+            written_first = written | inner
+        needed |= read - bound - written_first
+        bound |= written | inner
+    return needed
+
+
+def _targets(statement: ast.Assign | ast.AugAssign) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    parts = [part for target in targets for part in ast.walk(target)]
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
+def _bound_inside(statement: ast.stmt) -> set[str]:
+    """Functions, classes, parameters, caught errors and imports."""
+    found: set[str] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {_bound(alias) for alias in node.names}
+    return found
+
+
+def _given(line: str) -> set[str]:
+    return {_bound(alias) for alias in _aliases(line)}
+
+
+def _aliases(line: str) -> Iterable[ast.alias]:
+    statement = ast.parse(line).body[0]
+    return statement.names if isinstance(statement, ast.Import | ast.ImportFrom) else ()
+
+
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
+
+
+def _only(line: str, names: set[str]) -> str:
+    """An import of these names alone."""
+    statement = ast.parse(line).body[0]
+    assert isinstance(statement, ast.Import | ast.ImportFrom)
+    statement.names = [alias for alias in statement.names if _bound(alias) in names]
+    return ast.unparse(statement)
+
+
+def _text(symptom: Symptom, node: ast.stmt) -> str:
+    """A statement of the test, at the left margin."""
+    return textwrap.dedent(ast.get_source_segment(symptom.source, node, padded=True) or "")
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,267 @@
+"""Each kind of mistake of real projects: what it makes of a few lines."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from collect.mutations import PROJECT_KINDS, Mutation, find_project_mutations
+
+
+def found(code: str, kind: str) -> list[Mutation]:
+    return [one for one in find_project_mutations(textwrap.dedent(code)) if one.kind == kind]
+
+
+def changed(code: str, kind: str) -> list[str]:
+    """The lines that each mutation of the kind writes anew, joined where there are several."""
+    before = textwrap.dedent(code).splitlines()
+    texts = []
+    for mutation in found(code, kind):
+        ast.parse(mutation.apply())
+        after = mutation.apply().splitlines()
+        texts.append("\n".join(line.strip() for line in after if line not in before))
+    return texts
+
+
+LINES = [
+    ("def f(n=100): pass", "wrong_default", ["def f(n=10): pass"]),
+    ("def f(a, b=True): pass", "wrong_default", ["def f(a, b=False): pass"]),
+    ("def f(a, b=','): pass", "wrong_default", ['def f(a, b=", "): pass']),
+    ("def f(n=None):\n    return n is None", "wrong_default", ["def f(n=0):"]),
+    (
+        "def f(how='left'):\n    return how == 'right'",
+        "wrong_default",
+        ["def f(how='right'):"],
+    ),
+    ("f(a, deep=True)", "wrong_flag", ["f(a, deep=False)"]),
+    ("isinstance(a, True)", "wrong_flag", []),
+    ("y = d.get(k, 0)", "wrong_fallback", ["y = d.get(k, 1)"]),
+    ("y = d.get(k, g())", "wrong_fallback", ["y = d.get(k)"]),
+    ("y = a[:]", "shared_object", ["y = a"]),
+    ("y = {**a}", "shared_object", ["y = a"]),
+    ("y = [*a]", "shared_object", ["y = a"]),
+    ("y = copy.deepcopy(a)", "shared_object", ["y = a"]),
+    ("y = dict(a)", "shared_object", ["y = a"]),
+    ("y = copy.deepcopy(a)", "shallow_copy", ["y = copy.copy(a)"]),
+    ("key = (a, b, c)", "forgetful_key", ["key = (a, b)", "key = (a, c)", "key = (b, c)"]),
+    ("y = cache[a, b]", "forgetful_key", ["y = cache[a]", "y = cache[b]"]),
+    ("y = table[a, b]", "forgetful_key", []),
+    ("if a is None: f()", "empty_taken_for_none", ["if not a: f()"]),
+    ("if a is not None and b: f()", "empty_taken_for_none", ["if a and b: f()"]),
+    ("y = a is None", "empty_taken_for_none", []),
+    ("y = a if a is not None else b", "or_for_none", ["y = a or b"]),
+    ("y = b if a is None else a", "or_for_none", ["y = a or b"]),
+    ("y = 1 <= a < n", "cut_comparison", ["y = 1 <= a", "y = a < n"]),
+    (
+        "y = isinstance(a, (int, str))",
+        "missing_case",
+        ["y = isinstance(a, int)", "y = isinstance(a, str)"],
+    ),
+    ("y = a in [1, 2]", "missing_case", ["y = a in [1]", "y = a in [2]"]),
+    ("d.setdefault(k, [])", "unguarded_statement", ["d[k] = []"]),
+    ("y = m.search(text)", "confused_function", ["y = m.match(text)"]),
+    ("y = zip_longest(a, b, fillvalue=0)", "confused_function", ["y = zip(a, b)"]),
+    ("y = sorted(a, key=f, reverse=True)", "dropped_option", None),
+    ("y = [lambda a=a: a for a in b]", "late_binding", ["y = [lambda: a for a in b]"]),
+    ("y = a[:n]", "wrong_slice_end", ["y = a[:n - 1]"]),
+    ("y = {**a, **b}", "swapped_merge", ["y = {**b, **a}"]),
+    ("y = n * 1024", "wrong_unit", ["y = n * 1000"]),
+    ("y = d.total_seconds()", "wrong_unit", ["y = d.seconds"]),
+    ("y = len(a)", "wrong_length", ["y = len(a) - 1"]),
+    ("a, b = f()", "swapped_results", ["b, a = f()"]),
+    ("y = a < b", "wrong_boundary", ["y = a <= b"]),
+    ("y = a < b", "inverted_test", []),
+    ("y = a[:-1]", "off_by_one", ["y = a[:-2]"]),
+    ("f(a, 1)", "swapped_arguments", []),
+    ("y = args + more", "wrong_arithmetic_operator", []),
+    ("y = start + more", "wrong_arithmetic_operator", ["y = start - more"]),
+    ("y = d.values()", "wrong_function", []),
+]
+
+
+@pytest.mark.parametrize(("code", "kind", "expected"), LINES)
+def test_one_line(code: str, kind: str, expected: list[str] | None) -> None:
+    if expected is None:
+        expected = ["y = sorted(a, reverse=True)", "y = sorted(a, key=f)"]
+    assert changed(code, kind) == expected
+
+
+def test_a_default_that_calls_share() -> None:
+    code = """\
+    def f(a, found=None):
+        if found is None:
+            found = []
+        found.append(a)
+        return found
+    """
+    (mutation,) = found(code, "mutable_default")
+    assert mutation.apply() == ("def f(a, found=[]):\n    found.append(a)\n    return found\n")
+    assert (mutation.line, mutation.scope) == (1, "f")
+
+
+def test_a_container_that_objects_share() -> None:
+    code = """\
+    class Log:
+        def __init__(self, name):
+            self.name = name
+            self.lines = []
+    """
+    (mutation,) = found(code, "shared_state")
+    assert mutation.apply() == (
+        "class Log:\n    lines = []\n\n    def __init__(self, name):\n        self.name = name\n"
+    )
+
+
+CACHE = """\
+class Table:
+    def __init__(self):
+        super().__init__()
+        self._rows = []
+        self._row_count = None
+
+    def add(self, row):
+        self._rows.append(row)
+        self._row_count = None
+        self._index.clear()
+
+    def drop(self, name):
+        row = self.find(name)
+        del self._index[name]
+        return row
+"""
+
+
+def test_what_lasts_too_long() -> None:
+    assert [one.line for one in found(CACHE, "stale_cache")] == [10, 14]
+    assert [one.line for one in found(CACHE, "dropped_reset")] == [9]
+    assert [one.line for one in found(CACHE, "missing_super")] == [3]
+
+
+def test_names_alike() -> None:
+    code = """\
+    class Window:
+        def __init__(self, start_row, end_row, title):
+            self.first_row = start_row
+            self.last_row = end_row
+            self.title = title
+
+        def size(self):
+            return self.last_row
+    """
+    assert "self.first_row = end_row" in changed(code, "confused_variable")
+    assert changed(code, "confused_attribute") == ["return self.first_row"]
+    assert not any("title" in text for text in changed(code, "confused_variable"))
+
+
+def test_keys_of_the_same_mapping() -> None:
+    code = """\
+    def f(row, other):
+        return row["width"] + row["height"] + other["size"]
+    """
+    assert len(found(code, "confused_key")) == 2
+
+
+def test_errors() -> None:
+    code = """\
+    def f(a):
+        try:
+            return g(a)
+        except (KeyError, ValueError) as error:
+            raise Wrong from error
+        except OSError:
+            clean()
+            raise
+    """
+    assert changed(code, "wrong_exception") == [
+        "except ValueError as error:",
+        "except KeyError as error:",
+        "except FileNotFoundError:",
+    ]
+    swallowed = found(code, "swallowed_exception")
+    assert [one.line for one in swallowed] == [5, 8]
+    assert "        pass\n" in swallowed[0].apply()
+
+
+def test_cleaning_up_only_after_success() -> None:
+    code = """\
+    def f(self):
+        old, self.on = self.on, False
+        try:
+            self.run()
+        finally:
+            self.on = old
+    """
+    (mutation,) = found(code, "skipped_cleanup")
+    assert mutation.apply().endswith("False\n    self.run()\n    self.on = old\n")
+
+
+def test_loops() -> None:
+    code = """\
+    def f(rows):
+        # of all rows
+        total = 0
+        for row in rows:
+            total += row
+        return total
+    """
+    (mutation,) = found(code, "reset_in_loop")
+    assert "    # of all rows\n    for row in rows:\n        total = 0\n" in mutation.apply()
+
+
+def test_an_iterator_read_twice() -> None:
+    code = """\
+    def f(rows):
+        sizes = [row.size for row in rows]
+        return max(sizes) - min(sizes)
+
+    def g(rows):
+        sizes = [row.size for row in rows]
+        return max(sizes) - sizes[0]
+    """
+    assert changed(code, "used_up_iterator") == ["sizes = (row.size for row in rows)"]
+
+
+def test_order() -> None:
+    code = """\
+    def f(self, value):
+        self.old = self.value
+        self.value = value
+        self.log(self.value)
+        if isinstance(value, bool):
+            return 1
+        elif isinstance(value, int):
+            return 2
+        return 3
+    """
+    (swapped,) = found(code, "swapped_statements")
+    assert "self.log(self.value)\n    self.value = value\n" in swapped.apply()
+    (branches,) = found(code, "swapped_branches")
+    assert "if isinstance(value, int):\n        return 2\n    elif isinstance(value, bool):" in (
+        branches.apply()
+    )
+
+
+def test_results() -> None:
+    code = """\
+    def walk(node):
+        if node.left:
+            return walk(node.left)
+        yield from node.rows
+    """
+    assert changed(code, "dropped_recursive_result") == ["walk(node.left)"]
+    assert changed(code, "nested_yield") == ["yield node.rows"]
+
+
+def test_an_option_that_is_not_passed_on() -> None:
+    code = """\
+    def f(a, strict=False):
+        return g(a, strict=strict, other=a)
+    """
+    assert changed(code, "dropped_option") == ["return g(a, other=a)"]
+
+
+def test_kinds_have_names_of_their_own() -> None:
+    assert len({kind.name for kind in PROJECT_KINDS}) == len(PROJECT_KINDS)
+    assert len(PROJECT_KINDS) > 45
