@@ -71,7 +71,8 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
     _add_bench(
         commands.add_parser(
-            "bench", help="list a config's bugs, show some, verify them, or make some"
+            "bench",
+            help="list a config's bugs, show or verify them, get their images, or make some",
         )
     )
     doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
@@ -305,6 +306,33 @@ def _selected(config: BenchmarkConfig) -> list[Instance]:
     return select_instances(config, open_benchmark(config))
 
 
+def _bench_pull(options: argparse.Namespace) -> int:
+    from collect.benchmarks.images import required_images
+    from sandbox.engine import connect
+    from sandbox.images import GIGABYTE, ImagePuller
+
+    config, _, instances = _bugs(options)
+    images = required_images(instances, config.sandbox)
+    if not images:
+        raise ConfigError(
+            "there is no image to fetch: these bugs run in sandbox.backend="
+            f"{config.sandbox.backend}, or name no image"
+        )
+    client = connect()
+    report = ImagePuller(client, config.images, on_event=console.print).fetch(images)
+    console.print(
+        f"{len(report.pulled)} images fetched, {len(report.present)} were there, "
+        f"{len(report.evicted)} evicted; all images take {report.used_bytes / GIGABYTE:.1f} GB"
+    )
+    if report.left:
+        print(
+            f"stepinto: no room for {len(report.left)} more within images.disk_gb="
+            f"{config.images.disk_gb:g}: raise it, or choose fewer bugs",
+            file=sys.stderr,
+        )
+    return FAILED if report.left or report.failed else 0
+
+
 def _bench_self_repair(options: argparse.Namespace) -> int:
     from collect.self_repair.building import build
 
@@ -396,6 +424,7 @@ BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
     "contamination": (_bench_contamination, "say what training data has of eval's bugs"),
     "make": (_bench_make, "make verified bugs of projects with test suites"),
     "questions": (_bench_questions, "make questions about runs, with their true answers"),
+    "pull": (_bench_pull, "fetch the container images of a config's bugs"),
     "self-repair": (_bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (_bench_verify, "check that all fail before their gold patch and pass after it"),
 }

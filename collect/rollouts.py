@@ -14,6 +14,7 @@ from pathlib import Path
 
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark
+from collect.benchmarks.images import require_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.durable import write_text
@@ -137,6 +138,7 @@ class _Batch:
         self._check_budget()
         for facts in {self.hashes[spec.id]: self.facts[spec.id] for spec in self.todo}.values():
             note_settings(self.store.folder, facts)
+        require_images((spec.instance for spec in self.todo), self.machinery.sandbox)
         clean_up(self.machinery.sandbox)
         self._try_out()
         done_before = len(self.specs) - len(self.todo)
