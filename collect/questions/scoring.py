@@ -217,9 +217,7 @@ def _yes_or_no(name: str, text: str, wording: Wording, true: bool, about: tuple[
 
 def _exception_type(text: str, truth: ExceptionTruth) -> Fact:
     wanted = truth.type.rpartition(".")[2]
-    found = claims.exceptions(_without_message(text, truth))
-    if wanted not in found and f"`{wanted}`" in text:
-        found.append(wanted)
+    found = claims.exceptions(_without_message(text, truth), wanted)
     shown = " | ".join(found)
     if not found:
         reason = Reason.MISSING
