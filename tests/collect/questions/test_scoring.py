@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from collect.questions.records import Question
-from collect.questions.scoring import Reason, score, score_text
+from collect.questions.scoring import score, score_text
+from collect.questions.verdicts import Reason
 from tests.collect.questions.asked import (
     answer,
     assertion,
