@@ -7,11 +7,10 @@ question's. So `stepinto format` makes training data of the right answers.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -28,10 +27,12 @@ from collect.models.budget import Budget
 from collect.models.opening import open_model
 from collect.questions.config import QuestionsConfig
 from collect.questions.records import Question
-from collect.questions.scoring import Verdict, score_text
+from collect.questions.rows import VARIANT, QuestionSpec, as_question, failure_of
+from collect.questions.scoring import score_text
+from collect.questions.verdicts import Verdict
 from collect.questions.workspace import lay_out, with_files
-from collect.records import Conversation, Role, Rollout
-from collect.rollout import Failure, RolloutSettings, RolloutSpec, RolloutTrace
+from collect.records import Role
+from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace
 from collect.rollout_rows import RunIdentity, rows_of
 from collect.rollouts import TRIED_AGAIN, is_oracle
 from collect.runner import AsyncioRunner
@@ -39,8 +40,6 @@ from collect.settings import Facts, note_settings, settings_facts, settings_hash
 from collect.store import RunStore
 from sandbox import clean_up, open_sandbox
 from sandbox.errors import SandboxError
-
-VARIANT = "questions"
 
 
 @dataclass(frozen=True)
@@ -119,19 +118,6 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
                 "file anew with `stepinto bench questions`"
             )
     return known
-
-
-@dataclass(frozen=True)
-class _QuestionSpec(RolloutSpec):
-    """A rollout that asks one question."""
-
-    question_id: str = ""
-
-    @property
-    def id(self) -> str:
-        facts = (VARIANT, self.question_id, self.instance.hash, self.main, str(self.attempt))
-        key = "\0".join(facts)
-        return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
 class _Asker:
@@ -222,10 +208,10 @@ class _Asker:
             self._stop,
         )
 
-    def _spec(self, question: Question) -> _QuestionSpec:
+    def _spec(self, question: Question) -> QuestionSpec:
         instance = self._instances[question.instance_id]
         name = self._name
-        return _QuestionSpec(instance, Variant.DEBUG2FIX, name, name, 0, question.id)
+        return QuestionSpec(instance, Variant.DEBUG2FIX, name, name, 0, question.id)
 
     def _ask_one(self, question: Question, settings: RolloutSettings, config_hash: str) -> None:
         spec, trace = self._spec(question), RolloutTrace()
@@ -235,11 +221,11 @@ class _Asker:
         except RolloutStopped:
             return
         except (RolloutError, SandboxError) as error:
-            trace.failure = _failure(error)
+            trace.failure = failure_of(error)
             if trace.failure.kind is FailureKind.BUDGET:
                 self._stop.set()
         rows = rows_of(spec, trace, settings, self._identity, config_hash)
-        self._store.add(*_as_question(question, right, *rows))
+        self._store.add(*as_question(question, right, *rows))
 
     def _hold(
         self,
@@ -270,22 +256,3 @@ class _Asker:
             verdict = run_question(context, question)
             trace.stop_reason = trace.logs[0].stop_reason
             return verdict
-
-
-def _failure(error: RolloutError | SandboxError) -> Failure:
-    kind = error.kind if isinstance(error, RolloutError) else FailureKind.INFRASTRUCTURE
-    return Failure(kind, type(error).__name__, str(error))
-
-
-def _as_question(
-    question: Question, right: bool, rollout: Rollout, conversations: list[Conversation]
-) -> tuple[Rollout, list[Conversation]]:
-    """The rows of a rollout without a main agent."""
-    row = replace(
-        rollout,
-        variant=VARIANT,
-        category=question.category.value,
-        main_model="",
-        resolved=right,
-    )
-    return row, [replace(conversation, variant=VARIANT) for conversation in conversations]

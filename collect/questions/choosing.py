@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from collect.benchmarks.base import Instance
-from collect.patches import changed_lines, changed_paths, reverse_patch
 from collect.questions.asking import candidates, root_cause, root_cause_finding, varying
 from collect.questions.config import QuestionsConfig
-from collect.questions.program import Program
 from collect.questions.readable import (
     exception_is_readable,
     reach_is_readable,
@@ -25,7 +22,6 @@ from collect.questions.records import (
     AssertionAsk,
     AssertionTruth,
     Category,
-    Difficulty,
     Drop,
     ExceptionAsk,
     ExceptionTruth,
@@ -40,21 +36,8 @@ from collect.questions.records import (
     ValueAsk,
     ValueTruth,
 )
-from collect.questions.tracing import Trace
 from collect.questions.truths import Finding, agree, find
-from collect.questions.wording import hints, word
-
-
-@dataclass(frozen=True)
-class Runs:
-    """Two runs of one test, in fresh sandboxes."""
-
-    test: str
-    program: Program
-    first: Trace
-    second: Trace
-    patch: str = ""
-    """What was changed in the workspace before both."""
+from collect.questions.writing import Kept, Runs, write
 
 
 @dataclass
@@ -68,23 +51,13 @@ class Funnel:
         self.dropped[category, why] += 1
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """An ask that has passed the rules."""
-
-    category: Category
-    ask: Ask
-    finding: Finding
-    runs: Runs
-
-
 class Chooser:
     """The questions of one bug."""
 
     def __init__(self, instance: Instance, config: QuestionsConfig, funnel: Funnel) -> None:
         self._instance, self._config, self._funnel = instance, config, funnel
         self._rng = random.Random(f"{config.seed}\0{instance.benchmark}\0{instance.id}")
-        self._kept: list[_Kept] = []
+        self._kept: list[Kept] = []
         self._known: set[tuple[object, ...]] = set()
 
     def add_runs(self, runs: Runs) -> None:
@@ -133,14 +106,28 @@ class Chooser:
 
     def questions(self) -> list[Question]:
         """The chosen ones, at most the limit of each category."""
-        chosen: list[_Kept] = []
+        chosen: list[Kept] = []
         for category in Category:
-            kept = [each for each in self._kept if each.category is category]
+            kept = self._balanced([each for each in self._kept if each.category is category])
             picked = _spread(kept, self._config.limit(category))
             for _ in range(len(kept) - len(picked)):
                 self._funnel.drop(category, Drop.LIMIT)
             chosen += picked
-        return [self._question(each) for each in chosen]
+        return [write(self._instance, self._config.seed, each) for each in chosen]
+
+    def _balanced(self, kept: list[Kept]) -> list[Kept]:
+        """Without the yes to a line's reachability that is one too many to be worth a guess."""
+        truths = [each.finding.truth for each in kept]
+        noes = sum(isinstance(truth, ReachTruth) and not truth.reached for truth in truths)
+        balanced: list[Kept] = []
+        left = max(noes, 1)
+        for each in kept:
+            if _is_yes(each) and not left:
+                self._funnel.drop(each.category, Drop.UNBALANCED)
+                continue
+            left -= _is_yes(each)
+            balanced.append(each)
+        return balanced
 
     def _agreed(self, category: Category, ask: Ask, runs: Runs) -> Finding | None:
         """The answer of the first run, where there is one and the second agrees."""
@@ -176,37 +163,14 @@ class Chooser:
             self._funnel.drop(category, Drop.DUPLICATE)
         else:
             self._known.add(key)
-            self._kept.append(_Kept(category, ask, finding, runs))
+            self._kept.append(Kept(category, ask, finding, runs))
 
-    def _question(self, kept: _Kept) -> Question:
-        instance, runs, ask = self._instance, kept.runs, kept.ask
-        facts = [instance.benchmark, instance.id, runs.test, runs.patch, ask.model_dump_json()]
-        digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:10]
-        rng = random.Random(f"{self._config.seed}\0{digest}")
-        text = word(
-            ask,
-            rng,
-            source=_source(ask, runs.program),
-            compares=getattr(kept.finding.truth, "expected", True) is not None,
-            changed=_changed(runs),
-        )
-        return Question(
-            id=f"{instance.id}.{kept.category}.{digest}",
-            benchmark=instance.benchmark,
-            instance_id=instance.id,
-            instance_hash=instance.hash,
-            repository=instance.repository,
-            language=instance.language,
-            category=kept.category,
-            question=text,
-            test=runs.test,
-            hints=hints(ask, rng),
-            patch=runs.patch,
-            ask=ask,
-            truth=kept.finding.truth,
-            evidence=kept.finding.seen,
-            difficulty=_difficulty(kept),
-        )
+
+def _is_yes(kept: Kept) -> bool:
+    """Whether yes is the whole answer."""
+    ask, truth = kept.ask, kept.finding.truth
+    plain = isinstance(ask, ReachAsk) and not ask.count
+    return plain and isinstance(truth, ReachTruth) and truth.reached
 
 
 def _is_readable(
@@ -223,17 +187,17 @@ def _is_readable(
     return False
 
 
-def _spread(kept: Sequence[_Kept], limit: int) -> list[_Kept]:
+def _spread(kept: Sequence[Kept], limit: int) -> list[Kept]:
     """At most `limit`, as different from each other as there are: a round over all groups, then
     another."""
-    groups: dict[object, list[_Kept]] = defaultdict(list)
+    groups: dict[object, list[Kept]] = defaultdict(list)
     for each in kept:
         groups[_group(each)].append(each)
     rounds = zip_longest(*groups.values())
     return [each for one in rounds for each in one if each is not None][:limit]
 
 
-def _group(kept: _Kept) -> object:
+def _group(kept: Kept) -> object:
     ask, truth = kept.ask, kept.finding.truth
     if isinstance(truth, ReachTruth) and isinstance(ask, ReachAsk):
         # A line that is passed by in a function that runs is harder to tell than one in another.
@@ -261,35 +225,3 @@ def _key(category: Category, ask: Ask, truth: Truth, runs: Runs) -> tuple[object
         case _, AssertionTruth():
             return category, truth.place, truth.actual.text
     return category, runs.test
-
-
-def _source(ask: Ask, program: Program) -> str:
-    """The text of the line that is asked about."""
-    place = getattr(ask.value if isinstance(ask, PostFixAsk) else ask, "place", None)
-    module = program.module(place.file) if place is not None else None
-    return module.lines[place.line - 1].strip() if place is not None and module is not None else ""
-
-
-def _changed(runs: Runs) -> str:
-    """`Cart.total in shop/cart.py`: what a patch changed."""
-    for path in sorted(changed_paths(runs.patch)) if runs.patch else ():
-        module = runs.program.modules.get(path)
-        if module is None:
-            continue
-        lines = [
-            each.start for each in changed_lines(reverse_patch(runs.patch)) if each.path == path
-        ]
-        statements = [module.at(line) for line in lines]
-        names = [each.place.function for each in statements if each is not None]
-        return f"`{names[0]}` in {path}" if names else path
-    return ""
-
-
-def _difficulty(kept: _Kept) -> Difficulty:
-    seen = kept.finding.seen[0]
-    return Difficulty(
-        hit=max(seen.hit, 1),
-        depth=seen.depth,
-        stops=sum(kept.runs.first.hits.values()),
-        in_test=kept.runs.program.tests.get(seen.place.rpartition(":")[0]) is not None,
-    )

@@ -91,12 +91,16 @@ def locations(text: str) -> list[tuple[str, int]]:
     return list(dict.fromkeys(main))
 
 
-def exceptions(text: str) -> list[str]:
-    """The classes of exceptions that a text says are raised, without their modules."""
+def exceptions(text: str, known: str) -> list[str]:
+    """The classes of exceptions that a text says are raised, without their modules.
+
+    `known` is one that is looked for, whatever its name ends in.
+    """
+    found = [*EXCEPTION.finditer(text), *re.finditer(rf"\b(?:\w+\.)*{re.escape(known)}\b", text)]
     names = [
-        found[0].rpartition(".")[2]
-        for found in EXCEPTION.finditer(text)
-        if not NOT_RAISED.search(text[max(0, found.start() - 40) : found.start()])
+        each[0].rpartition(".")[2]
+        for each in sorted(found, key=lambda each: each.start())
+        if not NOT_RAISED.search(text[max(0, each.start() - 40) : each.start()])
     ]
     return list(dict.fromkeys(names))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 RELATIVE = 1e-6
@@ -17,6 +17,10 @@ RELATIVE = 1e-6
 ADDRESS = re.compile(r"\s+at 0x[0-9a-fA-F]+")
 BARE = re.compile(r"<[\w.]+>|<[\w ]+, not evaluated>")
 """An object of which nothing is shown."""
+OBJECT = re.compile(
+    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?P<object><[A-Za-z_](?:[^<>'\"]|'(?:[^'\\]|\\.)*'|->)*>)"
+)
+"""A string, or an object's representation inside a larger one."""
 SPACE = re.compile(r"\s+")
 
 
@@ -46,10 +50,30 @@ class Text:
 def parse_value(text: str) -> object:
     """A value from its representation."""
     stripped = text.strip()
+    objects: dict[str, Text] = {}
+    if "<" in stripped and not stripped.startswith("<"):
+        stripped = _without_objects(stripped, objects)
     try:
-        return _value(ast.parse(stripped, mode="eval").body)
+        return _value(ast.parse(stripped, mode="eval").body, objects)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return Text(SPACE.sub(" ", ADDRESS.sub("", stripped)))
+        return _as_text(text)
+
+
+def _as_text(text: str) -> Text:
+    return Text(SPACE.sub(" ", ADDRESS.sub("", text.strip())))
+
+
+def _without_objects(text: str, objects: dict[str, Text]) -> str:
+    """The text with each `<...>` outside strings replaced by a name, under which it is kept."""
+
+    def name(found: re.Match[str]) -> str:
+        if found["object"] is None:
+            return found[0]
+        key = f"object_{len(objects)}_"
+        objects[key] = _as_text(found["object"])
+        return key
+
+    return OBJECT.sub(name, text)
 
 
 def is_comparable(text: str) -> bool:
@@ -124,37 +148,37 @@ def _same_items(ones: list[object], others: list[object]) -> bool:
     return not left
 
 
-def _value(node: ast.expr) -> object:
+def _value(node: ast.expr, objects: Mapping[str, Text]) -> object:
     value: object
     match node:
         case ast.Constant():
             value = node.value
         case ast.List():
-            value = [_value(item) for item in node.elts]
+            value = [_value(item, objects) for item in node.elts]
         case ast.Tuple():
-            value = tuple(_value(item) for item in node.elts)
+            value = tuple(_value(item, objects) for item in node.elts)
         case ast.Set():
-            value = _Set(tuple(_value(item) for item in node.elts))
+            value = _Set(tuple(_value(item, objects) for item in node.elts))
         case ast.Dict():
-            value = _dict(node)
+            value = _dict(node, objects)
         case ast.UnaryOp() | ast.BinOp():
             value = _number(node)
         case ast.Call():
-            value = _call(node)
+            value = _call(node, objects)
         case ast.Name() | ast.Attribute():
-            value = _name(node)
+            value = _name(node, objects)
         case _:
             raise ValueError(f"{ast.unparse(node)} is no representation of a value")
     return value
 
 
-def _dict(node: ast.Dict) -> dict[object, object]:
+def _dict(node: ast.Dict, objects: Mapping[str, Text]) -> dict[object, object]:
     pairs: dict[object, object] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             raise ValueError("** stands in no representation")
-        parsed = _value(key)
-        pairs[_hashable(parsed)] = _value(value)
+        parsed = _value(key, objects)
+        pairs[_hashable(parsed)] = _value(value, objects)
     return pairs
 
 
@@ -167,21 +191,21 @@ def _hashable(key: object) -> object:
 def _number(node: ast.expr) -> object:
     """-1, 1-2j. Raises ValueError."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _value(node.operand)
+        inner = _value(node.operand, {})
         if isinstance(inner, Name) and inner.name in ("inf", "nan"):
             return -float(inner.name)
     value: object = ast.literal_eval(node)
     return value
 
 
-def _call(node: ast.Call) -> object:
+def _call(node: ast.Call, objects: Mapping[str, Text]) -> object:
     name = ast.unparse(node.func).rpartition(".")[2]
-    arguments = tuple(_value(argument) for argument in node.args)
+    arguments = tuple(_value(argument, objects) for argument in node.args)
     if name in ("set", "frozenset"):
         items = arguments[0] if arguments else _Set(())
         inner = items if isinstance(items, _Set) else _Set(tuple(_listed(items)))
         return inner if name == "set" else Call(name, (inner,), ())
-    keywords = tuple((word.arg or "**", _value(word.value)) for word in node.keywords)
+    keywords = tuple((word.arg or "**", _value(word.value, objects)) for word in node.keywords)
     return Call(name, arguments, keywords)
 
 
@@ -189,7 +213,9 @@ def _listed(items: object) -> list[object]:
     return list(items) if isinstance(items, list | tuple) else [items]
 
 
-def _name(node: ast.expr) -> object:
+def _name(node: ast.expr, objects: Mapping[str, Text]) -> object:
     name = ast.unparse(node)
+    if name in objects:
+        return objects[name]
     last = name.rpartition(".")[2]
     return float(last) if last in ("inf", "nan") else Name(last)

@@ -11,12 +11,13 @@ from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.errors import InfrastructureFailure
 from collect.models.oracle.source import function_at, read_source
 from collect.patches import PatchError, apply_patch, changed_lines, changed_paths, diff_trees
-from collect.questions.choosing import Chooser, Funnel, Runs
+from collect.questions.choosing import Chooser, Funnel
 from collect.questions.config import QuestionsConfig
 from collect.questions.program import Program
 from collect.questions.records import Question
 from collect.questions.tracing import Trace, Tracer
 from collect.questions.workspace import lay_out, with_files
+from collect.questions.writing import Runs
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits
 from sandbox.debugger.opening import open_debugger

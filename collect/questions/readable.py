@@ -11,7 +11,8 @@ The rule. A value is dropped where
    None, True and False do stand in most functions: at a later visit they are kept where they vary.
 3. it is a function, a class or a module, which its name gives away.
 
-A line's reachability is dropped where it is reached and no branch decides that. A root cause is
+A line's reachability is dropped where it is reached and no branch decides that, and a count where
+it is once. There are no more plain yes than noes about one bug, but for one. A root cause is
 dropped where the whole run has no more than two statements of the program to choose from. An
 exception raised in a function that is named is dropped where that function holds one `raise`, and
 nothing else in it has raised. Other exceptions, and assertions, depend on the run whatever the
@@ -48,13 +49,14 @@ def value_is_readable(
 
 
 def reach_is_readable(ask: ReachAsk, trace: Trace, program: Program) -> bool:
-    """Whether no branch decides that a line is reached."""
+    """Whether no branch decides that a line is reached, or the count is once."""
     module = program.module(ask.place.file)
     statement = module.at(ask.place.line) if module is not None else None
     if module is None or statement is None:
         return True
-    reached = trace.hits[ask.place.file, ask.place.line] > 0
-    return reached and not statement.conditional
+    hits = trace.hits[ask.place.file, ask.place.line]
+    guessed = ask.count and hits == 1
+    return guessed or (hits > 0 and not statement.conditional)
 
 
 def exception_is_readable(ask: ExceptionAsk, truth: ExceptionTruth, program: Program) -> bool:

@@ -38,6 +38,7 @@ class Drop(StrEnum):
     NONDETERMINISTIC = "another answer in a second fresh sandbox"
     UNREADABLE = "value too long, cut, or not to be compared"
     ON_SOURCE = "readable off the source"
+    UNBALANCED = "one more yes than there are noes to balance it"
     DUPLICATE = "the same place and answer as another question"
     LIMIT = "over the limit of its category"
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 
 from collect.agents.answer import parse_answer
 from collect.questions import claims
@@ -41,53 +39,8 @@ from collect.questions.value_claims import (
     other_names,
     values_in,
 )
+from collect.questions.verdicts import Fact, Reason, Verdict
 from collect.records import DebugAnswer
-
-
-class Reason(StrEnum):
-    """Why a fact, or a whole answer, is judged as it is."""
-
-    RIGHT = "right"
-    WRONG = "wrong"
-    MISSING = "missing"
-    """Not claimed at all."""
-    SEVERAL = "several"
-    """More than one answer is given to one question."""
-    EVASIVE = "evasive"
-    """It says that it does not know."""
-    NO_ANSWER = "no_answer"
-    """There is no well-formed answer block."""
-
-
-@dataclass(frozen=True)
-class Fact:
-    """One fact that was asked for."""
-
-    name: str
-    true: str
-    claimed: str
-    reason: Reason
-
-    @property
-    def ok(self) -> bool:
-        return self.reason is Reason.RIGHT
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What an answer is worth."""
-
-    reason: Reason
-    facts: tuple[Fact, ...] = ()
-
-    @property
-    def correct(self) -> bool:
-        return self.reason is Reason.RIGHT
-
-    @property
-    def share(self) -> float:
-        """Of the facts, how many are right."""
-        return sum(fact.ok for fact in self.facts) / len(self.facts) if self.facts else 0.0
 
 
 def score_text(question: Question, text: str) -> Verdict:
@@ -217,9 +170,7 @@ def _yes_or_no(name: str, text: str, wording: Wording, true: bool, about: tuple[
 
 def _exception_type(text: str, truth: ExceptionTruth) -> Fact:
     wanted = truth.type.rpartition(".")[2]
-    found = claims.exceptions(_without_message(text, truth))
-    if wanted not in found and f"`{wanted}`" in text:
-        found.append(wanted)
+    found = claims.exceptions(_without_message(text, truth), wanted)
     shown = " | ".join(found)
     if not found:
         reason = Reason.MISSING

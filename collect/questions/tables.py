@@ -15,6 +15,7 @@ SHORT = {
     Drop.NONDETERMINISTIC: "nondeterministic",
     Drop.ON_SOURCE: "readable off source",
     Drop.DUPLICATE: "duplicate",
+    Drop.UNBALANCED: "unbalanced",
     Drop.LIMIT: "over limit",
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from collect.questions.records import Question
-from collect.questions.scoring import Reason, score, score_text
+from collect.questions.scoring import score, score_text
+from collect.questions.verdicts import Reason
 from tests.collect.questions.asked import (
     answer,
     assertion,
@@ -96,6 +97,14 @@ def test_wrong_values(text: str, reason: Reason) -> None:
         ("datetime.date(2024, 1, 31)", "date", "It is date(2024, 1, 31).", Reason.RIGHT),
         ("<Color.RED: 1>", "Color", "`total` is <Color.RED: 1>", Reason.RIGHT),
         ("<Color.RED: 1>", "Color", "`total` is <Color.BLUE: 2>", Reason.WRONG),
+        ("A(k=<K.B: 'b'>, n=1)", "A", "`total` is A(k=<K.B: 'b'>, n=1)", Reason.RIGHT),
+        ("A(k=<K.B: 'b'>, n=1)", "A", "`total` is A(k=<K.C: 'c'>, n=1)", Reason.WRONG),
+        (
+            "defaultdict(<class 'int'>, {})",
+            "x",
+            "It's defaultdict(<class 'int'>, {})",
+            Reason.RIGHT,
+        ),
         ("0.1", "float", "`total` is 0.1", Reason.RIGHT),
         ("0.1", "float", "`total` is 0.1001", Reason.WRONG),
         ("None", "NoneType", "`total` is None there.", Reason.RIGHT),
@@ -143,6 +152,9 @@ def test_exceptions(text: str, location: str, reason: Reason) -> None:
 def test_exceptions_of_the_program_and_their_messages() -> None:
     text = "`NoRate` (no KeyError for 'DE') is raised at shop/rates.py:17"
     assert verdict(raised(), text) is Reason.RIGHT
+    text = "The exception is shop.errors.NoRate; it comes from shop/rates.py:17."
+    assert verdict(raised(), text) is Reason.RIGHT
+    assert verdict(raised(), "A NoTax is raised at shop/rates.py:17.") is Reason.MISSING
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""The rows of an answered question: a rollout without a main agent, and its one conversation."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from collect.errors import FailureKind, RolloutError
+from collect.questions.records import Question
+from collect.records import Conversation, Rollout
+from collect.rollout import Failure, RolloutSpec
+from sandbox.errors import SandboxError
+
+VARIANT = "questions"
+
+
+@dataclass(frozen=True)
+class QuestionSpec(RolloutSpec):
+    """A rollout that asks one question."""
+
+    question_id: str = ""
+
+    @property
+    def id(self) -> str:
+        facts = (VARIANT, self.question_id, self.instance.hash, self.main, str(self.attempt))
+        key = "\0".join(facts)
+        return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+def failure_of(error: RolloutError | SandboxError) -> Failure:
+    """What ended an answer early."""
+    kind = error.kind if isinstance(error, RolloutError) else FailureKind.INFRASTRUCTURE
+    return Failure(kind, type(error).__name__, str(error))
+
+
+def as_question(
+    question: Question, right: bool, rollout: Rollout, conversations: list[Conversation]
+) -> tuple[Rollout, list[Conversation]]:
+    """The rows of a rollout without a main agent."""
+    row = replace(
+        rollout,
+        variant=VARIANT,
+        category=question.category.value,
+        main_model="",
+        resolved=right,
+    )
+    return row, [replace(conversation, variant=VARIANT) for conversation in conversations]
