@@ -57,6 +57,11 @@ def pull_from_registry(client: Any, image: str) -> None:
     client.images.pull(image)
 
 
+def image_bytes(client: Any) -> int:
+    """Bytes of all the engine's images, shared layers once."""
+    return int(client.df()["LayersSize"] or 0)
+
+
 @dataclass
 class ImagePuller:
     """Fetches images, and makes room for them."""
@@ -66,6 +71,8 @@ class ImagePuller:
     config: ImagesConfig
     store: ImageStore = field(default_factory=ImageStore)
     pull: Pull = pull_from_registry
+    measure: Callable[[Any], int] = image_bytes
+    """What the limit is about, of the engine."""
     on_event: Event = lambda text: None
     """Hears of each image from the worker threads."""
     _wanted: set[str] = field(default_factory=set)
@@ -82,7 +89,7 @@ class ImagePuller:
         with ThreadPoolExecutor(self.config.parallelism) as pool:
             list(pool.map(self._fetch_one, dict.fromkeys(images)))
         self._make_room()
-        self._report.used_bytes = self._used_bytes()
+        self._report.used_bytes = self.measure(self.client)
         return self._report
 
     def _fetch_one(self, image: str) -> None:
@@ -121,11 +128,7 @@ class ImagePuller:
             return False
 
     def _has_room(self) -> bool:
-        return self._used_bytes() < self.config.disk_gb * GIGABYTE
-
-    def _used_bytes(self) -> int:
-        """Bytes of all the engine's images, shared layers once."""
-        return int(self.client.df()["LayersSize"] or 0)
+        return self.measure(self.client) < self.config.disk_gb * GIGABYTE
 
     def _evictable(self) -> list[str]:
         """StepInto's own images that nobody needs now, the one used longest ago first."""

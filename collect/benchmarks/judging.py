@@ -48,7 +48,7 @@ def _of_statuses(
             yield from _of_failing(test, before[0], after[0] if after else None)
     for test in instance.pass_to_pass:
         if test not in unsteady:
-            yield from _of_passing(test, before[0], after[0] if after else None)
+            yield from _of_passing(instance, test, before[0], after[0] if after else None)
 
 
 def _of_failing(test: str, before: TestResults, after: TestResults | None) -> Iterator[Finding]:
@@ -58,11 +58,14 @@ def _of_failing(test: str, before: TestResults, after: TestResults | None) -> It
         yield _broken(f"does not pass after: {test} is {after.statuses[test]}")
 
 
-def _of_passing(test: str, before: TestResults, after: TestResults | None) -> Iterator[Finding]:
+def _of_passing(
+    instance: Instance, test: str, before: TestResults, after: TestResults | None
+) -> Iterator[Finding]:
+    fine = {TestStatus.PASSED, *([TestStatus.SKIPPED] if instance.skips_count else [])}
     was = before.statuses[test]
     unknown = before.timed_out and was is TestStatus.MISSING
     becomes = TestStatus.PASSED if after is None else after.statuses[test]
-    if (was is not TestStatus.PASSED and not unknown) or becomes is not TestStatus.PASSED:
+    if (was not in fine and not unknown) or becomes not in fine:
         then = "" if after is None else f" and {becomes} after"
         yield _broken(f"other test: {test} is {was} before{then}")
 

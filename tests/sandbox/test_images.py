@@ -16,10 +16,16 @@ from docker.errors import APIError, NotFound
 
 from sandbox.engine import connect
 from sandbox.image_store import ImageStore, PulledImage
-from sandbox.images import GIGABYTE, ImagePuller, ImagesConfig, pull_from_registry
+from sandbox.images import (
+    GIGABYTE,
+    ImagePuller,
+    ImagesConfig,
+    image_bytes,
+    pull_from_registry,
+)
 
 pytestmark = pytest.mark.docker
-SIZE = 60_000_000
+SIZE = 2_000_000
 REPOSITORY = "stepinto-test-pull"
 
 
@@ -50,11 +56,15 @@ def store(tmp_path: Path) -> ImageStore:
     return ImageStore(tmp_path / "images.json")
 
 
-def puller(engine: Any, store: ImageStore, room: float) -> ImagePuller:
-    """One that may take `room` images more than there are."""
-    used = engine.df()["LayersSize"]
-    config = ImagesConfig(parallelism=2, disk_gb=(used + room * SIZE) / GIGABYTE)
-    return ImagePuller(engine, config, store, pull)
+def own_bytes(client: Any) -> int:
+    """Of this file's images alone: other tests make and remove images at the same time."""
+    return len(client.images.list(name=REPOSITORY)) * SIZE
+
+
+def puller(engine: Any, store: ImageStore, images: float) -> ImagePuller:
+    """One that keeps to this number of images."""
+    config = ImagesConfig(parallelism=2, disk_gb=images * SIZE / GIGABYTE)
+    return ImagePuller(engine, config, store, pull, own_bytes)
 
 
 def names(*tags: str) -> list[str]:
@@ -70,7 +80,7 @@ def test_only_what_is_missing_is_fetched(engine: Any, store: ImageStore, image: 
     assert (report.pulled, report.present) == (names("a"), [image])
     assert "no such image" in report.failed[f"{REPOSITORY}:missing"]
     assert store.read().keys() == set(names("a"))
-    assert report.used_bytes > SIZE
+    assert report.used_bytes == SIZE < image_bytes(engine)
 
 
 def test_the_image_used_longest_ago_makes_room(engine: Any, store: ImageStore) -> None:
@@ -80,7 +90,7 @@ def test_the_image_used_longest_ago_makes_room(engine: Any, store: ImageStore) -
     container = engine.containers.create(f"{REPOSITORY}:busy", "x")
     try:
         store.note_use(f"{REPOSITORY}:new")
-        report = puller(engine, store, 0.1).fetch(names("next"))
+        report = puller(engine, store, 4.5).fetch(names("next"))
         assert report.evicted == names("old")
         assert report.pulled == names("next")
         assert there(engine, "foreign", "old", "new", "busy", "next") == [
@@ -97,7 +107,7 @@ def test_the_image_used_longest_ago_makes_room(engine: Any, store: ImageStore) -
 def test_without_room_nothing_that_is_wanted_goes(engine: Any, store: ImageStore) -> None:
     pull(engine, f"{REPOSITORY}:foreign")
     puller(engine, store, 9).fetch(names("a"))
-    report = puller(engine, store, -0.5).fetch(names("a", "b"))
+    report = puller(engine, store, 1.5).fetch(names("a", "b"))
     assert (report.present, report.left, report.evicted) == (names("a"), names("b"), [])
     assert there(engine, "foreign", "a", "b") == [True, True, False]
 
@@ -107,7 +117,7 @@ def test_an_image_that_another_made_under_the_name_is_not_ours(
 ) -> None:
     puller(engine, store, 9).fetch(names("a"))
     pull(engine, f"{REPOSITORY}:a")
-    report = puller(engine, store, -0.5).fetch(names("b"))
+    report = puller(engine, store, 0.5).fetch(names("b"))
     assert (report.evicted, report.left) == ([], names("b"))
     assert store.read() == {}
 

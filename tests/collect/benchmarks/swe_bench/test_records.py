@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from collect.benchmarks.base import TestStatus
+from collect.benchmarks.base import TestResults, TestStatus
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.judging import judged
 from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
 from collect.benchmarks.swe_bench.commands import run_commands, setup_commands
 from collect.benchmarks.swe_bench.records import Record
 from collect.benchmarks.swe_bench.running import parser_name, status_of, statuses_of
@@ -124,6 +127,15 @@ def test_an_id_that_is_cut_off_stands_for_those_that_begin_with_it() -> None:
 def test_a_test_that_the_log_does_not_name_has_failed() -> None:
     assert statuses_of(["c", "d"], {"c": P}) == {"c": P, "d": F}
     assert statuses_of(["c", "d"], {}) == {"c": M, "d": M}
+
+
+def test_a_test_that_is_skipped_on_both_sides_is_no_defect(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(first()))
+    [bug] = SweBenchBenchmark(path).instances()
+    before, after = TestResults({TOTAL: F, EMPTY: S}, ""), TestResults({TOTAL: P, EMPTY: S}, "")
+    assert judged(bug, [before], [after]) == ()
+    assert len(judged(replace(bug, skips_count=False), [before], [after])) == 1
 
 
 @pytest.mark.parametrize(
