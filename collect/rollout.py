@@ -17,7 +17,7 @@ from collect.agents.repair.rounds import run_repair
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.running import build_outputs, runner_files
-from collect.benchmarks.workspace import open_instance_sandbox
+from collect.benchmarks.workspace import Snapshot, open_instance_sandbox, snapshot, with_sources
 from collect.errors import (
     ConfigError,
     FailureKind,
@@ -115,7 +115,8 @@ def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrac
         settings.benchmark.prepare(instance, sandbox)
         if instance.language == "java":
             prepare_java_workspace(sandbox)
-        before = sandbox.read_tree()
+        before = snapshot(instance, sandbox)
+        instance = with_sources(instance, sandbox)
         context = RolloutContext(
             instance=instance,
             variant=spec.variant,
@@ -130,7 +131,7 @@ def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrac
             trace.stop_reason = _run_system(context, spec.variant, settings.benchmark)
         except ModelFailure as failure:
             trace.failure = _failure(failure)
-        trace.patch = _patch(spec, before, sandbox)
+        trace.patch = _patch(instance, spec.variant, before, sandbox)
 
 
 def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
@@ -139,17 +140,16 @@ def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark)
     return run_debug2fix(context, variant)
 
 
-def _patch(spec: RolloutSpec, before: Mapping[str, bytes], sandbox: Sandbox) -> str:
+def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: Sandbox) -> str:
     """What the agent changed, but for the tests and what steers them. Raises ModelFailure.
 
     Of a system that repairs one file: what it changed in that file.
     """
-    instance = spec.instance
     try:
-        after = sandbox.read_tree()
+        before, after = earlier.changes(sandbox)
     except SandboxFileError as error:
         raise ModelFailure(f"the agent left a workspace that can't be read: {error}") from error
-    if spec.variant.repairs_one_file:
+    if variant.repairs_one_file:
         before, after = (_only(instance.solution, tree) for tree in (before, after))
     ignored = [*instance.test_paths, *build_outputs(instance)]
     patch = drop_paths(diff_trees(before, after), ignored)

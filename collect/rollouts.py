@@ -14,6 +14,7 @@ from pathlib import Path
 
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark
+from collect.benchmarks.images import require_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.durable import write_text
@@ -137,6 +138,7 @@ class _Batch:
         self._check_budget()
         for facts in {self.hashes[spec.id]: self.facts[spec.id] for spec in self.todo}.values():
             note_settings(self.store.folder, facts)
+        require_images((spec.instance for spec in self.todo), self.machinery.sandbox)
         clean_up(self.machinery.sandbox)
         self._try_out()
         done_before = len(self.specs) - len(self.todo)
@@ -193,11 +195,14 @@ class _Batch:
             )
 
     def _try_out(self) -> None:
-        """Run one test of one bug, so that a sandbox that can't is told before work starts."""
+        """Run one test of one bug, so that a sandbox that can't is told before work starts.
+
+        A public one: private tests are not laid out where agents work.
+        """
         instance = self.todo[0].instance
         with open_instance_sandbox(self.machinery.sandbox, instance) as sandbox:
             self.benchmark.prepare(instance, sandbox)
-            self.benchmark.run_tests(instance, sandbox, instance.fail_to_pass[:1])
+            self.benchmark.run_tests(instance, sandbox, instance.public_tests[:1])
 
     def _do(self, spec: RolloutSpec, settings: RolloutSettings, progress: Progress) -> None:
         progress.started(spec.id, f"{spec.instance.id} {spec.variant}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
-from collect.benchmarks.workspace import open_instance_sandbox
-from collect.patches import apply_patch
+from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
 from collect.records import TestRow
 from sandbox import SandboxConfig
 
@@ -19,22 +18,29 @@ class Verdict:
     """What the tests say of a patch."""
 
     tests: tuple[TestRow, ...]
+    skips_count: bool = False
+    """Whether a test that passed before may be skipped now."""
 
     @property
     def resolved(self) -> bool:
         """Every test passes; one that never ran does not, and no tests prove nothing."""
-        return bool(self.tests) and all(test.after == TestStatus.PASSED for test in self.tests)
+        return bool(self.tests) and all(map(self._passes, self.tests))
+
+    def _passes(self, test: TestRow) -> bool:
+        may_skip = self.skips_count and test.group == PASS_TO_PASS
+        return test.after == TestStatus.PASSED or (may_skip and test.after == TestStatus.SKIPPED)
 
 
 def score(
     benchmark: Benchmark, instance: Instance, patch: str, sandbox_config: SandboxConfig
 ) -> Verdict:
-    """Apply a patch to the buggy tree and run the instance's tests. Raises SandboxError."""
-    files = {**apply_patch(instance.files, patch), **instance.hidden_files}
-    patched = replace(instance, files=files)
+    """Apply a patch to the buggy tree and run the instance's tests.
+
+    Raises SandboxError, and PatchError where the patch does not fit.
+    """
     tests = [*instance.fail_to_pass, *instance.pass_to_pass]
     with open_instance_sandbox(sandbox_config, instance) as sandbox:
-        benchmark.prepare(patched, sandbox)
+        patched = prepare_patched(benchmark, instance, sandbox, patch)
         results = benchmark.run_tests(patched, sandbox, tests)
     unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
     reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
@@ -47,4 +53,4 @@ def score(
         TestRow(test, PASS_TO_PASS, TestStatus.PASSED, after[test])
         for test in instance.pass_to_pass
     ]
-    return Verdict((*failing, *passing))
+    return Verdict((*failing, *passing), instance.skips_count)

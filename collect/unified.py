@@ -17,6 +17,7 @@ from unidiff.errors import UnidiffParseError
 _MODE = "100644"
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _KINDS = (" ", "+", "-")
+_NAMES = re.compile(r'^diff --git (?:a/(.+?)|"a/(.+?)") (?:b/(.+)|"b/(.+)")$', re.MULTILINE)
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 
 
@@ -75,6 +76,14 @@ def parse(patch: str) -> list[FilePatch]:
         )
         files.append(FilePatch(source, target, hunks))
     return files
+
+
+def renamed_files(patch: str) -> list[tuple[str, str]]:
+    """The old and new name, mostly the same, of each file of a patch of git's, binary ones too."""
+    return [
+        (old or unquote(f'"{quoted_old}"'), new or unquote(f'"{quoted_new}"'))
+        for old, quoted_old, new, quoted_new in _NAMES.findall(patch)
+    ]
 
 
 def _hunk_lines(hunk: Sequence[object]) -> Iterator[tuple[str, str]]:

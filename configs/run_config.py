@@ -8,9 +8,12 @@ from pydantic import Field
 
 from collect.config import CollectConfig, Machinery
 from collect.factory.config import FactoryConfig
+from collect.held_out import HeldOutConfig
+from collect.questions.config import QuestionsConfig
 from collect.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
+from sandbox.images import ImagesConfig
 from train.config import TrainConfig
 
 
@@ -21,10 +24,16 @@ class RunConfig(Machinery):
     """The run's name, and the name of its folder."""
     runs_folder: Path = Path("runs")
     collect: CollectConfig = CollectConfig()
+    held_out: HeldOutConfig = HeldOutConfig()
+    """Bugs for measuring alone, which collect refuses and format drops."""
     self_repair: SelfRepairConfig = SelfRepairConfig()
     """For `stepinto bench self-repair`, which makes a benchmark file."""
+    images: ImagesConfig = ImagesConfig()
+    """For `stepinto bench pull`, which fetches the images of a benchmark's bugs."""
     factory: FactoryConfig = FactoryConfig()
     """For `stepinto bench make`, which makes bugs of real projects."""
+    questions: QuestionsConfig = QuestionsConfig()
+    """For `stepinto bench questions` and `stepinto bench answer`."""
     format: FormatConfig = FormatConfig()
     train: TrainConfig = TrainConfig()
     eval: EvalConfig = EvalConfig()

@@ -98,6 +98,8 @@ class Comparison:
     """The variant that relative changes refer to."""
     trained_on: tuple[InstanceKey, ...] = ()
     """Those of `instances` whose repository is in the run's training data."""
+    skipped: str = ""
+    """What a verification had marked, and so was not measured, in words."""
 
     def baseline_of(self, arm: Arm) -> ArmMetrics | None:
         """The baseline with the arm's main model; None where there is none, or the arm is it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from collect.benchmarks.choosing import choose_instances, tell_skipped
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.opening import open_benchmark, select_instances
+from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
 from collect.errors import ConfigError
 from collect.models.config import OracleConfig
@@ -53,7 +54,8 @@ def run_eval(
     if not config.arms():
         raise ConfigError("there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}]")
     benchmark = open_benchmark(benchmark_config)
-    instances = select_instances(benchmark_config, benchmark)
+    choice = choose_instances(benchmark_config, benchmark, machinery.sandbox)
+    instances = choice.instances
     full_set = full_set_of(benchmark)
     specs = [
         RolloutSpec(instance, variant, main, sub, attempt)
@@ -62,12 +64,14 @@ def run_eval(
         for variant, main, sub in config.arms()
     ]
     folder = run / FOLDER
+    tell_skipped(choice, folder)
     rollouts = do_rollouts(
         machinery, benchmark, specs, RunIdentity(run.name, machinery.seed), folder
     )
     asked = {spec.id for spec in specs}
     rows = [row for row in RunStore(folder).read_rollouts() if row.rollout_id in asked]
     comparison = note_training(compare(rows, config.baseline), instances, run)
+    comparison = replace(comparison, skipped=str(choice))
     scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
     labels = Labels(scripted=scripted)
     panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})

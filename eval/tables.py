@@ -102,6 +102,8 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
         lines.append(_excluded(comparison, labels))
     if comparison.left_out:
         lines.append(_left_out(comparison))
+    if comparison.skipped:
+        lines.append(f"Of the benchmark, {comparison.skipped}, as `stepinto bench verify` marked.")
     if comparison.trained_on:
         lines.append(_trained_on(comparison))
     if any(m.scripted for m in arms):

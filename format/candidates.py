@@ -21,6 +21,7 @@ class Outcome:
     teacher: str
     system: str
     patch_attempts: int
+    instance_hash: str
 
     @classmethod
     def of(cls, rollout: Rollout) -> Outcome:
@@ -32,6 +33,7 @@ class Outcome:
             rollout.teacher,
             rollout.system,
             rollout.patch_attempts,
+            rollout.instance_hash,
         )
 
 

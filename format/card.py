@@ -33,7 +33,7 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "## Vocabulary\n\n" + _vocabulary(report),
         "## Tools called\n\n" + _tool_table(report.splits),
         "## Example\n\n" + _example(example),
-        "## Config\n\n" + _fenced("yaml", yaml.safe_dump({"format": report.config})),
+        "## Config\n\n" + _fenced("yaml", yaml.safe_dump(_config(report))),
     ]
     (folder / "README.md").write_text("\n\n".join(sections) + "\n")
 
@@ -57,6 +57,12 @@ def _size_category(rows: int) -> str:
     """The hub's name for a number of rows."""
     bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
     return next((name for bound, name in bounds.items() if rows < bound), "n>1M")
+
+
+def _config(report: FormatReport) -> dict[str, Any]:
+    """The sections of the run's config that made the dataset."""
+    held_out = {"held_out": report.held_out} if any(report.held_out.values()) else {}
+    return {"format": report.config, **held_out}
 
 
 def _introduction(report: FormatReport) -> str:
@@ -83,7 +89,7 @@ def _split_table(splits: dict[str, SplitStatistics]) -> str:
         counts = (each.rows, len(each.instances), len(each.repositories))
         spreads = (each.assistant_turns, each.tool_calls, each.characters)
         rows.append([name, *(f"{n:,}" for n in counts), *(spread(s) for s in spreads)])
-    return _table(header, rows)
+    return markdown_table(header, rows)
 
 
 def _funnel_table(funnel: Funnel) -> str:
@@ -91,7 +97,7 @@ def _funnel_table(funnel: Funnel) -> str:
     rows += [
         [step.name, step.rule, f"{step.dropped:,}", f"{step.remaining:,}"] for step in funnel.steps
     ]
-    return _table(["filter", "keeps where", "dropped", "left"], rows)
+    return markdown_table(["filter", "keeps where", "dropped", "left"], rows)
 
 
 def _source_table(splits: dict[str, SplitStatistics]) -> str:
@@ -100,13 +106,15 @@ def _source_table(splits: dict[str, SplitStatistics]) -> str:
         for split, each in splits.items()
         for source, count in each.sources.most_common()
     ]
-    return _table(["split", *SOURCE, "rows"], rows)
+    return markdown_table(["split", *SOURCE, "rows"], rows)
 
 
 def _column_table() -> str:
     types = {field.name: str(field.type) for field in arrow_schema()}
     readable = {name: kind.replace("extension<arrow.json>", "JSON") for name, kind in types.items()}
-    return _table(["column", "type", "what"], [[n, readable[n], w] for n, w in COLUMNS.items()])
+    return markdown_table(
+        ["column", "type", "what"], [[n, readable[n], w] for n, w in COLUMNS.items()]
+    )
 
 
 def _vocabulary(report: FormatReport) -> str:
@@ -132,7 +140,7 @@ def _tool_table(splits: dict[str, SplitStatistics]) -> str:
         total.update(each.tools_called)
     if not total:
         return "None: the rows act in their text."
-    return _table(["tool", "calls"], [[name, f"{n:,}"] for name, n in total.most_common()])
+    return markdown_table(["tool", "calls"], [[name, f"{n:,}"] for name, n in total.most_common()])
 
 
 def _example(row: dict[str, Any]) -> str:
@@ -152,7 +160,8 @@ def _cut(text: str) -> str:
     return text if left_out <= 0 else f"{text[:EXAMPLE_CHARACTERS]} [{left_out:,} characters more]"
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines

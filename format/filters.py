@@ -1,4 +1,4 @@
-"""Which conversations become rows: small predicates, applied in the order of `PREDICATES`.
+"""Which conversations become rows: small predicates, applied in the order of `build_filters`.
 
 Each takes a candidate and the config, and is true for what stays. Its name and docstring are
 what the funnel and the dataset card say of it.
@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from collect.held_out import HeldOut
 from collect.records import Conversation, StopReason, ToolOutcome
 from format.candidates import Candidate
 from format.config import FormatConfig
@@ -46,6 +47,18 @@ class Filter:
 def role(candidate: Candidate, config: FormatConfig) -> bool:
     """The agent that held the conversation is one of `roles`."""
     return candidate.conversation.role in config.roles
+
+
+def not_held_out(held_out: HeldOut) -> Predicate:
+    """A predicate that knows the bugs which are held out."""
+
+    def not_held_out(candidate: Candidate, config: FormatConfig) -> bool:
+        """The bug is not kept for measuring alone: neither by its id, nor by its hash, nor by its
+        repository (`held_out`)."""
+        bug, instance_hash = candidate.conversation, candidate.outcome.instance_hash
+        return not held_out.has(bug.benchmark, bug.instance_id, instance_hash, bug.repository)
+
+    return not_held_out
 
 
 def no_failure(candidate: Candidate, config: FormatConfig) -> bool:
@@ -147,7 +160,6 @@ def unique() -> Predicate:
 
 
 PREDICATES: tuple[Predicate, ...] = (
-    role,
     no_failure,
     resolved,
     session_started,
@@ -159,12 +171,12 @@ PREDICATES: tuple[Predicate, ...] = (
     exact_arguments,
     within_length,
 )
-"""The filters without memory; `unique` comes after them."""
+"""The filters that need nothing else: `role` and `not_held_out` come before, `unique` after."""
 
 
-def build_filters() -> tuple[Filter, ...]:
+def build_filters(held_out: HeldOut) -> tuple[Filter, ...]:
     """All filters in order, for one pass over the conversations."""
-    predicates = (*PREDICATES, unique())
+    predicates = (role, not_held_out(held_out), *PREDICATES, unique())
     return tuple(
         Filter(keep.__name__, " ".join((keep.__doc__ or "").split()), keep) for keep in predicates
     )

@@ -120,3 +120,5 @@ class FormatReport(BaseModel):
     splits: dict[str, SplitStatistics]
     """`train`, and `test` where it has rows."""
     config: dict[str, Any]
+    held_out: dict[str, Any]
+    """The config's section of that name: whose conversations were left out."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
+from collect.held_out import HeldOut, HeldOutConfig
 from collect.store import RunStore
 from format.candidates import Candidate, Outcome
 from format.card import write_card
@@ -25,23 +26,30 @@ from format.rows import to_row
 TRAIN, TEST = "train", "test"
 
 
-def run_format(config: FormatConfig, run: Path) -> FormatReport:
+def run_format(
+    config: FormatConfig, run: Path, held_out: HeldOutConfig | None = None
+) -> FormatReport:
     """Write `RUN/sft/` from the run's conversations, in place of an earlier one.
 
-    Raises ConfigError where no conversation is left to train on; nothing is written then.
+    Conversations on bugs of `held_out` are left out. Raises ConfigError where no conversation is
+    left to train on; nothing is written then.
     """
     store = RunStore(run)
     outcomes = {row.rollout_id: Outcome.of(row) for row in store.read_rollouts()}
     if not outcomes:
         raise ConfigError(f"{run} has no rollouts; run `stepinto collect` on this run folder first")
-    funnel, kept = _select(config, store, outcomes)
+    held_out = held_out or HeldOutConfig()
+    funnel, kept = _select(config, store, outcomes, HeldOut.of(held_out))
     if not kept:
         raise ConfigError(_nothing_left(run, funnel))
     splits = _split(config, kept)
     with _replacing(run / "sft") as folder:
         statistics = _write_splits(config, store, outcomes, splits, folder)
         report = FormatReport(
-            funnel=funnel, splits=statistics, config=config.model_dump(mode="json")
+            funnel=funnel,
+            splits=statistics,
+            config=config.model_dump(mode="json"),
+            held_out=held_out.model_dump(mode="json"),
         )
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n")
         write_card(folder, report)
@@ -49,10 +57,10 @@ def run_format(config: FormatConfig, run: Path) -> FormatReport:
 
 
 def _select(
-    config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome]
+    config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome], held_out: HeldOut
 ) -> tuple[Funnel, dict[str, str]]:
     """The funnel, and the repository of each kept conversation by its id."""
-    filters = build_filters()
+    filters = build_filters(held_out)
     funnel = Funnel(steps=[FunnelStep(name=each.name, rule=each.rule) for each in filters])
     kept: dict[str, str] = {}
     for conversation in store.read_conversations():

@@ -61,6 +61,20 @@ class SandboxConfig(BaseModel):
 
 
 @dataclass(frozen=True)
+class ImageWorkspace:
+    """A workspace that the image already holds: the code under test, as the image's maker left it.
+
+    Commands run as the owner of the folder, still without capabilities.
+    """
+
+    folder: str
+    """Absolute path in the image."""
+    programs: tuple[str, ...] = ()
+    """Folders that come before the image's own PATH, such as a virtual environment's `bin`. One
+    that the image lacks does no harm."""
+
+
+@dataclass(frozen=True)
 class CommandResult:
     """What one finished command did."""
 

@@ -4,7 +4,7 @@ Who runs: a user and group number of the container's own, so that process counts
 with other containers. An image whose files only another user may use names that user's number in
 its USER, or in the label `stepinto.user` (where `0` is root); commands then run as that user,
 still without capabilities. `read_only` commands run as yet another user, who can't write what it
-does not own.
+does not own. Where the image holds the workspace, commands run as the owner of its folder.
 """
 
 from __future__ import annotations
@@ -21,9 +21,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
-from sandbox.base import Command, CommandResult, SandboxConfig
+from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
 from sandbox.container_exec import ContainerExecs, translated
-from sandbox.engine import choose_users, connect, create_container, find_image, remove_container
+from sandbox.engine import (
+    choose_users,
+    connect,
+    create_container,
+    digest_of,
+    find_image,
+    owner_of,
+    path_of,
+    remove_container,
+)
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
@@ -35,6 +44,7 @@ from sandbox.environment import (
 )
 from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
+from sandbox.image_store import note_use
 from sandbox.output import BoundedOutput
 from sandbox.terminal import PtyTerminal
 
@@ -50,17 +60,30 @@ mkdir -p -- "$(dirname -- "$1")" && cat >"$1"
 class ContainerSandbox:
     """A `Sandbox` in a container of a local image."""
 
-    def __init__(self, config: SandboxConfig, image: str) -> None:
+    def __init__(
+        self, config: SandboxConfig, image: str, workspace: ImageWorkspace | None = None
+    ) -> None:
         self._config = config
+        self._held = workspace
         self._client = connect()
         self._image = find_image(self._client, image)
+        note_use(image)
         self._uid, self._reader = choose_users(self._image)
         self._groups = itertools.count(self._reader + 1)
         self._closed = False
         self._lock = threading.Lock()
-        self._container = create_container(self._client, config, self._image, self._uid)
+        # The engine makes a working folder that is not there, and a held one must be.
+        self._container = create_container(
+            self._client,
+            config,
+            self._image,
+            uid=None if workspace else self._uid,
+            folder="/" if workspace else WORKSPACE,
+        )
         self._execs = ContainerExecs(self._client.api, self.container_id)
         try:
+            if workspace is not None:
+                self._uid = owner_of(self._container, workspace.folder, image)
             self._prepare()
             self._python = config.python or self._find_python(image)
         except BaseException:
@@ -73,7 +96,7 @@ class ContainerSandbox:
 
     @property
     def workspace(self) -> str:
-        return WORKSPACE
+        return WORKSPACE if self._held is None else self._held.folder
 
     @property
     def python(self) -> str:
@@ -81,8 +104,7 @@ class ContainerSandbox:
 
     @property
     def image_digest(self) -> str | None:
-        digests = self._image.attrs.get("RepoDigests") or [self._image.id]
-        return str(digests[0])
+        return digest_of(self._image)
 
     @property
     def container_id(self) -> str:
@@ -96,7 +118,7 @@ class ContainerSandbox:
             command_argv(command),
             user=str(self._reader if command.read_only else self._uid),
             group=self._next_group(),
-            cwd=command.cwd or WORKSPACE,
+            cwd=command.cwd or self.workspace,
             env=self._environment(command),
             stdin=command.stdin,
             deadline=began + timeout,
@@ -113,7 +135,11 @@ class ContainerSandbox:
         user = str(self._reader if command.read_only else self._uid)
         group = self._next_group()
         exec_id, connection = self._execs.open_terminal(
-            command_argv(command), user, group, command.cwd or WORKSPACE, self._environment(command)
+            command_argv(command),
+            user,
+            group,
+            command.cwd or self.workspace,
+            self._environment(command),
         )
         process = _ContainerTerminalProcess(self._execs, exec_id, connection, user, group)
         return PtyTerminal(os.dup(connection.fileno()), process).await_ready()
@@ -128,14 +154,14 @@ class ContainerSandbox:
             return file.read()
 
     def write_file(self, path: str, data: bytes) -> None:
-        full = posixpath.join(WORKSPACE, path)
+        full = posixpath.join(self.workspace, path)
         self._write(["sh", "-c", _WRITE_FILE, "sh", full], data, path)
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
             for path, data in files.items():
-                entry = tarfile.TarInfo(posixpath.join(WORKSPACE, path).lstrip("/"))
+                entry = tarfile.TarInfo(posixpath.join(self.workspace, path).lstrip("/"))
                 entry.size = len(data)
                 entry.mtime = int(time.time())
                 archive.addfile(entry, io.BytesIO(data))
@@ -169,9 +195,10 @@ class ContainerSandbox:
 
     def _prepare(self) -> None:
         """Start it, with a workspace and a home that belong to the sandbox's user."""
+        own = [] if self._held else [(WORKSPACE, 0o755)]
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
-            for path, mode in ((WORKSPACE, 0o755), ("/tmp", 0o1777), (HOME, 0o1777)):
+            for path, mode in (*own, ("/tmp", 0o1777), (HOME, 0o1777)):
                 folder = tarfile.TarInfo(path.lstrip("/"))
                 folder.type, folder.mode = tarfile.DIRTYPE, mode
                 folder.uid = folder.gid = 0 if path == "/tmp" else self._uid
@@ -193,7 +220,9 @@ class ContainerSandbox:
 
     def _environment(self, command: Command) -> dict[str, str]:
         own = {**BASE_ENVIRONMENT, "HOME": HOME, "TMPDIR": "/tmp"}
-        return {**own, **configured_environment(self._config, WORKSPACE), **command.env}
+        if self._held is not None:
+            own["PATH"] = path_of(self._image, self._held.programs)
+        return {**own, **configured_environment(self._config, self.workspace), **command.env}
 
     def _next_group(self) -> int:
         with self._lock:
@@ -210,7 +239,7 @@ class ContainerSandbox:
         from docker.errors import APIError
 
         self._require_open()
-        full = posixpath.normpath(posixpath.join(WORKSPACE, path))
+        full = posixpath.normpath(posixpath.join(self.workspace, path))
         try:
             with translated():
                 try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import tarfile
+from collections.abc import Sequence
 from typing import Any
 
 from sandbox.base import SandboxConfig
 from sandbox.bubblewrap import OWN_UIDS
-from sandbox.environment import WORKSPACE
+from sandbox.environment import SYSTEM_PATH
 from sandbox.errors import ImageMissing, SandboxUnavailable
 from sandbox.leftovers import owner_is_dead, owner_tag
 
@@ -45,8 +47,15 @@ def find_image(client: Any, image: str) -> Any:
     except ImageNotFound as error:
         raise ImageMissing(
             f"the image {image!r} is not on this machine: get it with `docker pull {image}`, "
-            "or load it from a file with `docker load -i FILE`"
+            "or load it from a file with `docker load -i FILE`; `stepinto bench pull CONFIG` gets "
+            "all those of a config's bugs"
         ) from error
+
+
+def digest_of(image: Any) -> str:
+    """What an image holds, as its registry names it; its id where it came from none."""
+    digests = image.attrs.get("RepoDigests") or [image.id]
+    return str(digests[0])
 
 
 def choose_users(image: Any) -> tuple[int, int]:
@@ -64,14 +73,20 @@ def choose_users(image: Any) -> tuple[int, int]:
     return (int(named) if named.isdigit() and int(named) else own), own + 1
 
 
-def create_container(client: Any, config: SandboxConfig, image: Any, uid: int) -> Any:
-    """Create, without starting it, a hardened container that idles until it is removed."""
+def create_container(
+    client: Any, config: SandboxConfig, image: Any, uid: int | None, folder: str
+) -> Any:
+    """Create, without starting it, a hardened container that idles until it is removed.
+
+    `uid` None: a user that the image knows, and whose processes on the whole machine are not
+    counted against the limit.
+    """
     from docker.errors import APIError
     from docker.types import Ulimit
 
     size = config.file_size_mb * 1024 * 1024
     ulimits = [Ulimit(name="fsize", soft=size, hard=size), Ulimit(name="core", soft=0, hard=0)]
-    if uid in OWN_UIDS:
+    if uid is not None and uid in OWN_UIDS:
         # The kernel counts a user's processes on the whole machine: only for a user of its own.
         ulimits.append(Ulimit(name="nproc", soft=config.pids, hard=config.pids))
     try:
@@ -80,7 +95,7 @@ def create_container(client: Any, config: SandboxConfig, image: Any, uid: int) -
             entrypoint=["sleep"],
             command=["infinity"],
             user="0:0",
-            working_dir=WORKSPACE,
+            working_dir=folder,
             labels={LABEL: "1", OWNER_LABEL: owner_tag()},
             init=True,
             network_mode="none",
@@ -95,6 +110,31 @@ def create_container(client: Any, config: SandboxConfig, image: Any, uid: int) -
         )
     except APIError as error:
         raise SandboxUnavailable(f"the container engine refused the sandbox: {error}") from error
+
+
+def owner_of(container: Any, folder: str, image: str) -> int:
+    """The uid that a folder of a container belongs to. Raises SandboxUnavailable."""
+    from docker.errors import NotFound
+
+    try:
+        chunks, _ = container.get_archive(folder)
+    except NotFound as error:
+        raise SandboxUnavailable(
+            f"the image {image!r} has no folder {folder}, where its bug's code should lie; is it "
+            "the image of another benchmark?"
+        ) from error
+    first = next(iter(chunks))
+    chunks.close()
+    entry = tarfile.TarInfo.frombuf(first[: tarfile.BLOCKSIZE], "utf-8", "replace")
+    if not entry.isdir():
+        raise SandboxUnavailable(f"{folder} of the image {image!r} is not a folder")
+    return entry.uid
+
+
+def path_of(image: Any, before: Sequence[str]) -> str:
+    """The PATH of an image's commands, with these folders before its own."""
+    variables = dict(line.partition("=")[::2] for line in image.attrs["Config"].get("Env") or ())
+    return ":".join([*before, variables.get("PATH") or SYSTEM_PATH])
 
 
 def remove_container(client: Any, container: str) -> None:

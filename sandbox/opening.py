@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import shutil
 
-from sandbox.base import Sandbox, SandboxConfig
+from sandbox.base import ImageWorkspace, Sandbox, SandboxConfig
 from sandbox.errors import SandboxUnavailable
 
 
-def open_sandbox(config: SandboxConfig, image: str | None = None) -> Sandbox:
-    """Open a fresh sandbox with an empty workspace.
+def open_sandbox(
+    config: SandboxConfig, image: str | None = None, workspace: ImageWorkspace | None = None
+) -> Sandbox:
+    """Open a fresh sandbox with an empty workspace, or with the `workspace` that the image holds.
 
     `image` is the instance's own image, used where the config names none. Raises
     SandboxUnavailable, ImageMissing.
     """
     if config.backend == "local":
+        if workspace is not None:
+            raise SandboxUnavailable(
+                f"the code under test lies in {workspace.folder} of the image {image}: set "
+                "sandbox.backend=docker"
+            )
         from sandbox.local import LocalSandbox
 
         return LocalSandbox(config)
@@ -26,7 +33,7 @@ def open_sandbox(config: SandboxConfig, image: str | None = None) -> Sandbox:
         )
     from sandbox.container import ContainerSandbox
 
-    return ContainerSandbox(config, chosen)
+    return ContainerSandbox(config, chosen, workspace)
 
 
 def backend_name(config: SandboxConfig) -> str:

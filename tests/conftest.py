@@ -6,7 +6,12 @@ import shutil
 
 import pytest
 
-from tests.sandbox.image import engine_error, ensure_image, ensure_java_image
+from tests.sandbox.image import (
+    engine_error,
+    ensure_git_image,
+    ensure_image,
+    ensure_java_image,
+)
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +21,15 @@ def image() -> str:
     if reason is not None:
         pytest.skip(f"needs a container engine: {reason}")
     return ensure_image()
+
+
+@pytest.fixture(scope="session")
+def git_image() -> str:
+    """The tag of the test image with git; skips where there is no engine."""
+    reason = engine_error()
+    if reason is not None:
+        pytest.skip(f"needs a container engine: {reason}")
+    return ensure_git_image()
 
 
 @pytest.fixture(scope="session")

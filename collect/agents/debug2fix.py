@@ -14,6 +14,7 @@ from pydantic import Field
 
 from collect.agents.answer import parse_answer
 from collect.agents.config import Variant
+from collect.agents.conversation import ConversationLog
 from collect.agents.debug_tools import debug_tools
 from collect.agents.file_tools import EditFile, EditGate, Grep, ListFiles, ReadFile
 from collect.agents.loop import AgentSpec
@@ -113,29 +114,37 @@ class DebugSubagent:
 
     def call(self, arguments: DebugSubagentArguments, call_id: str) -> ToolReply:
         self.gate.is_open = True
-        with closing(self.context.debugger()) as debugger:
-            run_code = self.context.config.debug_run_code
-            tools = subagent_tools(debugger, self.context.sandbox, run_code)
-            agent = self.context.agent(self._spec(tools), Role.DEBUG_SUBAGENT, call_id)
-            try:
-                agent.run(subagent_task(arguments))
-            except ModelFailure as failure:
-                return ToolReply(f"Error: the debug subagent failed: {failure}", ToolOutcome.ERROR)
-        answer = agent.log.final_answer
+        try:
+            answer = run_subagent(self.context, arguments, call_id).final_answer
+        except ModelFailure as failure:
+            return ToolReply(f"Error: the debug subagent failed: {failure}", ToolOutcome.ERROR)
         if not answer.strip():
             return ToolReply("Error: the debug subagent gave no answer.", ToolOutcome.ERROR)
         return ToolReply(answer)
 
-    def _spec(self, tools: list[Tool]) -> AgentSpec:
-        config = self.context.config
-        return AgentSpec(
-            subagent_prompt(self.context.wording, config.debug_run_code),
-            Toolbox(tools, self.context.wording),
+
+def run_subagent(
+    context: RolloutContext, arguments: DebugSubagentArguments, call_id: str | None = None
+) -> ConversationLog:
+    """Let the Debug Subagent investigate one question, and give its conversation.
+
+    `call_id` is the main agent's call that it answers; None where nobody but us has asked. Raises
+    RolloutError, RolloutStopped, SandboxError.
+    """
+    config = context.config
+    with closing(context.debugger()) as debugger:
+        tools = subagent_tools(debugger, context.sandbox, config.debug_run_code)
+        spec = AgentSpec(
+            subagent_prompt(context.wording, config.debug_run_code),
+            Toolbox(tools, context.wording),
             config.sub_max_steps,
             forced_answer=prompt("subagent_forced_answer"),
             follow_up=remind_of_block,
             max_follow_ups=config.sub_max_reminders,
         )
+        agent = context.agent(spec, Role.DEBUG_SUBAGENT, call_id)
+        agent.run(subagent_task(arguments))
+    return agent.log
 
 
 def remind_of_block(answer: str) -> str | None:

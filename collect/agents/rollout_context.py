@@ -13,6 +13,7 @@ from collect.agents.wording import wording
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import reset_workspace
 from collect.models.base import ConversationContext, ModelBackend, Sampling
+from collect.questions.records import Ask
 from collect.records import MODEL_TEACHER, ORACLE_TEACHER, Role
 from sandbox import Sandbox
 from sandbox.debugger import Debugger
@@ -45,6 +46,8 @@ class RolloutContext:
     players: Mapping[Role, Player]
     stop: Event
     logs: list[ConversationLog] = field(default_factory=list)
+    ask: Ask | None = None
+    """The runtime question that the rollout is about, where it is about no more than one."""
 
     def debugger(self) -> Debugger:
         """A debugger for the instance's language, not started yet. The caller closes it."""
@@ -91,6 +94,14 @@ class RolloutContext:
         )
         self.logs.append(log)
         model = player.backend.open(
-            ConversationContext(self.instance, self.variant, self.attempt, role, log.index)
+            ConversationContext(
+                self.instance,
+                self.variant,
+                self.attempt,
+                role,
+                log.index,
+                self.ask,
+                self.config.debug_run_code,
+            )
         )
         return AgentRun(spec, model, player.sampling, log, self.stop)

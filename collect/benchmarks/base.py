@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal, Protocol
 
-from sandbox import Sandbox
+from sandbox import ImageWorkspace, Sandbox
 
 Language = Literal["python", "java"]
 
@@ -73,20 +74,30 @@ class Instance:
     solution: str = ""
     """The one file to repair, where the bug is a program of one file and its tests; else empty."""
     image: str | None = None
+    image_workspace: ImageWorkspace | None = None
+    """Where the image holds the buggy tree, a git repository; None: `files` are laid out."""
+    record: str = ""
+    """A digest of what defines the bug's code, where `files` are not there to be read for that."""
+    skips_count: bool = False
+    """Whether a PASS_TO_PASS test that is skipped counts as still passing: SWE-bench's rule."""
     environment: Environment = Environment()
     category: str | None = None
     """What kind of bug, in the benchmark's own words."""
+    commit: str = ""
+    """Of `repository`, that the buggy tree was taken from; empty where none is known. Not part of
+    the hash: it says where a bug is from, and changes nothing of it."""
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """16 hex digits over everything that defines the bug."""
         digest = hashlib.sha256()
         facts = [self.id, self.problem_statement, self.gold_patch, self.image]
         facts += [*self.fail_to_pass, "|", *self.pass_to_pass]
+        facts += [self.record] if self.record else []
         if self.environment != Environment():
             facts.append(repr(self.environment))
         digest.update(json.dumps(facts).encode())
-        for files in (self.files, self.hidden_files):
+        for files in (self.hidden_files,) if self.record else (self.files, self.hidden_files):
             for path in sorted(files):
                 digest.update(path.encode() + b"\0" + files[path] + b"\0")
         return digest.hexdigest()[:16]

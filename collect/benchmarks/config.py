@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from collect.benchmarks.base import Language
+from collect.benchmarks.marks import SKIPPED, Mark
 
 
 class BenchmarkConfig(BaseModel):
@@ -14,15 +15,30 @@ class BenchmarkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Literal["bundled", "humanevalfix", "self_repair", "local"]
+    name: Literal["bundled", "humanevalfix", "self_repair", "local", "swe_bench", "gitbug_java"]
     language: Literal["python", "java", "all"] = "python"
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
     with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote; for
-    local a `bugs.jsonl`, or the folder of one, as `stepinto bench make` writes it. None: the hub,
-    and the bugs that come with StepInto."""
+    local a `bugs.jsonl`, or the folder of one, as `stepinto bench make` writes it; for swe_bench a
+    file of its records; for gitbug_java one, or a folder of them. None: the hub, and the bugs that
+    come with StepInto."""
     hub_id: str | None = None
-    """Dataset on the hub, where `path` is None. None: the benchmark's own."""
+    """Dataset on the hub, where `path` is None. None: the benchmark's own, which is
+    SWE-bench-Live/SWE-bench-Live for swe_bench."""
+    hub_split: str | None = None
+    """Split of that dataset. None: the benchmark's own, which is `lite` for SWE-bench-Live and
+    `test` for the other datasets of swe_bench. For swe_bench alone."""
+    repositories: str | None = None
+    """For gitbug_java: folder with clones of its repositories, as `owner-name`."""
+    image: str | None = None
+    """For gitbug_java, where no clones are given: the images' name, in which `{id}`, `{repository}`
+    and `{commit}` stand for the bug's."""
+    image_folder: str = "/workspace"
+    """For gitbug_java: where in such an image the clone lies."""
+    show_tests: bool = False
+    """For swe_bench: give the agents the tests that decide, which upstream hides from them. For
+    debug sessions on failing tests, never for scores that are compared with others'."""
     split: Literal["all", "train", "held_out"] = "all"
     """By repository, over all bugs of one language: whatever `instances` and `limit` say."""
     held_out_fraction: float = Field(default=0.25, ge=0, le=1)
@@ -31,9 +47,12 @@ class BenchmarkConfig(BaseModel):
     instances: tuple[str, ...] | None = None
     """Ids, or globs over them (`textflow__*`). None: all."""
     limit: int | None = Field(default=None, ge=1)
-    """At most so many, the first ones."""
+    """At most so many, the first ones; those that `skip` leaves out don't count."""
+    skip: tuple[Mark, ...] = SKIPPED
+    """Marks of `stepinto bench verify` whose bugs collect and eval leave out; []: none."""
     test_timeout: float = Field(default=60.0, gt=0)
-    """Seconds for one run of an instance's tests, without the time that a Java build takes."""
+    """Seconds for one run of an instance's tests, without the time that a Java build takes. Where
+    it is not set, swe_bench and gitbug_java take 1800, with the build included."""
 
     @property
     def languages(self) -> tuple[Language, ...]:

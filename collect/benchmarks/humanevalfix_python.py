@@ -10,7 +10,7 @@ import ast
 
 from collect.benchmarks.humanevalfix_rows import Row
 from collect.errors import ConfigError
-from collect.syntax import parse
+from collect.self_repair.python_code import parsed
 
 SOLUTION = "solution.py"
 TEST_FILE = "test_solution.py"
@@ -23,7 +23,7 @@ def make_test_file(where: str, task: Row) -> bytes:
 
     `where` names the row. Raises ConfigError.
     """
-    tree = _parsed(where, "test", task.test)
+    tree = parsed(where, "test", task.test)
     last = tree.body[-1] if tree.body else None
     if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
         raise ConfigError(f"{where}: column test: must end with the call that runs the check")
@@ -39,7 +39,7 @@ def make_test_file(where: str, task: Row) -> bytes:
 
 def _imported_names(where: str, task: Row, test: ast.Module) -> list[str]:
     """What the test uses of the program; upstream runs both in one namespace."""
-    program = _parsed(where, "prompt", task.prompt + task.canonical_solution)
+    program = parsed(where, "prompt", task.prompt + task.canonical_solution)
     used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
     imported = {
         (alias.asname or alias.name).partition(".")[0]
@@ -60,10 +60,3 @@ def _top_level_names(program: ast.Module) -> set[str]:
         elif isinstance(node, ast.Assign):
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return names
-
-
-def _parsed(where: str, column: str, code: str) -> ast.Module:
-    try:
-        return parse(code)
-    except SyntaxError as error:
-        raise ConfigError(f"{where}: column {column}: not Python: {error}") from error

@@ -11,11 +11,13 @@ from pathlib import Path
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.bundled import BUNDLED, BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.gitbug_java.benchmark import GitBugJavaBenchmark
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_rows import HUB_ID
 from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.self_repair import SelfRepairBenchmark
 from collect.benchmarks.splits import held_out
+from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError
 from collect.self_repair.records import BUNDLED_FILE
 
@@ -27,6 +29,10 @@ def open_benchmark(config: BenchmarkConfig) -> Benchmark:
         return BundledBenchmark(path or BUNDLED, config.test_timeout, config.languages)
     if config.name == "self_repair":
         return SelfRepairBenchmark(path or BUNDLED_FILE, config.test_timeout)
+    if config.name == "swe_bench":
+        return _swe_bench(config, path)
+    if config.name == "gitbug_java":
+        return _gitbug_java(config, path)
     if config.name == "local":
         if path is None:
             raise ConfigError(
@@ -37,6 +43,36 @@ def open_benchmark(config: BenchmarkConfig) -> Benchmark:
     return HumanEvalFixBenchmark(
         path, config.hub_id or HUB_ID, config.test_timeout, config.languages
     )
+
+
+def _swe_bench(config: BenchmarkConfig, path: Path | None) -> SweBenchBenchmark:
+    return SweBenchBenchmark(
+        path,
+        hub_id=config.hub_id,
+        hub_split=config.hub_split,
+        test_timeout=_long_timeout(config),
+        languages=config.languages,
+        show_tests=config.show_tests,
+    )
+
+
+def _gitbug_java(config: BenchmarkConfig, path: Path | None) -> GitBugJavaBenchmark:
+    if config.language == "python":
+        raise ConfigError("gitbug_java has Java bugs alone: set benchmark.language=java")
+    return GitBugJavaBenchmark(
+        path,
+        hub_id=config.hub_id,
+        hub_split=config.hub_split,
+        test_timeout=_long_timeout(config),
+        repositories=Path(config.repositories) if config.repositories else None,
+        image=None if config.repositories else config.image,
+        image_folder=config.image_folder,
+    )
+
+
+def _long_timeout(config: BenchmarkConfig) -> float:
+    """Of benchmarks that run whole suites of real projects, building them."""
+    return config.test_timeout if "test_timeout" in config.model_fields_set else TEST_TIMEOUT
 
 
 def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:

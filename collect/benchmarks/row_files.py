@@ -19,11 +19,13 @@ from collect.errors import ConfigError
 
 Rows = Iterator[tuple[str, object]]
 Row = TypeVar("Row", bound=BaseModel)
-SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet", ".csv")
+SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".parquet", ".csv")
 
 
 def file_rows(path: Path, setting: str) -> Rows:
-    """Each row of a .jsonl, .jsonl.gz, .parquet or .csv file; a cell of a CSV is text.
+    """Each row of a .jsonl, .jsonl.gz, .json, .parquet or .csv file; a cell of a CSV is text.
+
+    A .json file holds a list of rows, or a row a line.
 
     `setting` is the key of the config that names the file. Raises ConfigError.
     """
@@ -33,6 +35,8 @@ def file_rows(path: Path, setting: str) -> Rows:
         yield from _parquet_rows(path)
     elif path.name.endswith((".jsonl", ".jsonl.gz")):
         yield from _json_lines(path)
+    elif path.suffix == ".json":
+        yield from _json_rows(path)
     elif path.suffix == ".csv":
         yield from _csv_rows(path)
     else:
@@ -96,6 +100,18 @@ def _json_lines(path: Path) -> Rows:
                 yield where, json.loads(line)
             except ValueError as error:
                 raise ConfigError(f"{where}: not JSON: {error}") from error
+
+
+def _json_rows(path: Path) -> Rows:
+    if not path.read_bytes().lstrip().startswith(b"["):
+        yield from _json_lines(path)
+        return
+    try:
+        rows = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ConfigError(f"{path}: not JSON: {error}") from error
+    for number, row in enumerate(rows, start=1):
+        yield f"{path}, row {number}", row
 
 
 def _content(path: Path) -> bytes:

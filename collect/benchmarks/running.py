@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from collect.benchmarks import java_testing, testing
 from collect.benchmarks.base import Instance, TestResults
-from collect.patches import changed_paths
+from collect.patches import PatchError, changed_paths
+from collect.unified import renamed_files
 from sandbox import Sandbox
 from sandbox.java.scan import is_build_file
 
@@ -32,9 +33,17 @@ def run_tests(
 
 def runner_files(instance: Instance, patch: str) -> list[str]:
     """The changed files that steer how tests are built and run, but for the gold patch's own."""
-    changed = changed_paths(patch) - changed_paths(instance.gold_patch)
+    changed = changed_paths(patch) - _gold_paths(instance.gold_patch)
     steers = java_testing.steers_tests if instance.language == "java" else testing.steers_tests
     return sorted(path for path in changed if steers(path))
+
+
+def _gold_paths(patch: str) -> set[str]:
+    try:
+        return changed_paths(patch)
+    except PatchError:
+        # With binary changes, which some published patches have.
+        return {path for pair in renamed_files(patch) for path in pair}
 
 
 def build_outputs(instance: Instance) -> list[str]:

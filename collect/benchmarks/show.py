@@ -37,6 +37,8 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 def _files(instance: Instance) -> Iterable[str]:
     """Paths with their number of lines; those of the tests are marked."""
+    if instance.image_workspace is not None:
+        yield f"in {instance.image_workspace.folder} of the image"
     for path, data in sorted(instance.files.items()):
         is_test = any(path == test or path.startswith(f"{test}/") for test in instance.test_paths)
         lines = len(data.splitlines())

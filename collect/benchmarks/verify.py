@@ -2,103 +2,133 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from rich.table import Table
-
-from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
+from collect.benchmarks.base import Benchmark, Instance, TestResults
+from collect.benchmarks.judging import judged
+from collect.benchmarks.marks import Finding, Mark, Verification
+from collect.benchmarks.ran_in import RanIn
+from collect.benchmarks.verifications import Verifications, with_verifications
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
+from collect.errors import InfrastructureFailure
 from collect.patches import PatchError
+from collect.runner import AsyncioRunner
 from sandbox import SandboxConfig
-from sandbox.errors import SandboxError
+from sandbox.errors import CommandRefused, SandboxError, SandboxFileError
 
-NO_GOLD = "no gold patch is known: only that the tests fail was checked"
+DISK_IS_FULL = "No space left on device"
 
 
 @dataclass(frozen=True)
-class Verification:
-    """What running one instance before and after its gold patch showed."""
+class VerifySettings:
+    """How bugs are verified, and which of them."""
 
-    instance_id: str
-    repository: str
-    problems: tuple[str, ...]
-    seconds_before: float
-    """Of the test run on the buggy code, the first where there were several."""
-    seconds_after: float
-    note: str = ""
-    """What could not be checked."""
-
-    @property
-    def ok(self) -> bool:
-        return not self.problems
+    repeats: int = 1
+    """Runs on each side of the gold patch; flaky tests show only in more than one."""
+    slow_over: float | None = None
+    """Seconds of one run over which a bug is marked slow."""
+    workers: int = 2
+    """Bugs at once."""
+    again: bool = False
+    """Also those that were verified before."""
 
 
 def verify_instance(
-    benchmark: Benchmark, instance: Instance, sandbox_config: SandboxConfig, repeats: int = 1
+    benchmark: Benchmark,
+    instance: Instance,
+    sandbox_config: SandboxConfig,
+    repeats: int = 1,
+    *,
+    slow_over: float | None = None,
+    ran_in: RanIn | None = None,
 ) -> Verification:
     """Run the tests before and after the gold patch, `repeats` times, each in a fresh sandbox.
 
-    Where no gold patch is known, only before.
+    Where no gold patch is known, only before. Where the sandbox or the machine does not work, the
+    verification says so, and nothing of the bug.
     """
+    name = ""
     try:
+        name = (ran_in or RanIn(sandbox_config)).name(instance)
         before = [_run(benchmark, instance, sandbox_config, "") for _ in range(repeats)]
         after = [
             _run(benchmark, instance, sandbox_config, instance.gold_patch)
             for _ in range(repeats if instance.gold_patch else 0)
         ]
-    except (SandboxError, PatchError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        return Verification(instance.id, instance.repository, (problem,), 0.0, 0.0)
-    problems = _problems(instance, before, after)
-    return Verification(
-        instance.id,
-        instance.repository,
-        tuple(problems),
-        before[0].seconds,
-        after[0].seconds if after else 0.0,
-        "" if after else NO_GOLD,
+    except (PatchError, SandboxFileError, CommandRefused) as error:
+        text = f"{type(error).__name__}: {error}"
+        finding = Finding(mark=Mark.BROKEN, text=text)
+        return _unless_disk_is_full(Verification.of(instance, name, findings=(finding,)), text)
+    except (SandboxError, InfrastructureFailure, OSError) as error:
+        return Verification.of(instance, name, failure=f"{type(error).__name__}: {error}")
+    verification = Verification.of(
+        instance,
+        name,
+        findings=judged(instance, before, after),
+        repeats=repeats,
+        seconds_before=max(run.seconds for run in before),
+        seconds_after=max((run.seconds for run in after), default=0.0),
+        slow_over=slow_over,
     )
+    return _unless_disk_is_full(verification, *(run.output for run in [*before, *after]))
 
 
 def verify(
     benchmark: Benchmark,
     instances: Sequence[Instance],
     sandbox_config: SandboxConfig,
+    settings: VerifySettings | None = None,
     *,
-    repeats: int = 1,
-    workers: int = 2,
+    verifications: Verifications | None = None,
     on_done: Callable[[Verification], None] = lambda _: None,
 ) -> list[Verification]:
-    """Verify many at once, in the order given; `on_done` hears of each from the worker threads."""
+    """Verify many at once, and keep what was found in `verifications`; in the order given.
 
-    def one(instance: Instance) -> Verification:
-        verification = verify_instance(benchmark, instance, sandbox_config, repeats)
+    One that is kept there, with as many runs, is taken from there. `on_done` hears of each from the
+    worker threads. Ctrl-C ends it early: those not verified yet are left out.
+    """
+    settings = settings or VerifySettings()
+    ran_in = RanIn(sandbox_config)
+    known = {} if settings.again else _known(instances, verifications, ran_in, settings)
+    done: dict[str, Verification] = {}
+
+    def one(instance: Instance) -> None:
+        verification = known.get(instance.id) or verify_instance(
+            benchmark,
+            instance,
+            sandbox_config,
+            settings.repeats,
+            slow_over=settings.slow_over,
+            ran_in=ran_in,
+        )
+        verification = verification.model_copy(update={"slow_over": settings.slow_over})
+        is_new = verification != known.get(instance.id)
+        if verifications is not None and is_new and not verification.failure:
+            verifications.add(verification)
+        done[instance.id] = verification
         on_done(verification)
-        return verification
 
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(one, instances))
-
-
-def verification_table(verifications: Sequence[Verification]) -> Table:
-    """One line an instance, and the count of those that are well."""
-    well = sum(verification.ok for verification in verifications)
-    table = Table(title=f"{well} of {len(verifications)} instances are as they claim")
-    for column in ("instance", "repository"):
-        table.add_column(column, overflow="fold")
-    for column in ("before (s)", "after (s)"):
-        table.add_column(column, justify="right")
-    table.add_column("problems", overflow="fold")
-    for done in verifications:
-        seconds = (f"{done.seconds_before:.1f}", f"{done.seconds_after:.1f}")
-        table.add_row(done.instance_id, done.repository, *seconds, _remarks(done))
-    return table
+    AsyncioRunner(settings.workers, threading.Event()).run(instances, one)
+    return [done[instance.id] for instance in instances if instance.id in done]
 
 
-def _remarks(verification: Verification) -> str:
-    return "\n".join(filter(None, [*verification.problems, verification.note])) or "-"
+def _known(
+    instances: Sequence[Instance],
+    verifications: Verifications | None,
+    ran_in: RanIn,
+    settings: VerifySettings,
+) -> dict[str, Verification]:
+    """The kept verifications that are good enough, by instance."""
+    if verifications is None:
+        return {}
+    found = with_verifications(instances, ran_in, verifications)
+    return {
+        instance.id: each
+        for instance, each in found
+        if each is not None and each.repeats >= settings.repeats
+    }
 
 
 def _run(
@@ -113,43 +143,9 @@ def _run(
         return benchmark.run_tests(instance, sandbox, tests)
 
 
-def _problems(
-    instance: Instance, before: Sequence[TestResults], after: Sequence[TestResults]
-) -> list[str]:
-    if not instance.fail_to_pass:
-        return ["zero tests: fail_to_pass is empty"]
-    return [
-        *_run_problems("before", before),
-        *(_run_problems("after", after) if after else []),
-        *_status_problems(instance, before[0], after[0] if after else None),
-    ]
-
-
-def _run_problems(when: str, runs: Sequence[TestResults]) -> list[str]:
-    """What is wrong with the runs of one side, whatever the tests are meant to show."""
-    problems = []
-    if any(run.timed_out for run in runs):
-        problems.append(f"{when}: timed out")
-    elif all(status is TestStatus.MISSING for status in runs[0].statuses.values()):
-        last_lines = runs[0].output.strip().splitlines()[-3:]
-        problems.append(f"{when}: zero tests ran: {' / '.join(last_lines)}")
-    flaky = [test for test in runs[0].statuses if len({run.statuses[test] for run in runs}) > 1]
-    return problems + [f"{when}: flaky: {test}" for test in flaky]
-
-
-def _status_problems(
-    instance: Instance, before: TestResults, after: TestResults | None
-) -> list[str]:
-    problems = []
-    for test in instance.fail_to_pass:
-        if before.statuses[test] is not TestStatus.FAILED and not before.timed_out:
-            problems.append(f"does not fail before: {test} is {before.statuses[test]}")
-        if after is not None and after.statuses[test] is not TestStatus.PASSED:
-            problems.append(f"does not pass after: {test} is {after.statuses[test]}")
-    for test in instance.pass_to_pass:
-        was = before.statuses[test]
-        becomes = TestStatus.PASSED if after is None else after.statuses[test]
-        if (was, becomes) != (TestStatus.PASSED, TestStatus.PASSED):
-            then = "" if after is None else f" and {becomes} after"
-            problems.append(f"other test: {test} is {was} before{then}")
-    return problems
+def _unless_disk_is_full(verification: Verification, *outputs: str) -> Verification:
+    """What tests say on a full disk is not the bug's doing."""
+    if not verification.problems or not any(DISK_IS_FULL in output for output in outputs):
+        return verification
+    failure = f"{DISK_IS_FULL}: make room on this machine, and verify again"
+    return verification.model_copy(update={"findings": (), "failure": failure})

@@ -1,21 +1,42 @@
-"""A bug's sandbox: opened with what its tests need, and changes to the code in it."""
+"""The code under test inside a sandbox: laid out, changed, and compared with what it was.
+
+It is the bug's files in an empty workspace, or a git repository that the image holds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from posixpath import dirname
+from typing import Protocol
 
-from collect.benchmarks.base import Environment, Instance
-from collect.patches import apply_patch
+from collect.benchmarks.base import Benchmark, Environment, Instance
+from collect.benchmarks.git_workspace import (
+    apply_with_git,
+    changed_files,
+    tracked_files,
+    tree_of,
+)
+from collect.patches import apply_patch, changed_paths
+from collect.unified import renamed_files
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
 
+Changes = tuple[Mapping[str, bytes], Mapping[str, bytes]]
+"""Files as they were, and as they are; those that are the same may be left out."""
+MAX_NEIGHBOURS = 60
+"""Files of the same folders that are read along with those of a gold patch."""
+BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/build.gradle*")
+
 
 def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
-    """A fresh sandbox with an empty workspace, and what the bug's tests need beside their files.
+    """A fresh sandbox with an empty workspace or that of the bug's image, and what the bug's tests
+    need beside their files.
 
     Raises SandboxUnavailable, ImageMissing.
     """
-    return open_sandbox(with_environment(config, instance.environment), instance.image)
+    configured = with_environment(config, instance.environment)
+    return open_sandbox(configured, instance.image, instance.image_workspace)
 
 
 def with_environment(config: SandboxConfig, environment: Environment) -> SandboxConfig:
@@ -30,9 +51,87 @@ def with_environment(config: SandboxConfig, environment: Environment) -> Sandbox
     )
 
 
+def prepare_patched(
+    benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: str
+) -> Instance:
+    """Lay out the buggy tree with a patch applied, and the hidden tests; the bug as it is then.
+
+    Raises PatchError, SandboxError.
+    """
+    if instance.image_workspace is None:
+        files = {**apply_patch(instance.files, patch), **instance.hidden_files}
+        patched = replace(instance, files=files)
+        benchmark.prepare(patched, sandbox)
+        return patched
+    benchmark.prepare(instance, sandbox)
+    patch_workspace(sandbox, patch)
+    sandbox.write_files(instance.hidden_files)
+    return instance
+
+
+class Snapshot(Protocol):
+    """What a workspace held at one time."""
+
+    def changes(self, sandbox: Sandbox) -> Changes:
+        """What has changed since. Raises SandboxFileError where the workspace can't be read."""
+
+
+@dataclass(frozen=True)
+class FilesSnapshot:
+    """Of a small workspace: every file."""
+
+    files: Mapping[str, bytes]
+
+    def changes(self, sandbox: Sandbox) -> Changes:
+        """All files of both times."""
+        return self.files, sandbox.read_tree()
+
+
+@dataclass(frozen=True)
+class GitSnapshot:
+    """Of a repository: the id of its tree, which git computes from all contents."""
+
+    tree: str
+
+    def changes(self, sandbox: Sandbox) -> Changes:
+        """The files that differ."""
+        return changed_files(sandbox, self.tree)
+
+
+def snapshot(instance: Instance, sandbox: Sandbox) -> Snapshot:
+    """The workspace as it is now. Raises SandboxError."""
+    if instance.image_workspace is None:
+        return FilesSnapshot(sandbox.read_tree())
+    return GitSnapshot(tree_of(sandbox))
+
+
+def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
+    """A bug whose code the image holds, with the files that its gold patch is about.
+
+    These are the files that it changes, the sources next to them, and the build files: what the
+    oracle reads and what the build's folders are told by. A bug with files is returned as it is.
+    """
+    if instance.image_workspace is None:
+        return instance
+    gold = sorted({path for pair in renamed_files(instance.gold_patch) for path in pair})
+    suffix = ".java" if instance.language == "java" else ".py"
+    folders = {dirname(path) for path in gold if path.endswith(suffix)}
+    patterns = [f"{folder}/*{suffix}".lstrip("/") for folder in sorted(folders)]
+    near = tracked_files(sandbox, *patterns) if patterns else []
+    siblings = [path for path in near if dirname(path) in folders][:MAX_NEIGHBOURS]
+    builds = tracked_files(sandbox, *BUILD_FILES) if instance.language == "java" else []
+    return replace(instance, files=_read(sandbox, [*gold, *siblings, *builds]))
+
+
 def patch_workspace(sandbox: Sandbox, patch: str) -> None:
-    """Apply a unified diff to the workspace. Raises PatchError, SandboxFileError."""
-    before = sandbox.read_tree()
+    """Apply a unified diff to the workspace: exactly, or as git does where that is a repository.
+
+    Raises PatchError, SandboxFileError.
+    """
+    if sandbox.run(Command(["test", "-d", ".git"])).exit_code == 0:
+        apply_with_git(sandbox, patch)
+        return
+    before = _read(sandbox, sorted(changed_paths(patch)))
     after = apply_patch(before, patch)
     sandbox.write_files({path: data for path, data in after.items() if before.get(path) != data})
     deleted = sorted(before.keys() - after.keys())
@@ -51,3 +150,14 @@ def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
     if result.exit_code != 0:
         raise SandboxFileError(f"can't empty the workspace: {result.output.strip()}")
     sandbox.write_files(files)
+
+
+def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
+    """Those of the files that are there."""
+    files = {}
+    for path in dict.fromkeys(paths):
+        try:
+            files[path] = sandbox.read_file(path)
+        except SandboxFileError:
+            continue
+    return files

@@ -14,8 +14,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
+from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.local_records import BUGS_FILE
 from collect.benchmarks.trees import write_folder
+from collect.benchmarks.verifications import note_verified
 from collect.build_info import code_version
 from collect.config import Machinery
 from collect.durable import write_text
@@ -56,6 +58,7 @@ def make_bugs(machinery: Machinery, config: FactoryConfig, run: Path) -> Made:
     _require_some(done)
     card = _card(machinery, config, done)
     _write(folder, done, card)
+    note_verified(LocalBenchmark(folder).instances(), machinery.sandbox)
     return Made(folder, card)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
-from pypi_simple import DistributionPackage, PyPISimple
+from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from collect.durable import replacing
 from collect.factory.project import ProjectRefused
@@ -43,8 +43,8 @@ def download_sdist(requirement: str, index_url: str) -> Sdist:
         raise ProjectRefused(f"factory.projects: {requirement!r}: {error}") from error
     try:
         return _download(wanted, index_url)
-    # The client raises the errors of its HTTP library: no such project, no network, not allowed.
-    except OSError as error:
+    # No network, not allowed, no such project, an answer that is no index's, a wrong hash.
+    except (OSError, NoSuchProjectError, ValueError) as error:
         raise ProjectRefused(
             f"factory.projects: {requirement}: {index_url} gave no sdist ({error}); is the name "
             "right, and does factory.index_url name an index that can be reached?"

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.local_records import Difficulty, EditRecord, FailureRecord, LocalBug
+from collect.benchmarks.local_records import LocalBug
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job
 from collect.benchmarks.testing import statuses
 from collect.benchmarks.workspace import with_environment
+from collect.factory.bug import Caught, make_bug
 from collect.factory.candidates import Candidate
 from collect.factory.config import FactoryConfig
-from collect.factory.issue_text import read_symptom, write_issue
 from collect.factory.project import Project
+from collect.factory.reasons import read_reasons
 from collect.factory.records import Outcome, Step
 from collect.factory.suite import Suite
 from collect.mutations import CombinedMutation, Mutation
-from collect.patches import diff_trees
 from sandbox import SandboxConfig, open_sandbox
 
 PLUGIN = "stepinto_distance"
 FAULT_FILE = "fault.json"
 DISTANCE_FILE = "distance.json"
 PATIENCE = 5.0
-"""How many times as long as without the edit, and a few seconds, its tests may take."""
+"""How many times as long as without the edit, and START_SECONDS, its tests may take."""
 START_SECONDS = 10.0
-MAX_MESSAGE = 500
-"""Characters of a failure's message that are kept."""
-# Also what pytest leaves of one where it shortens a line.
-_ADDRESS = re.compile(r"(?:0x|\.\.\.x?)[0-9a-f]{5,}")
-_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
+MAX_TEST_SECONDS = 1.0
+"""A slower test is not run only to have one more that passes."""
 
 
 @dataclass(frozen=True)
@@ -58,33 +54,67 @@ class Judge:
         buggy = self._buggy(candidate.mutation)
         if buggy is None:
             return Step.PARSES
-        first = self._run(buggy, PytestJob(_files(candidate.tests), candidate.tests))
+        first = self._run(buggy, _job(candidate.tests))
         step = self._stopped_at(first, candidate)
         if step is not None:
             return step
-        failing = _failing(first, candidate.tests)
-        second = self._run(buggy, _measured(candidate, failing[0]))
-        if _failures(first) != _failures(second):
-            return Step.REPEATS
-        passing = self._passing(candidate, failing)
-        kept = (*failing, *passing)
-        fixed = statuses(
-            self._run(self.project.source.files, PytestJob(_files(kept), kept)).reports
-        )
-        if any(fixed.get(test) is not TestStatus.PASSED for test in kept):
+        caught = self._caught_again(candidate, buggy, first)
+        if isinstance(caught, Step):
+            return caught
+        kept = (*caught.failing, *caught.passing)
+        correct = self._run(self.project.source.files, _job(kept))
+        if _of_status(correct, kept, TestStatus.PASSED) != kept:
             return Step.FIXED
         several = len(candidate.parts) > 1
-        if several and any(self._is_idle(part, failing) for part in candidate.parts):
+        if several and any(self._is_idle(part, caught.failing) for part in candidate.parts):
             return Step.EACH
-        return self._bug(candidate, buggy, second, failing, passing)
+        return make_bug(self.project, candidate, caught, self.config.seed)
+
+    def _stopped_at(self, run: PytestRun, candidate: Candidate) -> Step | None:
+        if run.result.timed_out:
+            return Step.ENDS
+        found = statuses(run.reports)
+        if any(found.get(test) in (None, TestStatus.MISSING) for test in candidate.tests):
+            return Step.LOADS
+        failing = len(_of_status(run, candidate.tests, TestStatus.FAILED))
+        if failing == 0:
+            return Step.FAILS
+        return Step.FEW_FAIL if failing > self.config.max_failing else None
+
+    def _caught_again(
+        self, candidate: Candidate, buggy: Mapping[str, bytes], first: PytestRun
+    ) -> Caught | Step:
+        """A second run, which also measures the distance to the first failure."""
+        failing = _of_status(first, candidate.tests, TestStatus.FAILED)
+        tests = (*candidate.tests, *self._neighbours(candidate, failing))
+        second = self._run(buggy, _measured(_job(tests), candidate, failing[0]))
+        reasons = read_reasons(second.reports)
+        if reasons != read_reasons(first.reports):
+            return Step.REPEATS
+        passing = _of_status(second, tests, TestStatus.PASSED)[: self.config.max_pass_to_pass]
+        if not passing:
+            return Step.OTHERS_PASS
+        distance = json.loads(second.outputs.get(DISTANCE_FILE, b"{}"))
+        return Caught(buggy, failing, passing, reasons[failing[0]], second.output, distance)
+
+    def _neighbours(self, candidate: Candidate, failing: Sequence[str]) -> list[str]:
+        """Tests that don't reach the fault, those of the failing tests' files first."""
+        files = set(_files(failing))
+        near = [test for test in self.suite.tests if test.partition("::")[0] in files]
+        others = [
+            test
+            for test in dict.fromkeys([*near, *self.suite.tests])
+            if test not in candidate.tests and self.suite.seconds[test] < MAX_TEST_SECONDS
+        ]
+        wanted = self.config.max_pass_to_pass - len(candidate.tests) + len(failing)
+        return others[: max(wanted, 0)]
 
     def _is_idle(self, part: Mutation, failing: Sequence[str]) -> bool:
         """Whether one edit of several makes no test fail by itself: mending the rest is enough."""
         buggy = self._buggy(part)
-        if buggy is None:
-            return True
-        found = statuses(self._run(buggy, PytestJob(_files(failing), failing)).reports)
-        return all(found.get(test) is TestStatus.PASSED for test in failing)
+        return buggy is None or not _of_status(
+            self._run(buggy, _job(failing)), failing, TestStatus.FAILED
+        )
 
     def _buggy(self, mutation: Mutation | CombinedMutation) -> dict[str, bytes] | None:
         code = mutation.apply()
@@ -101,92 +131,12 @@ class Judge:
             opened.write_files(files)
             return run_job(opened, job, timeout)
 
-    def _stopped_at(self, run: PytestRun, candidate: Candidate) -> Step | None:
-        if run.result.timed_out:
-            return Step.ENDS
-        found = statuses(run.reports)
-        ended = [found.get(test, TestStatus.MISSING) for test in candidate.tests]
-        if TestStatus.MISSING in ended:
-            return Step.LOADS
-        failing = ended.count(TestStatus.FAILED)
-        if failing == 0:
-            return Step.FAILS
-        if failing > self.config.max_failing:
-            return Step.FEW_FAIL
-        if TestStatus.PASSED not in ended and len(self.suite.tests) == len(candidate.tests):
-            return Step.OTHERS_PASS
-        return None
 
-    def _passing(self, candidate: Candidate, failing: Sequence[str]) -> tuple[str, ...]:
-        """Tests that pass on both sides: first those that reach the fault, or share a file with a
-        failing test, then others."""
-        files = set(_files(failing))
-        reaching = [test for test in candidate.tests if test not in failing]
-        neighbours = [test for test in self.suite.tests if test.partition("::")[0] in files]
-        chosen = dict.fromkeys([*reaching, *neighbours, *self.suite.tests])
-        others = [test for test in chosen if test not in failing and self.suite.seconds[test] < 1]
-        return tuple(others[: self.config.max_pass_to_pass])
-
-    def _bug(
-        self,
-        candidate: Candidate,
-        buggy: Mapping[str, bytes],
-        run: PytestRun,
-        failing: Sequence[str],
-        passing: Sequence[str],
-    ) -> LocalBug:
-        project = self.project
-        failure = _failures(run)[failing[0]]
-        distance = json.loads(run.outputs.get(DISTANCE_FILE, b"{}"))
-        symptom = read_symptom(
-            project.source.name,
-            failing,
-            files=project.source.files,
-            exception=failure.type,
-            message=failure.message,
-            output=run.output,
-        )
-        return LocalBug(
-            id=f"{project.source.slug}__{candidate.id}",
-            repository=f"repositories/{project.source.slug}",
-            project=project.source.name,
-            problem_statement=write_issue(symptom, f"{self.config.seed}:{candidate.id}"),
-            fail_to_pass=tuple(failing),
-            pass_to_pass=tuple(passing),
-            gold_patch=diff_trees(buggy, project.source.files),
-            holds="correct",
-            test_paths=project.test_paths,
-            packages=project.environment.packages,
-            import_paths=project.environment.import_paths,
-            variables=project.environment.variables,
-            category=candidate.mutation.category,
-            edits=tuple(
-                EditRecord(
-                    kind=part.kind,
-                    category=part.category,
-                    path=part.path,
-                    line=part.line,
-                    scope=part.scope,
-                )
-                for part in candidate.parts
-            ),
-            failure=FailureRecord(type=failure.type, message=failure.message[:MAX_MESSAGE]),
-            difficulty=Difficulty(
-                failing_tests=len(failing), covering_tests=candidate.covering, **distance
-            ),
-        )
+def _job(tests: Sequence[str]) -> PytestJob:
+    return PytestJob(_files(tests), tests)
 
 
-@dataclass(frozen=True)
-class Reason:
-    """Why a test failed: equal for the same failure of the same program."""
-
-    type: str
-    message: str
-    place: str
-
-
-def _measured(candidate: Candidate, test: str) -> PytestJob:
+def _measured(job: PytestJob, candidate: Candidate, test: str) -> PytestJob:
     scopes = [
         {
             "path": part.path,
@@ -196,11 +146,11 @@ def _measured(candidate: Candidate, test: str) -> PytestJob:
         }
         for part in candidate.parts
     ]
-    fault = json.dumps({"test": test, "scopes": scopes}).encode()
-    plugin = Path(__file__).with_name("distance_plugin.py").read_bytes()
-    files = _files(candidate.tests)
-    return PytestJob(
-        files, candidate.tests, {PLUGIN: plugin}, {FAULT_FILE: fault}, (DISTANCE_FILE,)
+    return replace(
+        job,
+        plugins={PLUGIN: Path(__file__).with_name("distance_plugin.py").read_bytes()},
+        inputs={FAULT_FILE: json.dumps({"test": test, "scopes": scopes}).encode()},
+        outputs=(DISTANCE_FILE,),
     )
 
 
@@ -208,29 +158,6 @@ def _files(tests: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
-def _failing(run: PytestRun, tests: Sequence[str]) -> tuple[str, ...]:
+def _of_status(run: PytestRun, tests: Sequence[str], status: TestStatus) -> tuple[str, ...]:
     found = statuses(run.reports)
-    return tuple(test for test in tests if found.get(test) is TestStatus.FAILED)
-
-
-def _failures(run: PytestRun) -> dict[str, Reason]:
-    """The first failure of each failing test."""
-    reasons: dict[str, Reason] = {}
-    for report in run.reports:
-        test = str(report["nodeid"])
-        if report["outcome"] == "failed" and test not in reasons:
-            reasons[test] = _reason(report.get("crash"))
-    return reasons
-
-
-def _reason(crash: object) -> Reason:
-    if not isinstance(crash, dict):
-        return Reason("Exception", "", "")
-    message = _ADDRESS.sub("0x...", str(crash["message"]))
-    if message.startswith("RecursionError"):
-        # Where the stack ends depends on what else is on it.
-        return Reason("RecursionError", "maximum recursion depth exceeded", "")
-    named = _EXCEPTION.match(message)
-    # pytest leaves the name out of a failed assertion.
-    kind = named[1] if named and not message.startswith("assert ") else "AssertionError"
-    return Reason(kind.rpartition(".")[2], message, f"{crash['path']}:{crash['line']}")
+    return tuple(test for test in tests if found.get(test) is status)

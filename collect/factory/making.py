@@ -26,8 +26,8 @@ from collect.factory.suite import Suite, run_suite
 from collect.factory.work import Work, settings_hash
 from collect.runner import AsyncioRunner
 
-WAVE = 40
-"""Candidates judged before it is asked whether there are enough bugs."""
+MIN_WAVE = 8
+"""Candidates judged at least before it is asked whether there are enough bugs."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,9 @@ class ProjectMaker:
         """Judge wave after wave, until there are enough bugs or nothing is left."""
         selection = Selection(self.config)
         runner = AsyncioRunner(self.machinery.runner.concurrency, self.stop)
-        for start in range(0, len(candidates), WAVE):
-            wave = candidates[start : start + WAVE]
+        size = max(MIN_WAVE, self.config.bugs_per_project // 2)
+        for start in range(0, len(candidates), size):
+            wave = candidates[start : start + size]
             missing = [candidate for candidate in wave if candidate.id not in work.outcomes]
             runner.run(missing, lambda candidate: work.add(judge.judge(candidate)))
             if self.stop.is_set():

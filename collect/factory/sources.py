@@ -118,9 +118,8 @@ def _unpacked(path: Path, place: str) -> dict[str, bytes]:
         ) from error
     files = {}
     for name, data in members.items():
-        inner = posixpath.normpath(name).partition("/")[2]
-        parts = set(inner.split("/"))
-        if inner and ".." not in parts and not LEFT_OUT & parts:
+        top, _, inner = posixpath.normpath(name).partition("/")
+        if inner and top not in ("", "..") and not LEFT_OUT & set(inner.split("/")):
             files[inner] = data
     return files
 

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from collect.self_repair.failure import report_of
+from collect.benchmarks.pytest_output import section_of
 
 _FRAME = re.compile(r"^(\S+\.py):(\d+): in (\S+)\n((?: {4}.*(?:\n|\Z))*)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -56,7 +56,7 @@ def read_symptom(
     the message with or without the exception's name in front.
     """
     path, *names = tests[0].partition("[")[0].split("::")
-    frames = list(_frames(report_of(output, tests[0])))
+    frames = list(_frames(section_of(tests[0], output)))
     # A test that its class inherits may be of another file.
     inside = next((frame for frame in frames if frame.function == names[-1]), None)
     module = files.get(inside.path if inside else path, b"").decode(errors="replace")

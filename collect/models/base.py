@@ -12,6 +12,7 @@ from collect.messages import Message, ToolSchema
 
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
+    from collect.questions.records import Ask
 
 
 class Sampling(BaseModel):
@@ -88,6 +89,10 @@ class ConversationContext:
     """main, debug_subagent ..."""
     index: int
     """0 for the rollout's first conversation, counted over all roles."""
+    ask: Ask | None = None
+    """The runtime question, where the rollout is about one alone: what is asked, not the answer."""
+    run_code: bool = False
+    """Whether those who debug are offered the tool that runs code."""
 
 
 class ModelBackend(Protocol):

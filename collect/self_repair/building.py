@@ -12,10 +12,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import Progress
 
@@ -34,9 +33,14 @@ from collect.self_repair.records import Bug, Card, FunnelStep, Step, card_path
 from collect.self_repair.sources import data_name, read_problems
 from collect.self_repair.testing import Tester
 from collect.self_repair.writers import ModelWriter, OracleWriter, SolutionsFile, SolutionWriter
+from collect.work_file import WorkFile
 from sandbox import clean_up
 
 DEFAULT_NAME = "self_repair.jsonl"
+ADVICE = (
+    "another self_repair, sandbox or models section, or other data; remove it, or choose another "
+    "self_repair.output"
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
     chosen = in_dates[: config.limit]
     path = Path(config.output) if config.output is not None else run / DEFAULT_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    work = _WorkFile(path, _settings(machinery, config, chosen))
+    settings = _settings(machinery, config, chosen)
+    work = WorkFile(path, settings, Outcome, lambda outcome: outcome.problem_id, ADVICE)
     stopped = _judge_all(machinery, config, chosen, work)
     done = [work.outcomes[problem.id] for problem in chosen if problem.id in work.outcomes]
     if len(done) < len(chosen):
@@ -75,7 +80,10 @@ def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
 
 
 def _judge_all(
-    machinery: Machinery, config: SelfRepairConfig, problems: Sequence[Problem], work: _WorkFile
+    machinery: Machinery,
+    config: SelfRepairConfig,
+    problems: Sequence[Problem],
+    work: WorkFile[Outcome],
 ) -> str | None:
     """Fill the work file; why the run ended early, where something failed."""
     missing = [problem for problem in problems if problem.id not in work.outcomes]
@@ -83,11 +91,12 @@ def _judge_all(
         return None
     stop = threading.Event()
     reasons: list[str] = []
+    spent = sum(outcome.dollars for outcome in work.outcomes.values())
     clean_up(machinery.sandbox)
     tester = Tester(machinery.sandbox, config.test_timeout)
     tester.find_libraries([name for problem in missing for name in problem.libraries])
     with (
-        _writer(machinery, config, missing, work.spent, stop) as writer,
+        _writer(machinery, config, missing, spent, stop) as writer,
         Progress(console=Console(stderr=True)) as bar,
     ):
         funnel = Funnel(tester, writer, config.allow_timeouts)
@@ -143,64 +152,21 @@ def _is_in_dates(problem: Problem, config: SelfRepairConfig) -> bool:
     return not early and not late
 
 
-class _WorkFile:
-    """The outcomes so far, one a line below a line with the settings. Thread-safe."""
-
-    def __init__(self, output: Path, settings: str) -> None:
-        """Raises ConfigError where the file is of a run with other settings."""
-        self._path = output.with_name(f"{output.name.removesuffix('.jsonl')}.work.jsonl")
-        self._lock = threading.Lock()
-        self.outcomes: dict[str, Outcome] = {}
-        if self._path.is_file():
-            self._read(settings)
-        else:
-            write_text(self._path, json.dumps({"settings": settings}) + "\n")
-
-    @property
-    def spent(self) -> float:
-        """Dollars."""
-        return sum(outcome.dollars for outcome in self.outcomes.values())
-
-    def add(self, outcome: Outcome) -> None:
-        """Keep one."""
-        with self._lock:
-            self.outcomes[outcome.problem_id] = outcome
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(outcome.model_dump_json() + "\n")
-
-    def remove(self) -> None:
-        """The benchmark file holds all of it now."""
-        self._path.unlink()
-
-    def _read(self, settings: str) -> None:
-        first, *lines = self._path.read_text("utf-8").split("\n")
-        if first != json.dumps({"settings": settings}):
-            raise ConfigError(
-                f"{self._path} is of a run with another self_repair, sandbox or models section, or "
-                "other data; remove it, or choose another self_repair.output"
-            )
-        kept = [first]
-        for line in lines:
-            try:
-                outcome = Outcome.model_validate_json(line)
-            except ValidationError:
-                # The last line of a run that was killed while it wrote.
-                continue
-            self.outcomes[outcome.problem_id] = outcome
-            kept.append(line)
-        write_text(self._path, "\n".join(kept) + "\n")
-
-
 def _settings(machinery: Machinery, config: SelfRepairConfig, problems: Sequence[Problem]) -> str:
     """A hash over what decides the outcomes."""
     facts = {
         "self_repair": config.model_dump(mode="json"),
         "sandbox": machinery.sandbox.model_dump(mode="json"),
         "models": {name: model.model_dump(mode="json") for name, model in machinery.models.items()},
-        "problems": [repr((p.id, p.starter, p.canonical, p.public_tests.code)) for p in problems],
+        "problems": [_digest(problem) for problem in problems],
         "code": code_version(),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _digest(problem: Problem) -> str:
+    """A hash over all of a problem, private tests and prelude included."""
+    return hashlib.sha256(repr(astuple(problem)).encode()).hexdigest()
 
 
 def _card(

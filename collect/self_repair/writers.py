@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from collect.agents.repair.code_blocks import fenced_blocks
 from collect.benchmarks.base import Instance
 from collect.benchmarks.row_files import file_rows
 from collect.errors import ConfigError, ModelFailure
@@ -24,7 +24,6 @@ ROLE = "solution_writer"
 PROMPT = Path(__file__).parent / "prompts" / "write_solution.md"
 ID_COLUMNS = ("task_id", "question_id")
 CODE_COLUMNS = ("buggy_solution", "solution")
-_FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -103,9 +102,12 @@ def prompt(problem: Problem) -> str:
 
 
 def code_of(reply: str) -> str:
-    """The longest fenced block of a reply, its end missing or not; all of it where none is."""
-    blocks = _FENCED.findall(reply)
-    code: str = max(blocks, key=len) if blocks else reply
+    """The longest fenced block of a reply, its end missing or not; all of it where none is.
+
+    Whether it is a program is not asked here, as for a patch: the funnel counts those that are not.
+    """
+    blocks = fenced_blocks(reply)
+    code = max(blocks, key=len) if blocks else reply
     return code.strip("\n").rstrip() + "\n" if code.strip() else ""
 
 

@@ -11,14 +11,17 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
 from collect.agents.rollout_context import Player
+from collect.benchmarks.base import Instance, TestResults
 from collect.benchmarks.bundled import BundledBenchmark
+from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, InfrastructureFailure, ModelFailure
 from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import (
@@ -33,11 +36,15 @@ from collect.models.oracle import OracleBackend
 from collect.models.replay import ScriptedBackend
 from collect.records import Role, StopReason, ToolOutcome
 from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
+from collect.rollout_rows import RunIdentity
+from collect.rollouts import do_rollouts
 from collect.store import RunStore
 from configs.loading import load_config
 from configs.run_config import RunConfig
-from sandbox import SandboxConfig
+from sandbox import Sandbox, SandboxConfig
 from sandbox.debugger import StopReason as DebugStopReason
+from sandbox.errors import SandboxUnavailable
+from tests.repair_bug import BUG, FAILING, RepairBugs
 from tests.sandbox.image import TAG
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -404,3 +411,21 @@ def _children_left() -> list[str]:
         for line in listed.stdout.splitlines()
         if "bwrap" in line and line.split(maxsplit=1)[0] == mine
     ]
+
+
+def test_the_sandbox_is_tried_out_with_a_public_test(tmp_path: Path) -> None:
+    tried: list[list[str]] = []
+
+    class Recorded(RepairBugs):
+        def run_tests(
+            self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]
+        ) -> TestResults:
+            tried.append(list(tests))
+            raise SandboxUnavailable("seen enough")
+
+    bug = replace(BUG, fail_to_pass=BUG.fail_to_pass[::-1])
+    assert bug.fail_to_pass[0].partition("::")[0] in bug.hidden_files
+    spec = RolloutSpec(bug, Variant.BASELINE, "oracle", None, 0)
+    with pytest.raises(SandboxUnavailable, match="seen enough"):
+        do_rollouts(Machinery(), Recorded(bug), [spec], RunIdentity("test", 0), tmp_path)
+    assert tried == [[FAILING]]

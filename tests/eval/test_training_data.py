@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
@@ -35,3 +36,9 @@ def test_bugs_of_the_training_data_are_named(tmp_path: Path) -> None:
     unseen = note_training(compare(rows[2:]), instances, run)
     assert not any("training data" in line for line in foot(unseen, Labels()))
     assert not note_training(compare(rows), instances, tmp_path).trained_on
+
+
+def test_what_was_skipped_is_said() -> None:
+    comparison = replace(compare([make_rollout("a-1")]), skipped="1 bug is skipped: 1 slow (a-2)")
+    [told] = [line for line in foot(comparison, Labels()) if "skipped" in line]
+    assert told.startswith("Of the benchmark, 1 bug is skipped: 1 slow (a-2), as")

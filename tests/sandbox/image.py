@@ -17,6 +17,7 @@ from typing import Any
 
 TAG = "stepinto-test-python:3.11-2"
 JAVA_TAG = "stepinto-test-java:17-1"
+GIT_TAG = "stepinto-test-git:1"
 """Change their ends with the images' content: an image of such a tag is used as it is."""
 PACKAGES = [
     "bash",
@@ -72,6 +73,11 @@ def ensure_java_image() -> str:
     return _ensure(JAVA_TAG, [*PACKAGES, *JAVA_PACKAGES])
 
 
+def ensure_git_image() -> str:
+    """The tag of the image with git as well."""
+    return _ensure(GIT_TAG, [*PACKAGES, "git"])
+
+
 def _ensure(tag: str, packages: list[str]) -> str:
     import docker
 
@@ -95,7 +101,7 @@ def _filesystem(packages: list[str]) -> bytes:
             archive.add(source, arcname=path, recursive=False)
         for name in DISTRIBUTIONS:
             _add_distribution(archive, name)
-        for program in JAVA_PROGRAMS if packages is not PACKAGES else ():
+        for program in JAVA_PROGRAMS if "openjdk-17-jdk-headless" in packages else ():
             _add_link(archive, f"usr/bin/{program}", os.path.realpath(f"/usr/bin/{program}"))
     return buffer.getvalue()
 

@@ -14,10 +14,11 @@ from collect.agents.repair.autosd_edits import EditScript, UnreadableExperiment,
 from collect.agents.repair.autosd_form import EXPERIMENT_TOOL
 from collect.agents.repair.autosd_run import ScriptRun
 from collect.agents.repair.autosd_script import DebuggerScript, parse_experiment
-from collect.agents.repair.failing import section_of, shortened
+from collect.agents.repair.failing import shortened
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Arguments, ToolReply
 from collect.benchmarks.base import TestStatus
+from collect.benchmarks.pytest_output import section_of
 from collect.benchmarks.running import run_tests
 from collect.records import ToolOutcome
 

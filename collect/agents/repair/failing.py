@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from collect.agents.repair.records import FailingTest
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
+from collect.benchmarks.pytest_output import section_of
 from collect.errors import InfrastructureFailure
 from collect.syntax import parse
 from sandbox import Sandbox
 from sandbox.errors import SandboxFileError
 
-SECTION = re.compile(r"^_{3,} (?:ERROR at \w+ of |ERROR collecting )?(.+?) _{3,}$", re.MULTILINE)
-SUMMARY = re.compile(
-    r"^=+ (?:short test summary info|warnings summary|\d+ \w+.*) =+$", re.MULTILINE
-)
 MAX_ERROR_LINES = 60
 MAX_ERROR_CHARS = 6_000
 
@@ -39,16 +35,6 @@ def first_failing(benchmark: Benchmark, instance: Instance, sandbox: Sandbox) ->
     else:
         error = section_of(failing, results.output)
     return FailingTest(failing, test_source(sandbox, failing), shortened(error))
-
-
-def section_of(test: str, output: str) -> str:
-    """What pytest's output says of one test; all of it where there is no such part."""
-    name = test.partition("::")[2].replace("::", ".")
-    pieces = SECTION.split(output)
-    for title, text in zip(pieces[1::2], pieces[2::2], strict=True):
-        if title in (name, test.partition("::")[0]):
-            return SUMMARY.split(text)[0].strip("\n")
-    return output.strip()
 
 
 def shortened(text: str, max_lines: int = MAX_ERROR_LINES, max_chars: int = MAX_ERROR_CHARS) -> str:

@@ -6,14 +6,14 @@ It knows the correct program; what it says of values is only what its experiment
 from __future__ import annotations
 
 import json
-import random
 
 from collect.agents.repair.autosd_experiment import NO_EXCEPTION
 from collect.agents.repair.autosd_form import DONE
 from collect.agents.repair.autosd_run import NOT_COVERED
 from collect.benchmarks.base import Instance
-from collect.models.oracle.current_code import as_it_is, correct_program, numbered_code, program
+from collect.models.oracle.current_code import correct_program, numbered_code, program
 from collect.models.oracle.patch_coder import OraclePatchCoder
+from collect.models.oracle.patching import Patching
 from collect.models.oracle.python_source import PythonSource
 from collect.models.oracle.scripted import Turns, say
 from collect.models.oracle.source import Place, place_of
@@ -32,10 +32,9 @@ OPENINGS = (
 class OracleAutoSD:
     """Debugs, or writes the patch by a debugging log, as it is asked."""
 
-    def __init__(self, instance: Instance, count: int, rng: random.Random) -> None:
-        self._instance = instance
-        self._coder = OraclePatchCoder(instance, count, rng)
-        self._rng = rng
+    def __init__(self, patching: Patching) -> None:
+        self._patching = patching
+        self._coder = OraclePatchCoder(patching)
         self._debugs = False
 
     def turns(self, task: str) -> Turns:
@@ -48,12 +47,12 @@ class OracleAutoSD:
         return f"Conclusion: {DONE}" if self._debugs else self._coder.last_word()
 
     def _debug(self, code: str) -> Turns:
-        now = as_it_is(self._instance, code)
+        now = self._patching.now(code)
         place = place_of(now.files, changed_lines(now.gold_patch))
         where = f"{place.path}:{place.line}"
         expression = _looked_at(now, place)
         seen = yield say(
-            f"Hypothesis: {self._rng.choice(OPENINGS).format(place=where)}.\n"
+            f"Hypothesis: {self._patching.rng.choice(OPENINGS).format(place=where)}.\n"
             f"Prediction: When the program is stopped there, `{expression}` shows what the line "
             "works on, and that it does not make of it what the task asks.\n"
             f"Experiment: `b {where} ;; c ;; p {expression}`"

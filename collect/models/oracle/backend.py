@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Mapping
 
 from collect.agents.config import Variant
-from collect.benchmarks.base import Instance
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
 from collect.models.oracle.autosd import OracleAutoSD
@@ -19,12 +18,14 @@ from collect.models.oracle.inspector import (
 from collect.models.oracle.ldb import OracleLdb
 from collect.models.oracle.main_agent import OracleMain
 from collect.models.oracle.patch_coder import OraclePatchCoder
+from collect.models.oracle.patching import Patching
+from collect.models.oracle.questions import OracleAnswerer
 from collect.models.oracle.scripted import Script, ScriptedModel
 from collect.models.oracle.subagent import OracleSubagent, SilentSubagent
 from collect.models.oracle.swe_agent import OracleSweAgent
 from collect.records import Role
 
-REPAIRS_ALONE: Mapping[str, Callable[[Instance, int, random.Random], Script]] = {
+REPAIRS_ALONE: Mapping[str, Callable[[Patching], Script]] = {
     Variant.AUTOSD: OracleAutoSD,
     Variant.SWE_AGENT: OracleSweAgent,
     Variant.LDB_LINE: OracleLdb,
@@ -60,19 +61,26 @@ class OracleBackend:
             return OracleMain(context.instance, context.variant, count, rng)
         if context.role == Role.PATCH_CODER:
             patches = REPAIRS_ALONE.get(context.variant, OraclePatchCoder)
-            return patches(context.instance, count, rng)
+            return patches(Patching(context.instance, count, rng))
         if context.role == Role.INSPECTOR:
             in_terminal = context.variant == Variant.INSPECTCODER_NO_INSPECTWARE
             kind = TerminalInspector if in_terminal else OracleInspector
             return kind(context.instance, context.variant, rng)
         if context.role == Role.SIMULATOR:
             return OracleSimulator()
+        return self._subagent(context, rng)
+
+    def _subagent(self, context: ConversationContext, rng: random.Random) -> Script:
         if self._config.answer == "nothing":
             return SilentSubagent()
+        if context.ask is not None:
+            return OracleAnswerer(context.instance, context.ask, rng, context.run_code)
         return OracleSubagent(context.instance, rng)
 
 
 def _seed(context: ConversationContext) -> int:
     # The variant is left out: so that its pairs differ by what they can do, not by their luck.
     facts = f"{context.instance.id}\0{context.attempt}\0{context.index}"
+    if context.ask is not None:
+        facts += f"\0{context.ask.model_dump_json()}"
     return int.from_bytes(hashlib.sha256(facts.encode()).digest()[:8], "big")

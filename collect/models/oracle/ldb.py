@@ -4,13 +4,11 @@ that; which patch it then takes, it decides by its own verdicts."""
 from __future__ import annotations
 
 import json
-import random
 import re
 
 from collect.benchmarks.base import Instance
-from collect.models.oracle.candidates import choose, make_candidates
-from collect.models.oracle.current_code import as_it_is, newest_code, program
-from collect.models.oracle.patch_coder import patched_reply
+from collect.models.oracle.current_code import newest_code, program
+from collect.models.oracle.patching import Patching
 from collect.models.oracle.scripted import Turns, say
 from collect.models.oracle.source import Place, place_of
 from collect.patches import changed_lines
@@ -23,10 +21,8 @@ TRACE = "## Execution Trace\n"
 class OracleLdb:
     """One conversation over all patch attempts."""
 
-    def __init__(self, instance: Instance, count: int, rng: random.Random) -> None:
-        self._instance = instance
-        self._count = count
-        self._rng = rng
+    def __init__(self, patching: Patching) -> None:
+        self._patching = patching
         self._reply = ""
 
     def turns(self, task: str) -> Turns:
@@ -34,12 +30,11 @@ class OracleLdb:
         said = task
         while True:
             before, _, trace = said.partition(TRACE)
-            now = as_it_is(self._instance, newest_code(before))
+            now = self._patching.now(newest_code(before))
             verdicts = self._verdicts(now, trace)
             if trace:
                 yield say(verdicts)
-            candidates = make_candidates(now, self._count, self._rng)
-            self._reply = patched_reply(program(now), choose(verdicts, candidates, self._rng))
+            self._reply = self._patching.reply(now, verdicts)
             said = "".join((yield say(self._reply)))
 
     def last_word(self) -> str:

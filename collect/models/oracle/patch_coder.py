@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import random
-
-from collect.benchmarks.base import Instance
-from collect.models.oracle.candidates import Candidate, choose, make_candidates
-from collect.models.oracle.current_code import as_it_is, newest_code, program
+from collect.models.oracle.current_code import newest_code
+from collect.models.oracle.patching import Patching
 from collect.models.oracle.scripted import Turns, say
 
 NOT_YET = "Don't write a repaired program yet"
@@ -16,10 +13,8 @@ THOUGHT = "I can't tell from reading alone which of the lines that I suspect is 
 class OraclePatchCoder:
     """Chooses among the correct patch and wrong ones by the plan it is given, or by chance."""
 
-    def __init__(self, instance: Instance, count: int, rng: random.Random) -> None:
-        self._instance = instance
-        self._count = count
-        self._rng = rng
+    def __init__(self, patching: Patching) -> None:
+        self._patching = patching
         self._reply = ""
 
     def turns(self, task: str) -> Turns:
@@ -28,23 +23,11 @@ class OraclePatchCoder:
         while True:
             code = newest_code(said)
             if code:
-                self._reply = self._patched(code, said)
+                plan = said.rpartition("### Repair Plan")[2]
+                self._reply = self._patching.reply(self._patching.now(code), plan)
             thinks = NOT_YET in said
             said = "".join((yield say(THOUGHT if thinks else self._reply)))
 
     def last_word(self) -> str:
         """The same program."""
         return self._reply
-
-    def _patched(self, code: str, task: str) -> str:
-        now = as_it_is(self._instance, code)
-        candidates = make_candidates(now, self._count, self._rng)
-        plan = task.rpartition("### Repair Plan")[2]
-        return patched_reply(program(now), choose(plan, candidates, self._rng))
-
-
-def patched_reply(code: str, chosen: Candidate) -> str:
-    """A reply with the whole program, changed by a candidate."""
-    for edit in chosen.edits:
-        code = code.replace(edit.old, edit.new, 1)
-    return f"I change {chosen.place}.\n\n```python\n{code.rstrip()}\n```"

@@ -3,13 +3,11 @@ candidate patches is right."""
 
 from __future__ import annotations
 
-import random
-
 from collect.agents.repair.swe_agent import SUBMIT
-from collect.benchmarks.base import Instance
 from collect.messages import Message
-from collect.models.oracle.candidates import Candidate, choose, make_candidates
-from collect.models.oracle.current_code import as_it_is, newest_code, program
+from collect.models.oracle.candidates import Candidate
+from collect.models.oracle.current_code import newest_code, program
+from collect.models.oracle.patching import Patching
 from collect.models.oracle.scripted import Turns, say
 
 NO_HINT = ""
@@ -28,14 +26,13 @@ REPLACE = "code = code.replace({old!r}, {new!r}, 1)"
 class OracleSweAgent:
     """Look, run the test, edit, run the test, submit; and again after each attempt that failed."""
 
-    def __init__(self, instance: Instance, count: int, rng: random.Random) -> None:
-        self._instance = instance
-        self._count = count
-        self._rng = rng
+    def __init__(self, patching: Patching) -> None:
+        self._patching = patching
 
     def turns(self, task: str) -> Turns:
         """The attempts, for as long as there are new tasks."""
-        path, test = self._instance.solution, self._instance.public_tests[0]
+        instance = self._patching.instance
+        path, test = instance.solution, instance.public_tests[0]
         run = f"python -m pytest -q {test}"
         while True:
             chosen = self._chosen(newest_code(task))
@@ -50,8 +47,8 @@ class OracleSweAgent:
         return _act("I submit the program as it is now.", SUBMIT).content
 
     def _chosen(self, code: str) -> Candidate:
-        now = as_it_is(self._instance, code or program(self._instance))
-        return choose(NO_HINT, make_candidates(now, self._count, self._rng), self._rng)
+        now = self._patching.now(code or program(self._patching.instance))
+        return self._patching.choose(now, NO_HINT)
 
 
 def _act(thought: str, command: str) -> Message:

@@ -73,7 +73,7 @@ def test_ids_and_issues_of_the_bundled_bugs() -> None:
 @pytest.mark.slow
 def test_every_bundled_bug_is_what_it_claims() -> None:
     benchmark = BundledBenchmark()
-    done = verify(benchmark, benchmark.instances(), SandboxConfig(), workers=2)
+    done = verify(benchmark, benchmark.instances(), SandboxConfig())
     problems = {verification.instance_id: verification.problems for verification in done}
     assert {name: found for name, found in problems.items() if found} == {}
 

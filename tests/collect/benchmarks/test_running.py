@@ -20,6 +20,12 @@ def test_what_steers_pytest_is_not_the_agents_to_change() -> None:
     assert runner_files(bug("python", adding("tox.ini")), made) == ["a/conftest.py"]
 
 
+def test_a_gold_patch_with_a_binary_change_still_names_its_files() -> None:
+    gold = "diff --git a/a.png b/a.png\nBinary files a/a.png and b/a.png differ\n"
+    known = bug("python", gold + adding("tox.ini"))
+    assert runner_files(known, adding("tox.ini", "conftest.py")) == ["conftest.py"]
+
+
 def test_what_steers_a_java_build_is_not_the_agents_to_change() -> None:
     steering = [
         "core/build.gradle",

@@ -7,9 +7,10 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.marks import NO_GOLD
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.self_repair import SelfRepairBenchmark
-from collect.benchmarks.verify import NO_GOLD, verify_instance
+from collect.benchmarks.verify import verify_instance
 from collect.patches import apply_patch
 from collect.scoring import score
 from collect.self_repair.records import BUNDLED_FILE

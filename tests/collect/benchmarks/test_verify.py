@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,57 +10,74 @@ import pytest
 from rich.console import Console
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.verify import Verification, verification_table, verify, verify_instance
+from collect.benchmarks.marks import Mark, Verification
+from collect.benchmarks.verifications import Verifications
+from collect.benchmarks.verify import verify, verify_instance
+from collect.benchmarks.verify_report import verification_table
 from sandbox import SandboxConfig
 
 TOTAL = "tests/test_counter.py::test_total"
 EMPTY = "tests/test_counter.py::test_empty"
 
 
-def problems(
+def verified(
     bundle: Path, changes: Mapping[str, Any], timeout: float = 60, repeats: int = 1
-) -> list[str]:
+) -> Verification:
     benchmark = BundledBenchmark(bundle, timeout)
     instance = replace(benchmark.instances()[0], **changes)
-    return list(verify_instance(benchmark, instance, SandboxConfig(), repeats).problems)
+    return verify_instance(benchmark, instance, SandboxConfig(), repeats)
 
 
 def test_a_sound_instance(bundle: Path) -> None:
-    assert problems(bundle, {}, repeats=2) == []
+    done = verified(bundle, {}, repeats=2)
+    assert (done.problems, done.marks, done.repeats) == ((), (Mark.OK,), 2)
+    assert done.ran_in == f"local, Python {platform.python_version()}"
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("changes", "mark", "expected"),
     [
         (
             {"fail_to_pass": (EMPTY,), "pass_to_pass": ()},
+            Mark.BROKEN,
             [f"does not fail before: {EMPTY} is pass"],
         ),
-        ({"pass_to_pass": (TOTAL,)}, [f"other test: {TOTAL} is failed before and passed after"]),
-        ({"fail_to_pass": ()}, ["zero tests"]),
+        (
+            {"pass_to_pass": (TOTAL,)},
+            Mark.BROKEN,
+            [f"other test: {TOTAL} is failed before and passed after"],
+        ),
+        ({"fail_to_pass": ()}, Mark.ZERO_TESTS, ["zero tests"]),
         (
             {"fail_to_pass": ("tests/test_x.py::test_y",), "pass_to_pass": ()},
+            Mark.ZERO_TESTS,
             ["before: zero tests"],
         ),
-        ({"gold_patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n"}, ["PatchError: x: "]),
+        (
+            {"gold_patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n"},
+            Mark.BROKEN,
+            ["PatchError: x: "],
+        ),
+        ({"files": {"counter/totals.py": b"", "counter/totals.py/x": b""}}, Mark.BROKEN, ["Error"]),
     ],
 )
 def test_what_is_wrong_is_named(
-    bundle: Path, changes: dict[str, object], expected: list[str]
+    bundle: Path, changes: dict[str, object], mark: Mark, expected: list[str]
 ) -> None:
-    found = problems(bundle, changes)
+    done = verified(bundle, changes)
+    assert done.marks == (mark,)
     for text in expected:
-        assert any(text in problem for problem in found), found
+        assert any(text in problem for problem in done.problems), done
 
 
 def test_a_patch_that_does_not_mend(bundle: Path) -> None:
     patch = (
         BundledBenchmark(bundle).instances()[0].gold_patch.replace("+    return sum", "+    sum")
     )
-    assert problems(bundle, {"gold_patch": patch}) == [
+    assert verified(bundle, {"gold_patch": patch}).problems == (
         f"does not pass after: {TOTAL} is failed",
         f"other test: {EMPTY} is passed before and failed after",
-    ]
+    )
 
 
 def test_a_program_that_never_ends(bundle: Path) -> None:
@@ -68,8 +86,8 @@ def test_a_program_that_never_ends(bundle: Path) -> None:
         b"import pathlib\nimport pytest\n\n\n@pytest.fixture(autouse=True)\ndef endless():\n"
         b"    while '[:-1]' in pathlib.Path('counter/totals.py').read_text():\n        pass\n"
     )
-    found = problems(bundle, {"files": files, "pass_to_pass": ()}, timeout=5)
-    assert found == ["before: timed out"]
+    done = verified(bundle, {"files": files}, timeout=5)
+    assert (done.problems, done.marks) == (("before: timed out",), (Mark.SLOW,))
 
 
 def test_a_flaky_test(bundle: Path) -> None:
@@ -82,8 +100,27 @@ def test_by_the_clock():
     assert os.urandom(1)[0] % 2
 """
     flaky = "tests/test_counter.py::test_by_the_clock"
-    found = problems(bundle, {"files": files, "pass_to_pass": (flaky,)}, repeats=8)
-    assert f"before: flaky: {flaky}" in found or f"after: flaky: {flaky}" in found
+    done = verified(bundle, {"files": files, "pass_to_pass": (flaky,)}, repeats=8)
+    assert set(done.problems) <= {f"before: flaky: {flaky}", f"after: flaky: {flaky}"}
+    assert done.marks == (Mark.FLAKY,)
+
+
+def test_what_does_not_run_here_is_no_mark(bundle: Path, tmp_path: Path) -> None:
+    benchmark = BundledBenchmark(bundle)
+    nowhere = SandboxConfig(python="/nowhere/python")
+    kept = Verifications(tmp_path / "kept")
+    [done] = verify(benchmark, benchmark.instances(), nowhere, verifications=kept)
+    assert (done.marks, done.ok) == ((), False)
+    assert "SandboxUnavailable" in done.failure
+    assert not kept.folder.exists()
+
+
+def test_a_full_disk_is_no_mark(bundle: Path) -> None:
+    files = dict(BundledBenchmark(bundle).instances()[0].files)
+    files["tests/conftest.py"] = b"import errno, os\nraise OSError(28, os.strerror(errno.ENOSPC))\n"
+    done = verified(bundle, {"files": files})
+    assert done.marks == ()
+    assert done.failure.startswith("No space left on device: make room")
 
 
 def test_many_at_once_and_the_table(bundle: Path) -> None:

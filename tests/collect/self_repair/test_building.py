@@ -131,6 +131,10 @@ def test_a_killed_run_goes_on(config: SelfRepairConfig, monkeypatch: pytest.Monk
         file.write('{"problem_id": "syn')
     with pytest.raises(ConfigError, match=r"bugs\.work\.jsonl is of a run with another"):
         build(one_at_a_time, limited.model_copy(update={"seed": 1}), NOWHERE)
+    other_private = [{**problem_row(name), "private_test_cases": "[]"} for name in WRITTEN]
+    changed = lines_file(work.with_name("changed.jsonl"), *other_private)
+    with pytest.raises(ConfigError, match="or other data"):
+        build(one_at_a_time, limited.model_copy(update={"path": str(changed)}), NOWHERE)
     again = build(one_at_a_time, limited, NOWHERE)
     assert judged == ["wrong", "right", "syntax", "syntax", "indentation"]
     assert again.path.read_bytes() == expected

@@ -1,0 +1,46 @@
+"""The images that a set of bugs needs: there, or to be fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from collect.benchmarks.base import Instance
+from sandbox import SandboxConfig
+from sandbox.engine import connect
+from sandbox.errors import ImageMissing
+
+SHOWN = 3
+
+
+def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> list[str]:
+    """Every image once, in the bugs' order; none where the sandbox is no container."""
+    if sandbox.backend != "docker":
+        return []
+    images = (sandbox.image or instance.image for instance in instances)
+    return list(dict.fromkeys(image for image in images if image is not None))
+
+
+def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> None:
+    """Raise ImageMissing, naming them and how to get them, where images are not there."""
+    from docker.errors import ImageNotFound
+
+    images = required_images(instances, sandbox)
+    if not images:
+        return
+    missing = []
+    client = connect()
+    try:
+        for image in images:
+            try:
+                client.images.get(image)
+            except ImageNotFound:
+                missing.append(image)
+    finally:
+        client.close()
+    if missing:
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        raise ImageMissing(
+            f"{len(missing)} of the {len(images)} images that these bugs need are not on this "
+            f"machine: {', '.join(missing[:SHOWN])}{more}. `stepinto bench pull CONFIG` fetches "
+            "them; benchmark.instances and benchmark.limit choose fewer bugs"
+        )

@@ -1,0 +1,108 @@
+"""The records of SWE-bench and SWE-bench-Live, from a file or from the hub.
+
+Four generations of one schema: SWE-bench's first (the tests' command follows from repository and
+version), its fifth (the record brings its own script, parser and image), SWE-bench-Live (commands
+and a parser's name) and SWE-bench-Live/MultiLang (more commands, and the parser as Python source).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from collect.benchmarks import row_files
+from collect.unified import renamed_files
+
+LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
+LIVE_SPLIT = "lite"
+SPLIT = "test"
+SETTING = "benchmark.path"
+ID = r"^[A-Za-z0-9][\w.-]*$"
+"""Of an instance: it becomes a part of an image's name."""
+
+
+def _strings(value: object) -> object:
+    """A list; in some data sets it is JSON in a string, or one string alone."""
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        return ()
+    return json.loads(value) if value.lstrip().startswith("[") else (value,)
+
+
+Strings = Annotated[tuple[str, ...], BeforeValidator(_strings)]
+
+
+class Record(BaseModel):
+    """The upstream columns in use; the others are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+    instance_id: str = Field(pattern=ID)
+    repo: str
+    base_commit: str = Field(pattern=r"^[0-9a-f]{7,64}$")
+    patch: str
+    test_patch: str
+    problem_statement: str
+    fail_to_pass: Strings = Field(validation_alias="FAIL_TO_PASS")
+    pass_to_pass: Strings = Field(validation_alias="PASS_TO_PASS")
+    version: str = ""
+    image: str | None = Field(None, validation_alias=AliasChoices("image", "docker_image"))
+    eval_script: str = ""
+    """The whole script of a test run, its output between two marks."""
+    rebuild_cmds: Strings = ()
+    test_cmds: Strings = ()
+    print_cmds: Strings = ()
+    """Print the log, where `test_cmds` do not."""
+    log_parser: str = Field("", validation_alias=AliasChoices("log_parser", "parser"))
+    """A parser's name, or its source."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, row: Any) -> Any:
+        """Columns that only some rows of a data set have are null in the others."""
+        if not isinstance(row, dict):
+            return row
+        return {name: value for name, value in row.items() if value is not None}
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the record is of SWE-bench-Live."""
+        return bool(self.test_cmds)
+
+    @property
+    def image_name(self) -> str:
+        """The record's own, or the one that upstream publishes by the instance's id."""
+        if self.image:
+            return self.image
+        publisher = "starryzhang" if self.is_live else "swebench"
+        name = self.instance_id.lower().replace("__", "_1776_")
+        return f"{publisher}/sweb.eval.x86_64.{name}:latest"
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        """The files that the test patch changes, by old and new name."""
+        pairs = renamed_files(self.test_patch)
+        return tuple(dict.fromkeys(path for pair in pairs for path in pair))
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits over all columns in use."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+def read_records(path: Path | None, hub_id: str | None, split: str | None) -> Iterator[Record]:
+    """The records of a local file, else of a split on the hub. Raises ConfigError."""
+    hub_id = hub_id or LIVE_HUB_ID
+    if path is not None:
+        rows = row_files.file_rows(path, SETTING)
+    else:
+        default = LIVE_SPLIT if hub_id == LIVE_HUB_ID else SPLIT
+        rows = row_files.hub_rows(hub_id, SETTING, split=split or default)
+    for where, row in rows:
+        yield row_files.checked(where, row, Record, "SWE-bench or SWE-bench-Live")

@@ -1,0 +1,180 @@
+"""Run a record's tests in its image, and grade them by upstream's rules.
+
+The test files are put back to the base commit, the test patch is applied, the record's commands
+run, and their log is read by the record's parser. A test that the log does not name has failed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from collect.benchmarks.base import TestResults, TestStatus
+from collect.benchmarks.git_workspace import lay_out_patch
+from collect.benchmarks.swe_bench.commands import REPOSITORIES, run_commands, setup_commands
+from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS, Statuses
+from collect.benchmarks.swe_bench.parser_source import is_source, run_source
+from collect.benchmarks.swe_bench.records import Record
+from collect.errors import ConfigError
+from sandbox import Command, Sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.output import BoundedOutput
+
+BEGIN, END = ">>>>> Start Test Output", ">>>>> End Test Output"
+"""Marks around the tests' output in the log of a record's own script."""
+PREFIX = "parse_log_"
+# What a script installs anew is there already: without a network pip is not to look for it. The
+# tests of an image that root made count on root's home.
+_PREPARE = """\
+export PIP_NO_INDEX=1 PIP_NO_BUILD_ISOLATION=0 PIP_DISABLE_PIP_VERSION_CHECK=1
+if [ "$(id -u)" = 0 ] && [ -w /root ]; then export HOME=/root; fi
+git config --global --add safe.directory "$PWD"
+"""
+_RUN = 'bash "$1/run.sh" >"$1/log" 2>&1 </dev/null'
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What a run wrote."""
+
+    whole: str
+    tests: str
+    """The part that the parser is given."""
+    exit_code: str
+    """Of the tests' command; empty where that is not known."""
+
+
+def run_record_tests(
+    record: Record, sandbox: Sandbox, tests: Sequence[str], timeout: float
+) -> TestResults:
+    """Run all that the record runs, and tell the statuses of these tests.
+
+    `timeout` is in seconds and for everything, the build included; a run that it ends shows
+    nothing. Raises PatchError where the test patch does not fit, SandboxError.
+    """
+    lay_out_patch(sandbox, record.test_patch, record.test_files, record.base_commit)
+    folder = f"/tmp/tests-{secrets.token_hex(8)}"
+    try:
+        sandbox.write_files({f"{folder}/run.sh": _script(record, folder).encode()})
+        command = Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout)
+        result = sandbox.run(command)
+        log = _read_log(record, sandbox, folder)
+    finally:
+        sandbox.run(Command(["rm", "-rf", folder]))
+    statuses = {} if result.timed_out else _graded(record, sandbox, log)
+    shown = BoundedOutput(sandbox.config.output_limit)
+    shown.add(log.whole.encode())
+    return TestResults(
+        statuses_of(tests, statuses),
+        shown.text(),
+        result.timed_out,
+        result.seconds,
+    )
+
+
+def check_runnable(record: Record) -> None:
+    """Raise ConfigError where it is not known how to run the record's tests or read their log."""
+    known = record.repo in REPOSITORIES
+    if not (record.test_cmds or record.eval_script or known):
+        raise ConfigError(
+            f"{record.instance_id}: nothing tells how its tests are run: it has neither "
+            f"eval_script nor test_cmds, and {record.repo} is not of SWE-bench's repositories"
+        )
+    name = parser_name(record)
+    if not is_source(name) and name not in LOG_PARSERS:
+        raise ConfigError(
+            f"{record.instance_id}: column log_parser: there is no parser {name!r}; there are "
+            f"{', '.join(sorted(LOG_PARSERS))}, and Python source with a function `parser(log)`"
+        )
+
+
+def parser_name(record: Record) -> str:
+    """The record's parser: a name of LOG_PARSERS, or its source."""
+    if record.log_parser:
+        return record.log_parser.strip().removeprefix(PREFIX)
+    repository = REPOSITORIES.get(record.repo)
+    return repository.parser if repository else "pytest"
+
+
+def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dict[str, TestStatus]:
+    """What the log says of these tests: one that it does not name has failed, as one does whose
+    file can't be imported. A log that names no test at all is of no run: all are MISSING."""
+    found = {test: status_of(test, statuses) for test in tests}
+    if not statuses:
+        return found
+    missing = {test for test, status in found.items() if status is TestStatus.MISSING}
+    return {**found, **dict.fromkeys(missing, TestStatus.FAILED)}
+
+
+def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:
+    """A test's status among those that the log names.
+
+    Some hundred ids of SWE-bench are cut off in the middle of a parameter; such a one stands for
+    the tests that begin with it, where they agree.
+    """
+    if test in statuses:
+        return statuses[test]
+    if test.count("[") > test.count("]"):
+        found = [status for name, status in statuses.items() if name.startswith(test)]
+        passed = {status is TestStatus.PASSED for status in found}
+        if len(passed) == 1:
+            return found[0]
+    return TestStatus.MISSING
+
+
+def _script(record: Record, folder: str) -> str:
+    if record.eval_script:
+        lines = [*_with_exit_code(record.eval_script.splitlines(), folder)]
+    else:
+        setup = [] if record.is_live else setup_commands(record)
+        tests = [*(record.test_cmds or run_commands(record))]
+        # What the tests need of the shell may be what its printing commands need too.
+        kept = ["{", *tests, "}"] if record.print_cmds else ["(", *tests, ")"]
+        kept[-1] += f" >{folder}/tests 2>&1"
+        printed = ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
+        lines = [*setup, *record.rebuild_cmds, *kept, *(printed if record.print_cmds else [])]
+    return _PREPARE + "\n".join(lines) + "\n"
+
+
+def _with_exit_code(lines: Iterable[str], folder: str) -> Iterator[str]:
+    """A script that also keeps the exit code of its tests' command."""
+    for line in lines:
+        if END in line:
+            yield "TESTS_EXIT_CODE=$?"
+            yield line
+            yield f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
+        else:
+            yield line
+
+
+def _read_log(record: Record, sandbox: Sandbox, folder: str) -> _Log:
+    whole = _read(sandbox, f"{folder}/log")
+    if not record.eval_script:
+        tests = _read(sandbox, f"{folder}/{'printed' if record.print_cmds else 'tests'}")
+        return _Log(f"{whole}\n{tests}".lstrip(), tests, "")
+    marked = whole.split(BEGIN)[1].split(END)[0] if BEGIN in whole and END in whole else ""
+    return _Log(whole, marked, _read(sandbox, f"{folder}/exit").strip())
+
+
+def _graded(record: Record, sandbox: Sandbox, log: _Log) -> Statuses:
+    statuses = _parsed(record, sandbox, log.tests)
+    if record.eval_script and log.tests:
+        # Some runners write past the marks.
+        statuses = statuses or _parsed(record, sandbox, log.whole)
+        if log.exit_code not in ("", "0") and TestStatus.FAILED not in statuses.values():
+            # A failing command and a log without a failure: it is not the log of that command.
+            return {}
+    return statuses
+
+
+def _parsed(record: Record, sandbox: Sandbox, log: str) -> Statuses:
+    name = parser_name(record)
+    return run_source(sandbox, name, log) if is_source(name) else LOG_PARSERS[name](log)
+
+
+def _read(sandbox: Sandbox, path: str) -> str:
+    try:
+        return sandbox.read_file(path).decode(errors="replace")
+    except SandboxFileError:
+        return ""

@@ -1,0 +1,86 @@
+"""The record of a bug, from an edit that tests caught."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from collect.benchmarks.local_records import Difficulty, EditRecord, FailureRecord, LocalBug
+from collect.factory.candidates import Candidate
+from collect.factory.issue_text import read_symptom, write_issue
+from collect.factory.project import Project
+from collect.factory.reasons import Reason
+from collect.patches import diff_trees
+
+MAX_MESSAGE = 500
+"""Characters of a failure's message that are kept."""
+
+
+@dataclass(frozen=True)
+class Caught:
+    """What running the tests on an edited project showed."""
+
+    files: Mapping[str, bytes]
+    """The edited tree."""
+    failing: tuple[str, ...]
+    passing: tuple[str, ...]
+    reason: Reason
+    """Of the first failing test."""
+    output: str
+    """What pytest printed."""
+    distance: Mapping[str, int | bool | None]
+    """What `distance_plugin` measured on the first failing test; empty where it could not."""
+
+
+def make_bug(project: Project, candidate: Candidate, caught: Caught, seed: int) -> LocalBug:
+    """One line of the benchmark file; the seed decides how the issue is worded."""
+    source, environment = project.source, project.environment
+    return LocalBug(
+        id=f"{source.slug}__{candidate.id}",
+        repository=f"repositories/{source.slug}",
+        project=source.name,
+        problem_statement=_issue(project, caught, f"{seed}:{candidate.id}"),
+        fail_to_pass=caught.failing,
+        pass_to_pass=caught.passing,
+        gold_patch=diff_trees(caught.files, source.files),
+        holds="correct",
+        test_paths=project.test_paths,
+        packages=environment.packages,
+        import_paths=environment.import_paths,
+        variables=environment.variables,
+        category=candidate.mutation.category,
+        edits=_edits(candidate),
+        failure=FailureRecord(type=caught.reason.type, message=caught.reason.message[:MAX_MESSAGE]),
+        difficulty=Difficulty.model_validate(
+            {
+                "failing_tests": len(caught.failing),
+                "covering_tests": candidate.covering,
+                **caught.distance,
+            }
+        ),
+    )
+
+
+def _issue(project: Project, caught: Caught, seed: str) -> str:
+    symptom = read_symptom(
+        project.source.name,
+        caught.failing,
+        files=project.source.files,
+        exception=caught.reason.type,
+        message=caught.reason.message,
+        output=caught.output,
+    )
+    return write_issue(symptom, seed)
+
+
+def _edits(candidate: Candidate) -> tuple[EditRecord, ...]:
+    return tuple(
+        EditRecord(
+            kind=part.kind,
+            category=part.category,
+            path=part.path,
+            line=part.line,
+            scope=part.scope,
+        )
+        for part in candidate.parts
+    )

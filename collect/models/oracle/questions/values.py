@@ -1,0 +1,107 @@
+"""Answers to: what is this expression at that line?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from collect.benchmarks.base import Instance
+from collect.models.oracle.questions import wording as words
+from collect.models.oracle.questions.going import Way
+from collect.models.oracle.questions.reading import read_expression
+from collect.models.oracle.questions.session import Moves, Session
+from collect.questions.records import ValueAsk
+from collect.questions.wording import ordinal
+
+MAX_CLEARED = 3
+
+
+def investigate_value(
+    instance: Instance, session: Session, ask: ValueAsk, run_code: bool
+) -> Moves[str | None]:
+    """The text of the value that was read; None where the program never got there."""
+    way = Way(instance, session, ask.place, ask.hit)
+    there = yield from way.go()
+    if not there:
+        return None
+    if ask.after:
+        return (yield from _after(session, ask, run_code))
+    text = yield from read_expression(session, ask.expression, ask.hit, run_code)
+    if text is not None and session.rng.random() < 0.3:
+        yield from _look_around(session)
+    if text is not None and ask.hit > 1 and session.rng.random() < 0.25:
+        yield from _confirm(session, ask, text)
+    return text
+
+
+def word_value(session: Session, ask: ValueAsk, text: str) -> str:
+    """The answer's text."""
+    rng = session.rng
+    visit = f"the {ordinal(ask.hit)} time"
+    before, after = f"just before it runs {visit}", f"after it has run {visit}"
+    when = after if ask.after else before
+    if rng.random() < 0.4:
+        when = f"on visit {ask.hit}" if not ask.after else f"right after visit {ask.hit}"
+    return words.pick(
+        rng,
+        words.VALUE_ANSWERS,
+        expression=ask.expression,
+        text=text,
+        when=when,
+        When=when[0].upper() + when[1:],
+        place=ask.place,
+    )
+
+
+def _after(session: Session, ask: ValueAsk, run_code: bool) -> Moves[str | None]:
+    """Let the line run, without stopping at it again inside, and read."""
+    stopped = session.stopped
+    for number in stopped.numbers[:MAX_CLEARED] if stopped is not None else ():
+        yield from session.remove_breakpoint(
+            "I take the breakpoint away, so that the step ends behind the line.", number
+        )
+    stopped = yield from session.control(words.pick(session.rng, words.OVER), "step_over")
+    if stopped is None:
+        return None
+    return (yield from read_expression(session, ask.expression, ask.hit, run_code))
+
+
+def _look_around(session: Session) -> Moves[None]:
+    if session.rng.random() < 0.5:
+        frames = yield from session.stack("Who called this?")
+        if len(frames) > 1:
+            caller = frames[1]
+            session.note(f"called from {caller['file']}:{caller['line']} in {caller['function']}")
+    else:
+        yield from session.locals("And the rest of the frame?")
+
+
+def _confirm(session: Session, ask: ValueAsk, text: str) -> Moves[None]:
+    """Come to the same visit once more by a condition, where the value can be written as one."""
+    if not _is_literal(text) or session.stopped is None:
+        return
+    numbers = session.stopped.numbers
+    condition = f"{ask.expression} == {text}"
+    yield from session.set_breakpoint(
+        "I check this with a conditional breakpoint.", str(ask.place), condition=condition
+    )
+    for number in numbers:
+        yield from session.remove_breakpoint("The unconditional one would stop earlier.", number)
+    stopped = yield from session.control("From the start, with the condition.", "restart")
+    if stopped is not None and not stopped.post_mortem:
+        again = yield from session.evaluate(f"`{ask.expression}` once more.", ask.expression)
+        if again == text:
+            session.note(f"a breakpoint with the condition {condition} stops at {stopped.place}")
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return False
+    return len(text) < 60
+
+
+def shown(values: Mapping[str, str], names: tuple[str, ...]) -> str:
+    """`a = 1, b = 2` of the names that were seen."""
+    return ", ".join(f"{name} = {values[name]}" for name in names if name in values)

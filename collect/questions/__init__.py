@@ -1,0 +1,1 @@
+"""Questions about a program's run whose true answers are known: made, answered and scored."""

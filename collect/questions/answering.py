@@ -1,0 +1,291 @@
+"""Put questions to a Debug Subagent without any main agent, and judge what it answers.
+
+Each answer becomes a rollout row with one conversation, in the run's folder, as collect writes
+them: `resolved` says whether the answer is right, `variant` is `questions`, and `category` the
+question's. So `stepinto format` makes training data of the right answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from collect.agents.config import Variant
+from collect.agents.debug2fix import DebugSubagentArguments, run_subagent
+from collect.agents.rollout_context import Player, RolloutContext
+from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.opening import open_benchmark
+from collect.config import Machinery
+from collect.errors import ConfigError, FailureKind, RolloutError, RolloutStopped
+from collect.models.budget import Budget
+from collect.models.opening import open_model
+from collect.questions.config import QuestionsConfig
+from collect.questions.records import Question
+from collect.questions.scoring import Verdict, score_text
+from collect.questions.workspace import lay_out, with_files
+from collect.records import Conversation, Role, Rollout
+from collect.rollout import Failure, RolloutSettings, RolloutSpec, RolloutTrace
+from collect.rollout_rows import RunIdentity, rows_of
+from collect.rollouts import TRIED_AGAIN, is_oracle
+from collect.runner import AsyncioRunner
+from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
+from collect.store import RunStore
+from sandbox import clean_up, open_sandbox
+from sandbox.errors import SandboxError
+
+VARIANT = "questions"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One question and the verdict on its answer."""
+
+    question: Question
+    verdict: Verdict
+    steps: int = 0
+
+
+def run_question(context: RolloutContext, question: Question) -> Verdict:
+    """Let the Debug Subagent answer in the context's sandbox, whose workspace is prepared.
+
+    Its conversation is the context's only one. Raises RolloutError, RolloutStopped, SandboxError.
+    """
+    log = run_subagent(context, arguments_for(question))
+    return score_text(question, log.final_answer)
+
+
+def arguments_for(question: Question) -> DebugSubagentArguments:
+    """What the main agent's call of the subagent would have held."""
+    hints = question.hints
+    return DebugSubagentArguments(
+        question=question.question,
+        test=question.test,
+        path=hints.path,
+        lines=hints.lines or None,
+        variables=hints.variables or None,
+    )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the run's folder holds of what was asked."""
+
+    answered: tuple[Answered, ...]
+    missing: int
+    """Questions without an answer: the run was stopped, or they failed."""
+    conversations: Path | None
+    """Where they lie as Parquet; None where nobody held any."""
+    reasons: tuple[str, ...] = ()
+    """Different failures of the infrastructure or the budget, as `type: message`."""
+
+
+def answer_all(
+    machinery: Machinery, config: QuestionsConfig, questions: Sequence[Question], run: Path
+) -> Answers:
+    """Answer what the run's folder does not have yet, and judge all that it has.
+
+    Raises ConfigError where the folder holds answers made with other settings, SandboxError.
+    """
+    benchmark = open_benchmark(config.benchmark)
+    instances = instances_of(benchmark, questions)
+    with closing(RunStore.open(run)) as store:
+        asker = _Asker(machinery, config, benchmark, instances, store)
+        asker.ask(questions)
+        store.compact()
+        return asker.answers(questions)
+
+
+def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping[str, Instance]:
+    """The bugs that questions are about. Raises ConfigError where one is gone, or another."""
+    known = {instance.id: instance for instance in benchmark.instances()}
+    for question in questions:
+        instance = known.get(question.instance_id)
+        if instance is None or question.benchmark != instance.benchmark:
+            raise ConfigError(
+                f"question {question.id} is about {question.benchmark} {question.instance_id}, "
+                "which is not among the bugs of questions.benchmark; name the benchmark that the "
+                "file was made from"
+            )
+        if instance.hash != question.instance_hash:
+            raise ConfigError(
+                f"question {question.id} is about another version of {instance.id}; make the "
+                "file anew with `stepinto bench questions`"
+            )
+    return known
+
+
+@dataclass(frozen=True)
+class _QuestionSpec(RolloutSpec):
+    """A rollout that asks one question."""
+
+    question_id: str = ""
+
+    @property
+    def id(self) -> str:
+        facts = (VARIANT, self.question_id, self.instance.hash, self.main, str(self.attempt))
+        key = "\0".join(facts)
+        return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+class _Asker:
+    """One start: the questions to ask, and who answers."""
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        config: QuestionsConfig,
+        benchmark: Benchmark,
+        instances: Mapping[str, Instance],
+        store: RunStore,
+    ) -> None:
+        self._machinery, self._benchmark, self._store = machinery, benchmark, store
+        self._instances, self._name = instances, config.answer_with
+        self._model = machinery.model_config_of(self._name)
+        self._identity = RunIdentity(store.folder.name, machinery.seed)
+        self._stop = threading.Event()
+
+    def ask(self, questions: Sequence[Question]) -> None:
+        """Ask what has no row yet. Raises ConfigError."""
+        if not questions:
+            return
+        facts = settings_facts(self._machinery, self._spec(questions[0]))
+        missing = self._missing(questions, facts)
+        if not missing:
+            return
+        note_settings(self._store.folder, facts)
+        spent = sum(row.dollars for row in self._store.read_rollouts())
+        budget = Budget(self._machinery.runner.budget_dollars, spent)
+        clean_up(self._machinery.sandbox)
+        with (
+            closing(open_model(self._name, self._model, budget, self._stop)) as backend,
+            Progress(console=Console(stderr=True)) as bar,
+        ):
+            player = Player(backend, self._model.sampling, is_oracle(self._model, backend))
+            settings = self._settings(player)
+            done = len(questions) - len(missing)
+            task = bar.add_task("questions", total=len(questions), completed=done)
+
+            def ask(question: Question) -> None:
+                self._ask_one(question, settings, settings_hash(facts))
+                bar.advance(task)
+
+            AsyncioRunner(self._machinery.runner.concurrency, self._stop).run(missing, ask)
+
+    def answers(self, questions: Sequence[Question]) -> Answers:
+        """The verdicts on all answers that the folder holds, in the questions' order."""
+        rows = {row.rollout_id: row for row in self._store.read_rollouts()}
+        said = {row.rollout_id: row for row in self._store.read_conversations()}
+        answered: list[Answered] = []
+        reasons: dict[str, None] = {}
+        for question in questions:
+            row = rows.get(self._spec(question).id)
+            if row is None:
+                continue
+            if row.failure_kind in TRIED_AGAIN:
+                reasons[f"{row.failure_type}: {row.failure_message}"] = None
+                continue
+            held = said.get(row.rollout_id)
+            verdict = score_text(question, held.final_answer if held is not None else "")
+            answered.append(Answered(question, verdict, row.sub_steps))
+        missing = len(questions) - len(answered)
+        conversations = self._store.folder / "conversations"
+        return Answers(tuple(answered), missing, conversations, tuple(reasons))
+
+    def _missing(self, questions: Sequence[Question], facts: Facts) -> list[Question]:
+        wanted = {self._spec(question).id for question in questions}
+        done = set()
+        for row in self._store.read_rollouts():
+            if row.rollout_id not in wanted or row.failure_kind in TRIED_AGAIN:
+                continue
+            if row.config_hash != settings_hash(facts):
+                changed = what_differs(self._store.folder, row.config_hash, facts)
+                raise ConfigError(
+                    f"{self._store.folder} holds answers made with {changed}; they must not be "
+                    "mixed. Choose another `run` name, or remove that folder"
+                )
+            done.add(row.rollout_id)
+        return [question for question in questions if self._spec(question).id not in done]
+
+    def _settings(self, player: Player) -> RolloutSettings:
+        return RolloutSettings(
+            self._benchmark,
+            self._machinery.sandbox,
+            self._machinery.agents,
+            {self._name: player},
+            self._stop,
+        )
+
+    def _spec(self, question: Question) -> _QuestionSpec:
+        instance = self._instances[question.instance_id]
+        name = self._name
+        return _QuestionSpec(instance, Variant.DEBUG2FIX, name, name, 0, question.id)
+
+    def _ask_one(self, question: Question, settings: RolloutSettings, config_hash: str) -> None:
+        spec, trace = self._spec(question), RolloutTrace()
+        right = False
+        try:
+            right = self._hold(question, spec, settings, trace).correct
+        except RolloutStopped:
+            return
+        except (RolloutError, SandboxError) as error:
+            trace.failure = _failure(error)
+            if trace.failure.kind is FailureKind.BUDGET:
+                self._stop.set()
+        rows = rows_of(spec, trace, settings, self._identity, config_hash)
+        self._store.add(*_as_question(question, right, *rows))
+
+    def _hold(
+        self,
+        question: Question,
+        spec: RolloutSpec,
+        settings: RolloutSettings,
+        trace: RolloutTrace,
+    ) -> Verdict:
+        bug, patch = spec.instance, question.patch
+        with open_sandbox(settings.sandbox, bug.image) as sandbox:
+            trace.image_digest = sandbox.image_digest
+            lay_out(self._benchmark, bug, sandbox, patch)
+            instance = with_files(bug, bug.files, patch) if bug.files else bug
+            if not bug.files and settings.players[self._name].is_oracle:
+                # It reads code there where a model would call its tools.
+                instance = with_files(bug, sandbox.read_tree(), "")
+            context = RolloutContext(
+                instance=instance,
+                variant=VARIANT,
+                attempt=0,
+                sandbox=sandbox,
+                config=settings.agents,
+                players={Role.DEBUG_SUBAGENT: settings.players[self._name]},
+                stop=self._stop,
+                logs=trace.logs,
+                ask=question.ask,
+            )
+            verdict = run_question(context, question)
+            trace.stop_reason = trace.logs[0].stop_reason
+            return verdict
+
+
+def _failure(error: RolloutError | SandboxError) -> Failure:
+    kind = error.kind if isinstance(error, RolloutError) else FailureKind.INFRASTRUCTURE
+    return Failure(kind, type(error).__name__, str(error))
+
+
+def _as_question(
+    question: Question, right: bool, rollout: Rollout, conversations: list[Conversation]
+) -> tuple[Rollout, list[Conversation]]:
+    """The rows of a rollout without a main agent."""
+    row = replace(
+        rollout,
+        variant=VARIANT,
+        category=question.category.value,
+        main_model="",
+        resolved=right,
+    )
+    return row, [replace(conversation, variant=VARIANT) for conversation in conversations]

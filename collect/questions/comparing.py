@@ -1,0 +1,195 @@
+"""Values compared by what they are, not by how they are written.
+
+Literals are compared as values (floats within a tolerance, sets and dicts without order), calls
+such as `Decimal('1.5')` by name and arguments, and other representations as text without addresses.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RELATIVE = 1e-6
+"""How far two floats may be apart."""
+ADDRESS = re.compile(r"\s+at 0x[0-9a-fA-F]+")
+BARE = re.compile(r"<[\w.]+>|<[\w ]+, not evaluated>")
+"""An object of which nothing is shown."""
+SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Name:
+    """An identifier that stands for a value: `inf`, a class."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A representation of the form `Name(arguments)`."""
+
+    name: str
+    arguments: tuple[object, ...]
+    keywords: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A representation that is no expression: `<Cart items=3>`."""
+
+    text: str
+
+
+def parse_value(text: str) -> object:
+    """A value from its representation."""
+    stripped = text.strip()
+    try:
+        return _value(ast.parse(stripped, mode="eval").body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return Text(SPACE.sub(" ", ADDRESS.sub("", stripped)))
+
+
+def is_comparable(text: str) -> bool:
+    """Whether a representation says what the value is, and nothing of it is left out."""
+    value = parse_value(text)
+    is_unread = isinstance(value, Text) and not text.startswith("<")
+    says_nothing = is_unread or isinstance(value, Name) or BARE.fullmatch(text) is not None
+    return "..." not in text and "0x" not in text and not says_nothing
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two representations are of equal values."""
+    return same(parse_value(one), parse_value(other))
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two parsed values are equal. True is not 1, a list is no tuple."""
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return _same_number(one, other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return _same_sequence(one, other)
+    match one, other:
+        case dict(), dict():
+            equal = _same_items(list(one.items()), list(other.items()))
+        case _Set(), _Set():
+            equal = _same_items(list(one.items), list(other.items))
+        case Call(), Call():
+            equal = _same_call(one, other)
+        case _:
+            equal = one == other
+    return equal
+
+
+@dataclass(frozen=True)
+class _Set:
+    items: tuple[object, ...]
+
+
+def _same_sequence(one: Sequence[object], other: Sequence[object]) -> bool:
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(same(left, right) for left, right in pairs)
+
+
+def _same_number(one: float, other: float) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    if math.isnan(one) or math.isnan(other):
+        return math.isnan(one) and math.isnan(other)
+    return math.isclose(one, other, rel_tol=RELATIVE)
+
+
+def _same_call(one: Call, other: Call) -> bool:
+    return (
+        one.name == other.name
+        and same(list(one.arguments), list(other.arguments))
+        and _same_items(list(one.keywords), list(other.keywords))
+    )
+
+
+def _same_items(ones: list[object], others: list[object]) -> bool:
+    """Whether they are equal in some order."""
+    left = list(others)
+    for one in ones:
+        found = next((i for i, other in enumerate(left) if same(one, other)), None)
+        if found is None:
+            return False
+        del left[found]
+    return not left
+
+
+def _value(node: ast.expr) -> object:
+    value: object
+    match node:
+        case ast.Constant():
+            value = node.value
+        case ast.List():
+            value = [_value(item) for item in node.elts]
+        case ast.Tuple():
+            value = tuple(_value(item) for item in node.elts)
+        case ast.Set():
+            value = _Set(tuple(_value(item) for item in node.elts))
+        case ast.Dict():
+            value = _dict(node)
+        case ast.UnaryOp() | ast.BinOp():
+            value = _number(node)
+        case ast.Call():
+            value = _call(node)
+        case ast.Name() | ast.Attribute():
+            value = _name(node)
+        case _:
+            raise ValueError(f"{ast.unparse(node)} is no representation of a value")
+    return value
+
+
+def _dict(node: ast.Dict) -> dict[object, object]:
+    pairs: dict[object, object] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            raise ValueError("** stands in no representation")
+        parsed = _value(key)
+        pairs[_hashable(parsed)] = _value(value)
+    return pairs
+
+
+def _hashable(key: object) -> object:
+    if isinstance(key, list | dict):
+        return Text(repr(key))
+    return tuple(map(_hashable, key)) if isinstance(key, tuple) else key
+
+
+def _number(node: ast.expr) -> object:
+    """-1, 1-2j. Raises ValueError."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _value(node.operand)
+        if isinstance(inner, Name) and inner.name in ("inf", "nan"):
+            return -float(inner.name)
+    value: object = ast.literal_eval(node)
+    return value
+
+
+def _call(node: ast.Call) -> object:
+    name = ast.unparse(node.func).rpartition(".")[2]
+    arguments = tuple(_value(argument) for argument in node.args)
+    if name in ("set", "frozenset"):
+        items = arguments[0] if arguments else _Set(())
+        inner = items if isinstance(items, _Set) else _Set(tuple(_listed(items)))
+        return inner if name == "set" else Call(name, (inner,), ())
+    keywords = tuple((word.arg or "**", _value(word.value)) for word in node.keywords)
+    return Call(name, arguments, keywords)
+
+
+def _listed(items: object) -> list[object]:
+    return list(items) if isinstance(items, list | tuple) else [items]
+
+
+def _name(node: ast.expr) -> object:
+    name = ast.unparse(node)
+    last = name.rpartition(".")[2]
+    return float(last) if last in ("inf", "nan") else Name(last)

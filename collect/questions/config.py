@@ -1,0 +1,53 @@
+"""What a config says about runtime questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from collect.benchmarks.config import BenchmarkConfig
+from collect.questions.records import Category
+
+SOURCE_READER = "source_reader"
+"""Stands for a model in `answer_with`: the baseline that never runs the program."""
+
+
+class QuestionsConfig(BaseModel):
+    """Which bugs are asked about, how much, and who answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
+    per_category: int = Field(default=3, ge=0)
+    """Most questions of one category about one bug."""
+    limits: Mapping[Category, int] = {}
+    """The same for single categories: `{root_cause: 1}`."""
+    max_tests: int = Field(default=2, ge=1)
+    """Failing tests of one bug that are run for questions, the first ones."""
+    wrong_patches: int = Field(default=1, ge=0)
+    """Wrong patches of one bug that are asked about beside the gold patch."""
+    seed: int = 0
+    """Decides which questions are chosen, and how they are worded."""
+    max_stops: int = Field(default=600, ge=10)
+    """Stops of one traced run, after which each line stops only once more."""
+    test_timeout: float = Field(default=60.0, gt=0)
+    """Seconds for one traced run of a test."""
+    output: str | None = None
+    """The file of questions; its card is written beside it. None: `questions.jsonl` in the run's
+    folder."""
+    answer_with: str = "oracle"
+    """Who answers in `stepinto bench answer`: a model of `models`, or `source_reader`."""
+    answer_limit: int | None = Field(default=None, ge=1)
+    """Answer at most so many questions, the first ones."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.output is not None and not self.output.endswith(".jsonl"):
+            raise ValueError("output must end in .jsonl")
+        return self
+
+    def limit(self, category: Category) -> int:
+        """Most questions of a category about one bug."""
+        return self.limits.get(category, self.per_category)

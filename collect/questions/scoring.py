@@ -1,0 +1,288 @@
+"""The verdict on an answer: its claims against the truth, fact by fact, never by a language model.
+
+An answer is right where every fact that was asked for is claimed, once, and is true. A text that
+says it does not know, that names several candidates, or that contradicts itself is wrong, also
+where the truth is among what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from collect.agents.answer import parse_answer
+from collect.questions import claims
+from collect.questions.compared import compared
+from collect.questions.comparing import parse_value, same, same_text
+from collect.questions.polarity import PASSES, REACHED, Wording, says
+from collect.questions.records import (
+    Ask,
+    AssertionTruth,
+    Category,
+    ExceptionTruth,
+    Location,
+    PostFixAsk,
+    PostFixTruth,
+    Question,
+    ReachAsk,
+    ReachTruth,
+    RootCauseTruth,
+    Truth,
+    ValueAsk,
+    ValueTruth,
+)
+from collect.questions.value_claims import (
+    ValueClaim,
+    bare_words,
+    distinct,
+    named_values,
+    other_names,
+    values_in,
+)
+from collect.records import DebugAnswer
+
+
+class Reason(StrEnum):
+    """Why a fact, or a whole answer, is judged as it is."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    MISSING = "missing"
+    """Not claimed at all."""
+    SEVERAL = "several"
+    """More than one answer is given to one question."""
+    EVASIVE = "evasive"
+    """It says that it does not know."""
+    NO_ANSWER = "no_answer"
+    """There is no well-formed answer block."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact that was asked for."""
+
+    name: str
+    true: str
+    claimed: str
+    reason: Reason
+
+    @property
+    def ok(self) -> bool:
+        return self.reason is Reason.RIGHT
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer is worth."""
+
+    reason: Reason
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def correct(self) -> bool:
+        return self.reason is Reason.RIGHT
+
+    @property
+    def share(self) -> float:
+        """Of the facts, how many are right."""
+        return sum(fact.ok for fact in self.facts) / len(self.facts) if self.facts else 0.0
+
+
+def score_text(question: Question, text: str) -> Verdict:
+    """The verdict on a subagent's last message."""
+    answer = parse_answer(text)
+    return Verdict(Reason.NO_ANSWER) if answer is None else score(question, answer)
+
+
+def score(question: Question, answer: DebugAnswer) -> Verdict:
+    """The verdict on a parsed answer."""
+    supposed = question.category is not Category.ROOT_CAUSE and claims.is_hedged(answer.answer)
+    if supposed or claims.is_evasive(answer.answer):
+        return Verdict(Reason.EVASIVE)
+    facts = tuple(_facts(question.ask, question.truth, answer))
+    bad = next((fact.reason for fact in facts if not fact.ok), Reason.RIGHT)
+    return Verdict(bad, facts)
+
+
+def _facts(ask: Ask, truth: Truth, answer: DebugAnswer) -> list[Fact]:
+    text = answer.answer
+    match ask, truth:
+        case ValueAsk(), ValueTruth():
+            return [value_fact(text, ask.expression, truth), *_stated_moment(text, ask)]
+        case PostFixAsk(), PostFixTruth():
+            about = ("test", "tests")
+            passes = _yes_or_no("passes", text, PASSES, truth.passes, about)
+            value = value_fact(text, ask.value.expression, truth.value)
+            return [passes, value, *_stated_moment(text, ask.value)]
+        case ReachAsk(), ReachTruth():
+            return _reach(ask, truth, text)
+        case _, ExceptionTruth():
+            return [_exception_type(text, truth), _place("origin", answer, (truth.origin,))]
+        case _, AssertionTruth():
+            return _assertion(answer, truth)
+        case _, RootCauseTruth():
+            return [_function(answer, truth), _place("place", answer, truth.places)]
+    raise AssertionError(f"{type(ask).__name__} is asked, and the truth is {type(truth).__name__}")
+
+
+def value_fact(text: str, expression: str, truth: ValueTruth) -> Fact:
+    """Whether the text gives the expression this value, and no other."""
+    named = distinct(named_values(text, expression))
+    if named:
+        return _of_claims("value", truth, named)
+    if truth.type == "str" and _is_bare(text, expression, truth):
+        return Fact("value", truth.text, truth.text, Reason.RIGHT)
+    free = [c for c in values_in(text) if _may_be_of(text, c, expression)]
+    return _of_claims("value", truth, distinct(free))
+
+
+def _stated_moment(text: str, ask: ValueAsk) -> Iterator[Fact]:
+    """Where and when the value was seen, as far as the text says so: the right value of another
+    line, or of another visit, is luck."""
+    places = claims.locations(text)
+    if places and not ask.after:
+        right = any(_within(file, line, ask.place) for file, line in places)
+        shown = " | ".join(f"{file}:{line}" for file, line in places)
+        yield Fact("place", str(ask.place), shown, Reason.RIGHT if right else Reason.WRONG)
+    visits = claims.visits(text)
+    if visits:
+        right = ask.hit in visits
+        shown = ", ".join(map(str, visits))
+        yield Fact("visit", str(ask.hit), shown, Reason.RIGHT if right else Reason.WRONG)
+
+
+def _of_claims(name: str, truth: ValueTruth, found: list[ValueClaim]) -> Fact:
+    shown = " | ".join(claim.text for claim in found)
+    if not found:
+        return Fact(name, truth.text, "", Reason.MISSING)
+    if len(found) > 1:
+        return Fact(name, truth.text, shown, Reason.SEVERAL)
+    right = same(found[0].value, parse_value(truth.text))
+    return Fact(name, truth.text, shown, Reason.RIGHT if right else Reason.WRONG)
+
+
+def _is_bare(text: str, expression: str, truth: ValueTruth) -> bool:
+    """Whether a text gives a string without its quotes, in backticks."""
+    content = parse_value(truth.text)
+    words = bare_words(text, expression)
+    return bool(words) and all(word == content for word in words)
+
+
+def _may_be_of(text: str, claim: ValueClaim, expression: str) -> bool:
+    """Whether no other name is given the value, and it is not the expression itself."""
+    name = other_names(text, claim)
+    part_of_name = f"{expression}" in text[max(0, claim.start - len(expression)) : claim.end] and (
+        claim.text in expression
+    )
+    return (name is None or name == expression) and not part_of_name
+
+
+def _reach(ask: ReachAsk, truth: ReachTruth, text: str) -> list[Fact]:
+    about = (str(ask.place.line), ask.place.function.rpartition(".")[2])
+    counted = claims.counts(text)
+    facts = []
+    if not (ask.count and counted and not says(text, REACHED, about)):
+        facts.append(_yes_or_no("reached", text, REACHED, truth.reached, about))
+    if ask.count and truth.reached:
+        facts.append(_count(counted, truth))
+    elif ask.count and any(counted):
+        facts.append(Fact("count", "0", str(counted), Reason.WRONG))
+    return facts
+
+
+def _count(counted: list[int], truth: ReachTruth) -> Fact:
+    shown = ", ".join(map(str, counted))
+    if not counted:
+        reason = Reason.MISSING
+    elif len(counted) > 1:
+        reason = Reason.SEVERAL
+    else:
+        reason = Reason.RIGHT if counted[0] == truth.count else Reason.WRONG
+    return Fact("count", str(truth.count), shown, reason)
+
+
+def _yes_or_no(name: str, text: str, wording: Wording, true: bool, about: tuple[str, ...]) -> Fact:
+    said = says(text, wording, about)
+    shown = " and ".join("yes" if each else "no" for each in sorted(said))
+    if not said:
+        reason = Reason.MISSING
+    elif len(said) > 1:
+        reason = Reason.SEVERAL
+    else:
+        reason = Reason.RIGHT if said == {true} else Reason.WRONG
+    return Fact(name, "yes" if true else "no", shown, reason)
+
+
+def _exception_type(text: str, truth: ExceptionTruth) -> Fact:
+    wanted = truth.type.rpartition(".")[2]
+    found = claims.exceptions(_without_message(text, truth))
+    if wanted not in found and f"`{wanted}`" in text:
+        found.append(wanted)
+    shown = " | ".join(found)
+    if not found:
+        reason = Reason.MISSING
+    elif len(found) > 1:
+        reason = Reason.SEVERAL
+    else:
+        reason = Reason.RIGHT if found == [wanted] else Reason.WRONG
+    return Fact("type", wanted, shown, reason)
+
+
+def _without_message(text: str, truth: ExceptionTruth) -> str:
+    """The message may itself name other exceptions."""
+    return text.replace(truth.message, "") if truth.message else text
+
+
+def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact:
+    """Whether every place that is claimed lies in the span of a true one.
+
+    An answer without a place is taken at the block's own location.
+    """
+    found = claims.locations(answer.answer) or claims.locations(answer.location)[:1]
+    shown = " | ".join(f"{file}:{line}" for file, line in found)
+    inside = [any(_within(file, line, place) for place in places) for file, line in found]
+    if not found:
+        reason = Reason.MISSING
+    elif all(inside):
+        reason = Reason.RIGHT
+    else:
+        reason = Reason.SEVERAL if any(inside) else Reason.WRONG
+    return Fact(name, " | ".join(map(str, places)), shown, reason)
+
+
+def _within(file: str, line: int, place: Location) -> bool:
+    same_file = (
+        place.file == file or place.file.endswith(f"/{file}") or file.endswith(f"/{place.file}")
+    )
+    return same_file and place.line <= line <= place.last_line
+
+
+def _function(answer: DebugAnswer, truth: RootCauseTruth) -> Fact:
+    """Whether the function is named; a place within it names it too."""
+    names = {place.function for place in truth.places}
+    text = f"{answer.answer}\n{answer.location}"
+    short = {name.rpartition(".")[2] for name in names}
+    named = any(re.search(rf"(?<!\w){re.escape(n)}(?!\w)", text) for n in short)
+    placed = _place("place", answer, truth.places).reason in (Reason.RIGHT, Reason.SEVERAL)
+    reason = Reason.RIGHT if named or placed else Reason.WRONG
+    return Fact("function", " | ".join(sorted(names)), "named" if named else "", reason)
+
+
+def _assertion(answer: DebugAnswer, truth: AssertionTruth) -> list[Fact]:
+    facts = [_place("place", answer, (truth.place,))]
+    text = answer.answer
+    found = compared(text)
+    facts.append(_side("actual", found.actual, truth.actual, text))
+    if truth.expected is not None:
+        facts.append(_side("expected", found.expected, truth.expected, text))
+    return facts
+
+
+def _side(name: str, found: list[ValueClaim], truth: ValueTruth, text: str) -> Fact:
+    if truth.type == "str" and not found:
+        bare = bare_words(text, name)
+        if bare and all(same_text(repr(word), truth.text) for word in bare):
+            return Fact(name, truth.text, bare[0], Reason.RIGHT)
+    return _of_claims(name, truth, distinct(found))

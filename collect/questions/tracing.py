@@ -1,0 +1,204 @@
+"""Run a test under the debugger, stopping at every statement of the program, and note what is seen.
+
+The questions, and their true answers, are made of what such a run showed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from collect.errors import InfrastructureFailure
+from collect.questions.assertions import SeenAssertion, see_assertion
+from collect.questions.program import Program
+from collect.questions.statements import Statement
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    Frame,
+    Launch,
+    State,
+    StopReason,
+    Value,
+)
+
+MAX_HITS = 12
+"""Stops at one line, after which it stops no more."""
+MAX_LOOKS = 4
+"""Of these, the first ones at which variables are read: later visits only test patience."""
+OPEN = (State.RUNTIME, State.RUNTIME_ERROR)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One stop before a statement."""
+
+    statement: Statement
+    hit: int
+    depth: int
+    locals: Mapping[str, Value]
+    fields: Mapping[str, Value]
+    """What is inside the objects that the statement reads, by dotted name."""
+
+
+@dataclass(frozen=True)
+class Raise:
+    """One exception that the program raised, handled or not."""
+
+    type: str
+    message: str
+    file: str
+    line: int
+    function: str
+    depth: int
+
+
+@dataclass
+class Trace:
+    """Everything that one run showed."""
+
+    stops: list[Stop] = field(default_factory=list)
+    raises: list[Raise] = field(default_factory=list)
+    bound: set[tuple[str, int]] = field(default_factory=set)
+    """The lines that had breakpoints from the start."""
+    capped: set[tuple[str, int]] = field(default_factory=set)
+    """The lines whose breakpoints were removed on the way: executed, uncounted."""
+    mixed: set[tuple[str, int]] = field(default_factory=set)
+    """The lines at which also inner scopes stopped: a comprehension, a lambda."""
+    ending: DebugEvent | None = None
+    """None where the run did not come to its end."""
+    frames: tuple[Frame, ...] = ()
+    """The stack post mortem."""
+    failed: bool = False
+    assertion: SeenAssertion | None = None
+    """What the assertion that failed has compared."""
+    hits: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    @cached_property
+    def entered(self) -> set[tuple[str, str]]:
+        """The files and functions in which it stopped; once the run has ended."""
+        places = {stop.statement.place for stop in self.stops}
+        return {(place.file, place.function) for place in places}
+
+
+def _inside(base: str, name: str) -> str:
+    """`self.limit`, `rows['a']`."""
+    return f"{base}{name}" if name.startswith("[") else f"{base}.{name}"
+
+
+@dataclass(frozen=True)
+class Tracer:
+    """Traces tests of one program."""
+
+    program: Program
+    max_stops: int
+    timeout: float
+
+    def trace(self, debugger: Debugger, test: str, files: Collection[str] | None = None) -> Trace:
+        """Run a test to its end, or to the time-out. The session is left post mortem, or done.
+
+        `files`: the modules whose statements it stops at; None: all. Raises InfrastructureFailure
+        where the test can't be started.
+        """
+        chosen = [m for path, m in self.program.modules.items() if files is None or path in files]
+        statements = {
+            (module.path, each.place.line): each for module in chosen for each in module.statements
+        }
+        points = [BreakpointRequest(file=file, line=line) for file, line in statements]
+        if all(path.endswith(".py") for path in self.program.modules):
+            # In Java this would stop wherever the class loader has looked in vain.
+            points.append(BreakpointRequest(exception="Exception"))
+        event = debugger.start(Launch(test, tuple(points), stop_at_entry=False))
+        if event.state is State.START:
+            raise InfrastructureFailure(f"{test} can't be debugged: {event.error}")
+        run = _Run(self, debugger, statements, event)
+        run.to_the_end()
+        return run.trace
+
+
+class _Run:
+    """One run of one test."""
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        debugger: Debugger,
+        statements: Mapping[tuple[str, int], Statement],
+        event: DebugEvent,
+    ) -> None:
+        self.trace = Trace()
+        self._debugger, self._statements, self._event = debugger, statements, event
+        self._program = tracer.program
+        self._max_stops = tracer.max_stops
+        self._deadline = time.monotonic() + tracer.timeout
+        numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for point in event.breakpoints:
+            if point.exception is None:
+                numbers[point.file, point.line].append(point.number)
+        self._numbers = numbers
+        self.trace.bound = set(numbers) & set(statements)
+
+    def to_the_end(self) -> None:
+        """Continue from stop to stop."""
+        while self._event.state in OPEN:
+            if self._event.stop_reason is StopReason.INTERRUPTED:
+                return
+            self._note(self._event)
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                return
+            self._event = self._debugger.control(Action.CONTINUE, timeout=left)
+        if self._event.stop_reason is StopReason.KILLED:
+            return
+        self.trace.ending = self._event
+        self.trace.failed = self._event.state is State.POST_MORTEM
+        if self.trace.failed:
+            frames = self.trace.frames = self._debugger.stack().frames
+            self.trace.assertion = see_assertion(self._debugger, self._event, frames, self._program)
+
+    def _note(self, event: DebugEvent) -> None:
+        if event.stop_reason is StopReason.EXCEPTION and event.exception is not None:
+            self._note_raise(event)
+            return
+        place = (event.file or "", event.line or 0)
+        statement = self._statements.get(place)
+        if statement is None or event.function != statement.place.function:
+            self.trace.mixed.add(place)
+            return
+        self.trace.hits[place] += 1
+        self._look(event, statement, self.trace.hits[place])
+        enough = len(self.trace.stops) >= self._max_stops
+        if enough or self.trace.hits[place] >= MAX_HITS:
+            self.trace.capped.add(place)
+            for number in self._numbers.pop(place, []):
+                self._debugger.remove_breakpoint(number)
+
+    def _look(self, event: DebugEvent, statement: Statement, hit: int) -> None:
+        """Read the variables, and what is inside the objects that the statement reads."""
+        values: dict[str, Value] = {}
+        fields: dict[str, Value] = {}
+        if hit <= MAX_LOOKS:
+            values = {value.name: value for value in self._debugger.locals().values}
+        for base in dict.fromkeys(name.partition(".")[0] for name in statement.attributes):
+            if base in values:
+                found = self._debugger.fields(base).values
+                fields |= {_inside(base, value.name): value for value in found}
+        self.trace.stops.append(Stop(statement, hit, event.depth or 0, values, fields))
+
+    def _note_raise(self, event: DebugEvent) -> None:
+        assert event.exception is not None
+        self.trace.raises.append(
+            Raise(
+                event.exception.type,
+                event.exception.message,
+                event.file or "",
+                event.line or 0,
+                event.function or "",
+                event.depth or 0,
+            )
+        )

@@ -1,0 +1,1 @@
+"""How much of a benchmark is in training data already."""

@@ -1,0 +1,78 @@
+"""Which images StepInto has pulled, and when each was used last: a small state file."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.environment import cache_folder
+
+STATE = "images.json"
+NOTED_EVERY = 60.0
+"""Seconds within which a second use of an image is not noted again."""
+
+
+@dataclass(frozen=True)
+class PulledImage:
+    """An image that StepInto has fetched."""
+
+    id: str
+    """The engine's id: another one under the same name is not ours."""
+    used: float
+    """Seconds since the epoch."""
+
+
+class ImageStore:
+    """The state file. Safe for several threads and processes."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or cache_folder() / STATE
+
+    def read(self) -> dict[str, PulledImage]:
+        """By name; empty where nothing was pulled yet."""
+        if not self.path.is_file():
+            return {}
+        images = json.loads(self.path.read_text(encoding="utf-8"))
+        return {name: PulledImage(**image) for name, image in images.items()}
+
+    def add(self, name: str, image_id: str) -> None:
+        """Note an image as pulled, and used, now."""
+        with self._changing() as images:
+            images[name] = PulledImage(image_id, time.time())
+
+    def remove(self, name: str) -> None:
+        """Forget an image."""
+        with self._changing() as images:
+            images.pop(name, None)
+
+    def note_use(self, name: str) -> None:
+        """Note that an image is used now, where it is one that StepInto has pulled."""
+        known = self.read().get(name)
+        if known is not None and time.time() - known.used > NOTED_EVERY:
+            with self._changing() as images:
+                if name in images:
+                    images[name] = PulledImage(images[name].id, time.time())
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, PulledImage]]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            images = self.read()
+            yield images
+            new = self.path.with_suffix(".new")
+            facts = {name: vars(image) for name, image in images.items()}
+            new.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+            new.rename(self.path)
+
+
+def note_use(image: str) -> None:
+    """Note that a sandbox is opened with an image."""
+    # A home that can't be written to must not keep a sandbox from opening.
+    with suppress(OSError):
+        ImageStore().note_use(image)

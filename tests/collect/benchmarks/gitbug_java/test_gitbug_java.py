@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import stepinto
+from collect.benchmarks.base import TestStatus
+from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.git_workspace import check_out
+from collect.benchmarks.gitbug_java.benchmark import GitBugJavaBenchmark
+from collect.benchmarks.gitbug_java.records import read_records
+from collect.benchmarks.gitbug_java.reports import read_reports, remove_reports
+from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.verify import verify_instance
+from collect.errors import ConfigError
+from collect.patches import apply_patch
+from sandbox import Command, Sandbox, SandboxConfig
+from tests.collect.benchmarks.gitbug_java.bug import (
+    BEFORE,
+    BUGGY,
+    CORRECT,
+    TEST,
+    make_clone,
+    record,
+)
+
+SHARED = Path(__file__).parents[4] / "../shared/data/gitbug-java"
+DATA = Path(os.environ.get("STEPINTO_GITBUG_JAVA", SHARED)).resolve()
+IDS = (
+    "made.CounterTest#starts",
+    "made.CounterTest#counts(int)[1]",
+    "made.CounterTest#counts(int)[2]",
+)
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> GitBugJavaBenchmark:
+    (tmp_path / "bugs").mkdir()
+    row = record(*make_clone(tmp_path / "clones"))
+    (tmp_path / "bugs" / "made-counter.json").write_text(json.dumps(row) + "\n")
+    return GitBugJavaBenchmark(tmp_path / "bugs", repositories=tmp_path / "clones")
+
+
+def test_the_buggy_tree_is_the_commit_before_with_the_fix_s_other_files_and_tests(
+    benchmark: GitBugJavaBenchmark, tmp_path: Path
+) -> None:
+    [bug] = benchmark.instances()
+    assert dict(bug.files) == {path: text.encode() for path, text in BUGGY.items()}
+    fixed = apply_patch(bug.files, bug.gold_patch)
+    assert fixed == {path: text.encode() for path, text in CORRECT.items()}
+    assert bug.fail_to_pass == IDS[2:]
+    assert bug.pass_to_pass == IDS[:2]
+    assert bug.test_paths == ("src/test", TEST)
+    clone = tmp_path / "clones" / "made-counter"
+    assert subprocess.check_output(["git", "status", "--porcelain"], cwd=clone) == b""
+
+
+def test_the_statement_tells_the_issue_and_the_failures_and_not_the_fix(
+    benchmark: GitBugJavaBenchmark,
+) -> None:
+    [bug] = benchmark.instances()
+    assert bug.problem_statement == (
+        "# It stops at 1\n\nAlways.\n\nThese tests fail:\n\n"
+        "- `made.CounterTest#counts(int)[2]`: AssertionError: expected 6\n"
+    )
+
+
+def test_ids_are_the_repository_and_twelve_digits(benchmark: GitBugJavaBenchmark) -> None:
+    [bug] = benchmark.instances()
+    prefix, _, digits = bug.id.rpartition("-")
+    assert (prefix, len(digits), bug.repository) == ("made-counter", 12, "made/counter")
+
+
+def test_a_fix_without_code_is_the_other_files_alone(tmp_path: Path) -> None:
+    fix, before = make_clone(tmp_path)
+    row = record(fix, before)
+    row |= {"non_code_patch": row["bug_patch"], "bug_patch": ""}
+    path = tmp_path / "bug.jsonl"
+    path.write_text(json.dumps(row))
+    [bug] = GitBugJavaBenchmark(path, repositories=tmp_path).instances()
+    assert bug.gold_patch == row["non_code_patch"]
+    assert bug.files.keys() == BEFORE.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="no Maven on this machine")
+def test_a_bug_out_of_a_clone_verifies(benchmark: GitBugJavaBenchmark) -> None:
+    [bug] = benchmark.instances()
+    assert verify_instance(benchmark, bug, SandboxConfig()).problems == ()
+
+
+def test_what_is_missing_is_said(tmp_path: Path, benchmark: GitBugJavaBenchmark) -> None:
+    path = tmp_path / "bugs"
+    with pytest.raises(ConfigError, match=r"set benchmark\.repositories .* or benchmark\.image"):
+        len(GitBugJavaBenchmark(path).instances()[0].files)
+    with pytest.raises(ConfigError, match=r"no clone of made/counter; .* `git clone https"):
+        len(GitBugJavaBenchmark(path, repositories=path).instances()[0].files)
+    row = record("1" * 40, "2" * 40)
+    (path / "made-counter.json").write_text(json.dumps(row))
+    with pytest.raises(ConfigError, match="has no commit 2222"):
+        len(GitBugJavaBenchmark(path, repositories=tmp_path / "clones").instances()[0].files)
+    with pytest.raises(ConfigError, match=r"benchmark\.language=java"):
+        open_benchmark(BenchmarkConfig(name="gitbug_java", path=str(path)))
+
+
+def test_an_image_is_named_by_a_pattern(tmp_path: Path, benchmark: GitBugJavaBenchmark) -> None:
+    config = BenchmarkConfig(
+        name="gitbug_java",
+        language="java",
+        path=str(tmp_path / "bugs"),
+        image="bugs:{repository}-{commit}",
+        image_folder="/code",
+    )
+    [bug] = open_benchmark(config).instances()
+    [known] = benchmark.instances()
+    assert bug.image is not None
+    assert bug.image.startswith(f"bugs:{known.id}")
+    assert bug.image_workspace is not None
+    assert bug.image_workspace.folder == "/code"
+    assert not bug.files
+
+
+def test_an_image_s_clone_is_brought_to_the_buggy_version(sandbox: Sandbox) -> None:
+    script = (
+        "git init -q && git config user.name a && git config user.email a@b && mkdir -p src && "
+        "echo 1 >src/a && git add -A && git commit -qm 1 && git rev-parse HEAD && "
+        "echo 2 >src/a && git commit -qam 2 && echo 3 >gitbug.json"
+    )
+    before = sandbox.run(Command(["sh", "-c", script])).output.strip()
+    patch = "diff --git a/t b/t\nnew file mode 100644\n--- /dev/null\n+++ b/t\n@@ -0,0 +1 @@\n+x\n"
+    check_out(sandbox, before, [patch])
+    assert sandbox.read_tree() == {"src/a": b"1\n", "t": b"x\n"}
+
+
+REPORT = """<testsuite>
+<testcase classname="a.B" name="one()"/>
+<testcase classname="a.B" name="says what it does"><error message="x"/></testcase>
+<testcase classname="a.B" name="off"><skipped/></testcase>
+<testcase classname="a.B" name="twice"/><testcase classname="a.B" name="twice"><failure/></testcase>
+<testcase classname="a.C" name=""/>
+</testsuite>"""
+GRADLE_REPORT = b'<testsuite><testcase classname="a.D" name="x{int}[1]"/></testsuite>'
+
+
+def test_reports_of_both_tools_are_read(sandbox: Sandbox) -> None:
+    sandbox.write_files(
+        {
+            "m/target/surefire-reports/TEST-a.B.xml": REPORT.encode(),
+            "n/build/test-results/test/TEST-D.xml": GRADLE_REPORT,
+            "target/surefire-reports/TEST-broken.xml": b"<testsuite><testcase",
+            "other/report.xml": b'<s><testcase classname="not" name="read"/></s>',
+        }
+    )
+    assert read_reports(sandbox) == {
+        "a.B#one": TestStatus.PASSED,
+        "a.B#says what it does": TestStatus.FAILED,
+        "a.B#off": TestStatus.SKIPPED,
+        "a.B#twice": TestStatus.FAILED,
+        "a.C": TestStatus.PASSED,
+        "a.D#x(int)[1]": TestStatus.PASSED,
+    }
+    remove_reports(sandbox)
+    assert read_reports(sandbox) == {}
+    assert sandbox.read_tree().keys() == {"other/report.xml"}
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no GitBug-Java records; set STEPINTO_GITBUG_JAVA")
+def test_every_published_record(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    records = {each.id: each for each in read_records(DATA, None, None)}
+    bugs = {bug.id: bug for bug in GitBugJavaBenchmark(DATA).instances()}
+    assert len(records) == len(bugs) == 10
+    for name, bug in bugs.items():
+        known = records[name]
+        assert bug.fail_to_pass, name
+        assert {known.before[test] for test in bug.fail_to_pass} == {TestStatus.FAILED}, name
+        # Upstream expects every test of the last run that was not skipped.
+        expected = {t for t, status in known.after.items() if status is not TestStatus.SKIPPED}
+        assert {*bug.fail_to_pass, *bug.pass_to_pass} == expected, name
+        assert not {*bug.fail_to_pass} & {*bug.pass_to_pass}
+        assert bug.gold_patch == known.bug_patch
+        assert all(test in bug.problem_statement for test in bug.fail_to_pass)
+        assert known.build_tool in ("maven", "gradle")
+    failed = {bug.repository: len(bug.fail_to_pass) for bug in bugs.values()}
+    assert failed["Netflix/frigga"] == 3
+    [without_test_patch] = [r for r in records.values() if r.strategy == "FAIL_PASS"]
+    assert without_test_patch.patches == ()
+    config = tmp_path / "run.yaml"
+    benchmark = {"name": "gitbug_java", "language": "java", "path": str(DATA)}
+    config.write_text(json.dumps({"run": "r", "collect": {"benchmark": benchmark}}))
+    assert stepinto.main(["bench", "list", str(config)]) == 0
+    assert "Netflix-frigga-126b52a55863" in capsys.readouterr().out

@@ -1,0 +1,139 @@
+"""Records of all generations, and what their tests are run by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collect.benchmarks.base import TestStatus
+from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.swe_bench.commands import run_commands, setup_commands
+from collect.benchmarks.swe_bench.records import Record
+from collect.benchmarks.swe_bench.running import parser_name, status_of, statuses_of
+from collect.errors import ConfigError
+from collect.records import TestRow
+from collect.scoring import Verdict
+from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, first, live
+
+P, F, S, M = TestStatus.PASSED, TestStatus.FAILED, TestStatus.SKIPPED, TestStatus.MISSING
+
+
+def record(row: dict[str, Any]) -> Record:
+    return Record.model_validate(row)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_a_file_of_records(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"records{suffix}"
+    rows = [first(), live()]
+    path.write_text(json.dumps(rows) if suffix == ".json" else "\n".join(map(json.dumps, rows)))
+    benchmark = open_benchmark(BenchmarkConfig(name="swe_bench", path=str(path)))
+    one, two = benchmark.instances()
+    assert (one.id, one.repository, one.language) == ("pallets__flask-1", "pallets/flask", "python")
+    assert (
+        (one.fail_to_pass, one.pass_to_pass)
+        == ((TOTAL,), (EMPTY,))
+        == (
+            two.fail_to_pass,
+            two.pass_to_pass,
+        )
+    )
+    assert one.image == "swebench/sweb.eval.x86_64.pallets_1776_flask-1:latest"
+    assert two.image == "starryzhang/sweb.eval.x86_64.made_1776_counter-7:latest"
+    assert one.test_paths == ("tests/test_counter.py", "tests/data/numbers.txt")
+    assert one.image_workspace is not None
+    assert one.image_workspace.folder == "/testbed"
+    assert not one.files
+    shown = BenchmarkConfig(name="swe_bench", path=str(path), show_tests=True)
+    assert open_benchmark(shown).instances()[0].hash != one.hash
+
+
+def test_an_image_of_the_record_comes_first() -> None:
+    assert record(live(docker_image="a/b:1")).image_name == "a/b:1"
+    assert record(first(image="c/d:2")).image_name == "c/d:2"
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (first(repo="made/unknown"), "nothing tells how its tests are run"),
+        (live(log_parser="parse_log_ruby"), "there is no parser 'ruby'"),
+        (first(base_commit="main; reboot"), "column base_commit"),
+        ({"instance_id": "x"}, "column repo"),
+        (first(instance_id="../x"), "column instance_id"),
+    ],
+)
+def test_a_record_that_cannot_be_run_is_named(
+    tmp_path: Path, row: dict[str, Any], problem: str
+) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(row))
+    with pytest.raises(ConfigError, match=problem):
+        open_benchmark(BenchmarkConfig(name="swe_bench", path=str(path))).instances()
+
+
+def test_parsers_by_record_and_by_repository() -> None:
+    assert parser_name(record(first())) == "pytest"
+    assert parser_name(record(first(repo="django/django"))) == "django"
+    assert parser_name(record(first(log_parser="parse_log_pytest_v2"))) == "pytest_v2"
+    assert parser_name(record(live(log_parser="def parser(log): ..."))).startswith("def")
+
+
+@pytest.mark.parametrize(
+    ("repository", "version", "test", "build"),
+    [
+        ("pallets/flask", "2.3", "pytest -rA tests/test_counter.py", "pip install -e ."),
+        ("astropy/astropy", "1.3", "pytest -rA -vv -o console", ".[test] --verbose"),
+        ("astropy/astropy", "v5.3", "pytest -rA tests", ".[test] --verbose"),
+        ("django/django", "1.9", "./tests/runtests.py --verbosity 2 test_counter", "setup.py"),
+        ("django/django", "3.1", "--parallel 1 test_counter", "pip install -e ."),
+        ("matplotlib/matplotlib", "3.8", "pytest -rA", '--no-build-isolation -e ".[dev]"'),
+        ("matplotlib/matplotlib", "2.1", "pytest -rA", "setup.py build"),
+        ("mwaskom/seaborn", "0.11", "pytest --no-header -rA", "pip install -e ."),
+        ("psf/requests", "2.27", "pytest -rA", "pip install ."),
+        ("sympy/sympy", "1.12", "bin/test -C --verbose tests", "pip install -e ."),
+    ],
+)
+def test_commands_by_repository_and_version(
+    repository: str, version: str, test: str, build: str
+) -> None:
+    known = record(first(repo=repository, version=version))
+    [command] = run_commands(known)
+    assert test in command
+    assert "numbers.txt" not in command
+    assert build in setup_commands(known)[-1]
+    assert ("export LANG=en_US.UTF-8" in setup_commands(known)) is (repository == "django/django")
+
+
+def test_a_renamed_test_file_is_run_by_its_new_name() -> None:
+    patch = "diff --git a/tests/old.py b/tests/new.py\nrename from tests/old.py\n"
+    renamed = record(first(test_patch=patch + TEST_PATCH))
+    assert run_commands(renamed) == ["pytest -rA tests/new.py tests/test_counter.py"]
+    assert renamed.test_files[:2] == ("tests/old.py", "tests/new.py")
+
+
+def test_an_id_that_is_cut_off_stands_for_those_that_begin_with_it() -> None:
+    log = {"a[x-1]": P, "a[x-2]": P, "b[y-1]": P, "b[y-2]": F, "c": P}
+    assert [status_of(test, log) for test in ("c", "d", "a[x", "b[y", "a")] == [P, M, P, M, M]
+
+
+def test_a_test_that_the_log_does_not_name_has_failed() -> None:
+    assert statuses_of(["c", "d"], {"c": P}) == {"c": P, "d": F}
+    assert statuses_of(["c", "d"], {}) == {"c": M, "d": M}
+
+
+@pytest.mark.parametrize(
+    ("kept", "fixed", "resolved"),
+    [(P, P, True), (S, P, True), (M, P, False), (F, P, False), (P, S, False), (P, M, False)],
+)
+def test_what_resolves(kept: TestStatus, fixed: TestStatus, resolved: bool) -> None:
+    rows = (
+        TestRow(TOTAL, "fail_to_pass", F, fixed),
+        TestRow(EMPTY, "pass_to_pass", P, kept),
+    )
+    assert Verdict(rows, skips_count=True).resolved is resolved
+    assert Verdict(rows).resolved is (resolved and kept is P)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from collect.factory.candidates import find_candidates
+from collect.factory.config import FactoryConfig, ProjectConfig
+from collect.factory.layout import arrange
+from collect.factory.project import Project, ProjectRefused
+from collect.factory.sources import fetch
+from collect.factory.suite import run_suite
+from sandbox import SandboxConfig
+from tests.collect.factory.sample import FILES, STOCK, write_project
+
+CONFIG = FactoryConfig(min_tests=5)
+UNRELIABLE = """\
+import os
+import pytest
+
+
+def test_failing():
+    assert False
+
+
+@pytest.mark.skip(reason="not here")
+def test_skipped():
+    pass
+
+
+def test_flaky():
+    assert os.getpid() != int(os.environ.get("FLAKY", "0")) and os.urandom(1)[0] % 2
+"""
+
+
+def arranged(folder: Path) -> Project:
+    wanted = ProjectConfig(folder=str(folder))
+    return arrange(wanted, fetch(wanted, CONFIG), SandboxConfig())
+
+
+def test_it_is_known_which_tests_run_which_lines(tmp_path: Path) -> None:
+    suite = run_suite(arranged(write_project(tmp_path)), SandboxConfig(), CONFIG)
+    assert (len(suite.tests), suite.failing, suite.flaky) == (12, 0, 0)
+    line = STOCK[: STOCK.index("too many of")].count("\n") + 1
+    reached = [suite.tests[number] for number in suite.lines["src/shop/stock.py"][line]]
+    assert reached == ["tests/test_stock.py::test_limit"]
+    unused = STOCK[: STOCK.index("sorted(things)")].count("\n") + 1
+    assert unused not in suite.lines["src/shop/stock.py"]
+    assert suite.seconds.keys() == set(suite.tests)
+
+
+def test_only_tests_that_pass_count(tmp_path: Path) -> None:
+    files = {**FILES, "tests/test_unreliable.py": UNRELIABLE}
+    suite = run_suite(arranged(write_project(tmp_path, files)), SandboxConfig(), CONFIG)
+    assert not [test for test in suite.tests if "failing" in test or "skipped" in test]
+    assert suite.failing >= 2
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({**FILES, "tests/conftest.py": "import nothing_like_it"}, "its suite does not run"),
+        (
+            {**FILES, "tests/test_stock.py": "", "tests/test_prices.py": ""},
+            "only 0 tests pass",
+        ),
+        (
+            {**FILES, "tests/test_stock.py": "def test_it():\n    while True: pass\n"},
+            r"did not end in factory\.suite_timeout \(3 s\)",
+        ),
+        (
+            {"shop.py": "", "test_it.py": "def test_it():\n    pass\n" * 1},
+            "only 1 tests pass",
+        ),
+    ],
+)
+def test_a_suite_that_can_not_be_used_is_refused(
+    files: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    config = CONFIG.model_copy(update={"suite_timeout": 3.0})
+    with pytest.raises(ProjectRefused, match=message):
+        run_suite(arranged(write_project(tmp_path, files)), SandboxConfig(), config)
+
+
+def test_candidates_lie_in_code_that_tests_run(tmp_path: Path) -> None:
+    project = arranged(write_project(tmp_path))
+    suite = run_suite(project, SandboxConfig(), CONFIG)
+    found = find_candidates(project, suite, CONFIG)
+    again = find_candidates(project, suite, CONFIG)
+    assert [each.id for each in found.chosen] == [each.id for each in again.chosen]
+    assert len({each.id for each in found.chosen}) == len(found.chosen)
+    assert found.found > found.reached >= len(found.chosen) - len(_pairs(found.chosen))
+    assert _pairs(found.chosen)
+    for candidate in found.chosen:
+        assert candidate.tests
+        assert candidate.covering >= len(candidate.tests)
+        assert all(part.scope != "unused" for part in candidate.parts)
+
+
+def _pairs(chosen: object) -> list[object]:
+    assert isinstance(chosen, list)
+    return [candidate for candidate in chosen if len(candidate.parts) > 1]

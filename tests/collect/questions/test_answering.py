@@ -1,0 +1,70 @@
+"""Questions put to the oracle, through real sessions, and to a reader of the source."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from collect.benchmarks.base import Instance
+from collect.config import Machinery
+from collect.errors import ConfigError
+from collect.models.oracle.questions import OracleAnswerer
+from collect.questions.answers import answer
+from collect.questions.config import SOURCE_READER, QuestionsConfig
+from collect.questions.records import Category, Question
+from collect.questions.scoring import score_text
+from collect.records import Role
+from collect.store import RunStore
+from tests.collect.questions.asked import root_cause
+
+
+@pytest.fixture(scope="module")
+def oracle_run(shop_config: QuestionsConfig, shop_run: Path) -> Path:
+    """The run's folder, with the questions answered."""
+    answers = answer(Machinery(), shop_config, shop_run)
+    wrong = [each for each in answers.answered if not each.verdict.correct]
+    assert not wrong, wrong
+    assert (answers.missing, answers.reasons) == (0, ())
+    return shop_run
+
+
+def test_the_rows_are_a_subagents(oracle_run: Path, shop_questions: list[Question]) -> None:
+    store = RunStore(oracle_run)
+    rollouts = {row.rollout_id: row for row in store.read_rollouts()}
+    assert len(rollouts) == len(shop_questions)
+    assert {row.category for row in rollouts.values()} == {c.value for c in Category}
+    for row in store.read_conversations():
+        assert (row.role, row.parent_conversation_id) == (Role.DEBUG_SUBAGENT, None)
+        assert row.variant == rollouts[row.rollout_id].variant == "questions"
+        assert rollouts[row.rollout_id].resolved
+        assert row.answer is not None
+        assert any(event.event.file == "shop.py" for event in row.events) or row.events
+
+
+def test_what_is_answered_is_not_asked_again(
+    oracle_run: Path, shop_config: QuestionsConfig
+) -> None:
+    before = {row.rollout_id: row.started_at for row in RunStore(oracle_run).read_rollouts()}
+    assert answer(Machinery(), shop_config, oracle_run).missing == 0
+    assert before == {r.rollout_id: r.started_at for r in RunStore(oracle_run).read_rollouts()}
+    with pytest.raises(ConfigError, match="seed"):
+        answer(Machinery(seed=1), shop_config, oracle_run)
+
+
+def test_the_source_alone_says_little(oracle_run: Path, shop_config: QuestionsConfig) -> None:
+    config = shop_config.model_copy(update={"answer_with": SOURCE_READER})
+    answers = answer(Machinery(), config, oracle_run)
+    right = [each for each in answers.answered if each.verdict.correct]
+    assert len(right) <= 2
+    assert answers.conversations is None
+
+
+def test_the_oracle_is_not_given_the_answer(shop: Instance, shop_questions: list[Question]) -> None:
+    """What a session that never stops shows is no answer."""
+    for question in shop_questions:
+        script = OracleAnswerer(shop, question.ask, random.Random(0))
+        said = script.last_word()
+        assert not score_text(question, said).correct
+    assert "net" not in OracleAnswerer(shop, root_cause().ask, random.Random(0)).last_word()

@@ -1,0 +1,131 @@
+"""Questions made of real runs: their answers, their funnel, and a run that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from collect.benchmarks.base import Instance
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.config import Machinery
+from collect.errors import ConfigError
+from collect.questions.answering import instances_of
+from collect.questions.building import build
+from collect.questions.config import QuestionsConfig
+from collect.questions.investigating import Investigator
+from collect.questions.program import Program
+from collect.questions.records import (
+    AssertionTruth,
+    Card,
+    Category,
+    Drop,
+    ExceptionTruth,
+    PostFixTruth,
+    Question,
+    ReachTruth,
+    RootCauseTruth,
+    ValueTruth,
+    card_path,
+    read_questions,
+)
+from collect.questions.tracing import Trace, Tracer
+from sandbox import SandboxConfig, open_sandbox
+from sandbox.debugger import DebugLimits
+from sandbox.debugger.opening import open_debugger
+
+
+def traced(shop: Instance, test: str) -> Trace:
+    with open_sandbox(SandboxConfig()) as sandbox:
+        sandbox.write_files(shop.files)
+        debugger = open_debugger("python", sandbox, DebugLimits())
+        try:
+            tracer = Tracer(Program.of(shop, shop.files), 600, 60)
+            return tracer.trace(debugger, f"tests/test_shop.py::{test}")
+        finally:
+            debugger.close()
+
+
+def test_a_trace_sees_every_statement_and_the_end(shop: Instance) -> None:
+    trace = traced(shop, "test_total")
+    assert trace.failed
+    assert trace.hits["shop.py", 17] == 2
+    assert trace.hits["shop.py", 19] == 0
+    nets = [stop.locals["net"].text for stop in trace.stops if stop.statement.place.line == 17]
+    assert nets == ["0", "13"]
+    assert [raised.type for raised in trace.raises][:1] == ["ValueError"]
+    assert trace.assertion is not None
+    assert (trace.assertion.actual.text, trace.assertion.expected) != ("68", None)
+    assert trace.assertion.actual.text == "26"
+
+
+def test_every_category_has_its_question(shop_questions: list[Question]) -> None:
+    assert [question.category for question in shop_questions] == list(Category)
+
+
+def test_the_true_answers(shop_questions: list[Question]) -> None:
+    for question in shop_questions:
+        match question.truth:
+            case ExceptionTruth(type=kind, origin=origin):
+                assert (kind, origin.line) in {("ValueError", 29), ("KeyError", 35)}
+            case AssertionTruth(actual=actual, expected=expected):
+                assert expected is not None
+                assert actual.text != expected.text
+            case RootCauseTruth(places=places):
+                assert [str(place) for place in places] == ["shop.py:20"]
+            case PostFixTruth(passes=passes):
+                assert passes is (question.patch == traced_gold(shop_questions))
+            case ValueTruth() | ReachTruth():
+                assert question.evidence[0].place.startswith("shop.py:")
+
+
+def traced_gold(questions: list[Question]) -> str:
+    """The patch that mends the bug."""
+    return next(q.patch for q in questions if "+        return net + self.rate" in q.patch)
+
+
+def test_the_card_counts_all(shop_run: Path, shop_questions: list[Question]) -> None:
+    card = Card.model_validate_json(card_path(shop_run / "questions.jsonl").read_text())
+    assert card.questions == len(shop_questions)
+    for counts in card.categories.values():
+        assert counts.asked == counts.questions + sum(counts.dropped.values())
+    assert card.categories[Category.LOCAL].dropped[Drop.ON_SOURCE] > 0
+    assert not (shop_run / "questions.work.jsonl").exists()
+
+
+def test_a_stopped_run_can_go_on(
+    shop_config: QuestionsConfig, shop_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was killed leaves its work file, which is only for the same settings."""
+
+    def killed(self: Investigator, *_: object) -> list[Question]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Investigator, "questions", killed)
+    with pytest.raises(KeyboardInterrupt):
+        build(Machinery(), shop_config, tmp_path)
+    assert (tmp_path / "questions.work.jsonl").is_file()
+    other = shop_config.model_copy(update={"seed": 1})
+    with pytest.raises(ConfigError, match="another questions or sandbox section"):
+        build(Machinery(), other, tmp_path)
+
+
+def test_questions_of_another_bug_are_refused(
+    shop_folder: Path, shop_questions: list[Question]
+) -> None:
+    benchmark = BundledBenchmark(shop_folder)
+    assert set(instances_of(benchmark, shop_questions)) == {"shop__rate"}
+    stale = shop_questions[0].model_copy(update={"instance_hash": "f" * 16})
+    with pytest.raises(ConfigError, match="another version of shop__rate"):
+        instances_of(benchmark, [stale])
+    with pytest.raises(ConfigError, match="not among the bugs"):
+        instances_of(BundledBenchmark(), shop_questions)
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text('{"id": 3}\n')
+    with pytest.raises(ConfigError, match="line 1: "):
+        read_questions(path)
+    with pytest.raises(ConfigError, match="stepinto bench questions"):
+        read_questions(tmp_path / "none.jsonl")

@@ -1,0 +1,41 @@
+"""`stepinto bench questions` and `stepinto bench answer`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import stepinto
+from collect.questions.config import QuestionsConfig
+
+
+@pytest.fixture
+def config(tmp_path: Path, shop_run: Path, shop_config: QuestionsConfig) -> str:
+    """A config of the run that has made the questions."""
+    path = tmp_path / "config.yaml"
+    settings = {
+        "run": shop_run.name,
+        "runs_folder": str(shop_run.parent),
+        "questions": shop_config.model_dump(mode="json"),
+    }
+    path.write_text(yaml.safe_dump(settings))
+    return str(path)
+
+
+def test_scores_are_printed(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["bench", "answer", config, "questions.answer_with=source_reader"]) == 0
+    printed = capsys.readouterr().out
+    assert "source_reader: " in printed
+    assert "all" in printed
+
+
+def test_a_model_that_is_not_there(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["bench", "answer", config, "questions.answer_with=gpt"]) == 2
+    assert "there is no model 'gpt'" in capsys.readouterr().err
+
+
+def test_the_output_has_its_ending(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["bench", "questions", config, "questions.output=q.txt"]) == 2
+    assert "output must end in .jsonl" in capsys.readouterr().err

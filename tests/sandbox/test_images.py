@@ -1,0 +1,137 @@
+"""Images are fetched within a limit, and make room for each other, on a real engine."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker.errors import APIError, NotFound
+
+from sandbox.engine import connect
+from sandbox.image_store import ImageStore, PulledImage
+from sandbox.images import GIGABYTE, ImagePuller, ImagesConfig, pull_from_registry
+
+pytestmark = pytest.mark.docker
+SIZE = 60_000_000
+REPOSITORY = "stepinto-test-pull"
+
+
+def pull(client: Any, image: str) -> None:
+    """In the place of a registry: an image of SIZE bytes, or the registry's own answer."""
+    repository, _, tag = image.partition(":")
+    if tag == "missing":
+        raise NotFound("no such image in the registry")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        entry = tarfile.TarInfo(f"data-{secrets.token_hex(4)}")
+        entry.size = SIZE
+        archive.addfile(entry, io.BytesIO(bytes(SIZE)))
+    client.api.import_image_from_data(buffer.getvalue(), repository=repository, tag=tag)
+
+
+@pytest.fixture
+def engine(image: str) -> Iterator[Any]:
+    client = connect()
+    yield client
+    for made in client.images.list(name=REPOSITORY):
+        client.images.remove(made.id, force=True)
+    client.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ImageStore:
+    return ImageStore(tmp_path / "images.json")
+
+
+def puller(engine: Any, store: ImageStore, room: float) -> ImagePuller:
+    """One that may take `room` images more than there are."""
+    used = engine.df()["LayersSize"]
+    config = ImagesConfig(parallelism=2, disk_gb=(used + room * SIZE) / GIGABYTE)
+    return ImagePuller(engine, config, store, pull)
+
+
+def names(*tags: str) -> list[str]:
+    return [f"{REPOSITORY}:{tag}" for tag in tags]
+
+
+def there(engine: Any, *tags: str) -> list[bool]:
+    return [bool(engine.images.list(name=name)) for name in names(*tags)]
+
+
+def test_only_what_is_missing_is_fetched(engine: Any, store: ImageStore, image: str) -> None:
+    report = puller(engine, store, 9).fetch([*names("a", "missing"), image, *names("a")])
+    assert (report.pulled, report.present) == (names("a"), [image])
+    assert "no such image" in report.failed[f"{REPOSITORY}:missing"]
+    assert store.read().keys() == set(names("a"))
+    assert report.used_bytes > SIZE
+
+
+def test_the_image_used_longest_ago_makes_room(engine: Any, store: ImageStore) -> None:
+    pull(engine, f"{REPOSITORY}:foreign")
+    puller(engine, store, 9).fetch(names("old", "new", "busy"))
+    age(store, old=300, new=200, busy=400)
+    container = engine.containers.create(f"{REPOSITORY}:busy", "x")
+    try:
+        store.note_use(f"{REPOSITORY}:new")
+        report = puller(engine, store, 0.1).fetch(names("next"))
+        assert report.evicted == names("old")
+        assert report.pulled == names("next")
+        assert there(engine, "foreign", "old", "new", "busy", "next") == [
+            True,
+            False,
+            True,
+            True,
+            True,
+        ]
+    finally:
+        container.remove(force=True)
+
+
+def test_without_room_nothing_that_is_wanted_goes(engine: Any, store: ImageStore) -> None:
+    pull(engine, f"{REPOSITORY}:foreign")
+    puller(engine, store, 9).fetch(names("a"))
+    report = puller(engine, store, -0.5).fetch(names("a", "b"))
+    assert (report.present, report.left, report.evicted) == (names("a"), names("b"), [])
+    assert there(engine, "foreign", "a", "b") == [True, True, False]
+
+
+def test_an_image_that_another_made_under_the_name_is_not_ours(
+    engine: Any, store: ImageStore
+) -> None:
+    puller(engine, store, 9).fetch(names("a"))
+    pull(engine, f"{REPOSITORY}:a")
+    report = puller(engine, store, -0.5).fetch(names("b"))
+    assert (report.evicted, report.left) == ([], names("b"))
+    assert store.read() == {}
+
+
+def test_the_registry_is_asked_by_the_image_s_name(engine: Any) -> None:
+    with pytest.raises(APIError, match="localhost:1"):
+        pull_from_registry(engine, "localhost:1/no/image:1")
+
+
+def test_use_is_noted_of_pulled_images_alone(store: ImageStore) -> None:
+    store.note_use("other:1")
+    assert store.read() == {}
+    store.add("a:1", "sha256:1")
+    age(store, **{"a:1": 500})
+    store.note_use("a:1")
+    assert time.time() - store.read()["a:1"].used < 100
+    store.remove("a:1")
+    assert store.read() == {}
+
+
+def age(store: ImageStore, **seconds: float) -> None:
+    """As if the images had been used so many seconds ago."""
+    known = store.read()
+    for tag, ago in seconds.items():
+        name = tag if ":" in tag else f"{REPOSITORY}:{tag}"
+        known[name] = PulledImage(known[name].id, time.time() - ago)
+    store.path.write_text(json.dumps({name: vars(image) for name, image in known.items()}))
