@@ -21,7 +21,8 @@ class Mutation:
     kind: str
     category: str
     line: int
-    """Of the edit's first line in the original program, 1-based."""
+    """Of the statement, or the part of one, that is edited: its first in the original program,
+    1-based. What runs the line reaches the edit, be it of a branch or loop that begins there."""
     start: int
     """Where the replaced text begins, in characters."""
     end: int

@@ -79,6 +79,9 @@ from collect.mutations.statements import (
 from collect.mutations.values import OffByOne, WrongKey, WrongStart, WrongVariable
 
 PROGRAM_KINDS: tuple[MutationKind, ...] = (
+    DroppedGuard(),
+    DroppedStatement(),
+    EarlyReturn(),
     WrongComparison(),
     WrongBooleanOperator(),
     NegatedCondition(),
@@ -95,9 +98,6 @@ PROGRAM_KINDS: tuple[MutationKind, ...] = (
     MissingDeduplication(),
     WrongFunction(),
     DroppedBranch(),
-    DroppedGuard(),
-    DroppedStatement(),
-    EarlyReturn(),
     WrongLoopControl(),
 )
 """For programs in one file. What self-repair benchmarks pick depends on them and their order."""

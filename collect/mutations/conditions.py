@@ -81,16 +81,16 @@ class NegatedCondition:
 
     name = "negated_condition"
     category = "condition"
-    nodes = (cst.BaseExpression,)
+    nodes = (cst.If, cst.IfExp, cst.CompIf)
 
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
-        parent = around.parent
-        if not isinstance(parent, cst.If | cst.IfExp | cst.CompIf) or parent.test is not node:
+        if not isinstance(node, cst.If | cst.IfExp | cst.CompIf):
             return
-        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
-            yield node.expression
-        elif isinstance(node, cst.BaseExpression) and not isinstance(node, cst.Comparison):
-            yield cst.UnaryOperation(cst.Not(), parenthesized(node))
+        test = node.test
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            yield node.with_changes(test=test.expression)
+        elif not isinstance(test, cst.Comparison):
+            yield node.with_changes(test=cst.UnaryOperation(cst.Not(), parenthesized(test)))
 
 
 class DroppedCondition:

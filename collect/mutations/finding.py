@@ -105,8 +105,7 @@ class _Finder:
         return Mutation(
             kind.name,
             kind.category,
-            # Comments above a statement are its own, and go with it.
-            self._places.line(max(place.code_start, start)),
+            self._line(place, start),
             start,
             end,
             text,
@@ -115,6 +114,11 @@ class _Finder:
             self._path,
             source,
         )
+
+    def _line(self, place: Place, start: int) -> int:
+        """Where the changed node begins; of a block, where the change does."""
+        block = isinstance(place.node, cst.IndentedBlock)
+        return self._places.line(start if block else place.code_start)
 
     def _text(self, place: Place, replacement: Replacement) -> str:
         if isinstance(replacement, cst.RemovalSentinel):

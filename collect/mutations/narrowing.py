@@ -12,9 +12,8 @@ from collect.mutations.base import MutationKind, Replacement
 from collect.mutations.reading import called_name, calls, dotted
 from collect.mutations.surroundings import Surroundings
 
-_LITERALS = cst.BaseNumber | cst.BaseString | cst.BaseList | cst.BaseDict | cst.Tuple | cst.Lambda
-
-
+_ORDER_IS_KNOWN = ("isinstance", "issubclass", "map", "filter", "getattr", "hasattr", "setattr")
+_OWNERS = ("self", "cls")
 _COUNTS = re.compile(
     r"(?:^|_)(?:[ijkmnxyzt]|id?x|pos|position|start|stop|end|offset|count|size|width|height|depth|len"
     r"|length|total|sum|level|index|step|delta|cost|weight|year|month|day|hour|min|minute|second|"
@@ -55,15 +54,16 @@ def no_minus_zero(node: cst.CSTNode, replacement: Replacement, around: Surroundi
 
 
 def arguments_alike(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:
-    """Whether a reader could confuse the two: not a literal and a variable."""
+    """Whether a reader could confuse the two: both variables, or both literals, say."""
     if not isinstance(node, cst.Call) or not isinstance(replacement, cst.Call):
         return False
+    if calls(node, *_ORDER_IS_KNOWN):
+        return False
     swapped = [
-        isinstance(old.value, _LITERALS)
-        for old, new in zip(node.args, replacement.args, strict=True)
-        if old is not new
+        old.value for old, new in zip(node.args, replacement.args, strict=True) if old is not new
     ]
-    return len(set(swapped)) == 1
+    owner = any(isinstance(value, cst.Name) and value.value in _OWNERS for value in swapped)
+    return len(set(map(type, swapped))) == 1 and not owner
 
 
 def of_numbers(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:

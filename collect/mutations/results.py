@@ -51,7 +51,8 @@ class SwappedResults:
             starred = isinstance(first, cst.StarredElement) or isinstance(
                 second, cst.StarredElement
             )
-            if starred or first.value.deep_equals(second.value):
+            alike = type(first.value) is type(second.value)
+            if starred or not alike or first.value.deep_equals(second.value):
                 continue
             elements = list(node.elements)
             elements[index] = first.with_changes(value=second.value)

@@ -75,6 +75,8 @@ LINES = [
     ("y = a < b", "inverted_test", []),
     ("y = a[:-1]", "off_by_one", ["y = a[:-2]"]),
     ("f(a, 1)", "swapped_arguments", []),
+    ("f(a, b)", "swapped_arguments", ["f(b, a)"]),
+    ("map(a, b)", "swapped_arguments", []),
     ("y = args + more", "wrong_arithmetic_operator", []),
     ("y = start + more", "wrong_arithmetic_operator", ["y = start - more"]),
     ("y = d.values()", "wrong_function", []),
