@@ -12,7 +12,8 @@ import pytest
 from collect.errors import FailureKind
 from collect.records import Rollout
 from collect.store import RunStore
-from stepinto import FAILED, STOPPED, main
+from configs.command_line.shared import FAILED, STOPPED
+from stepinto import main
 from tests.collect.models.chat_server import ChatServer, error, reply
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs" / "debug2fix.yaml"

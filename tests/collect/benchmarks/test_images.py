@@ -10,6 +10,7 @@ import pytest
 import stepinto
 from collect.benchmarks.images import require_images, required_images
 from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
+from configs.command_line.shared import FAILED
 from sandbox import SandboxConfig
 from sandbox.errors import ImageMissing
 from tests.collect.benchmarks.swe_bench.rows import live
@@ -52,10 +53,10 @@ def test_the_commands(
     config.write_text(json.dumps({**facts, "sandbox": {"backend": "docker"}}))
     assert stepinto.main(["collect", str(config)]) == 2
     assert "2 of the 2 images" in capsys.readouterr().err
-    assert stepinto.main(["bench", "pull", str(config)]) == stepinto.FAILED
+    assert stepinto.main(["bench", "pull", str(config)]) == FAILED
     said = capsys.readouterr().out
     assert "fetching localhost:1/no:0" in said
     assert "0 images fetched" in said
     room = "images.disk_gb=0.000001"
-    assert stepinto.main(["bench", "pull", str(config), room]) == stepinto.FAILED
+    assert stepinto.main(["bench", "pull", str(config), room]) == FAILED
     assert "no room for 2 more" in capsys.readouterr().err

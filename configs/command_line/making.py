@@ -1,0 +1,83 @@
+"""`stepinto bench` for what is made: bugs, questions about them, and a model's answers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.table import Table
+
+from configs.command_line.shared import FAILED, SHOWN_REASONS, STOPPED, console, stopped
+from configs.loading import config_saved, load_config
+
+
+def bench_self_repair(options: argparse.Namespace) -> int:
+    from collect.self_repair.building import build
+
+    config = load_config(options.config, options.overrides)
+    built = build(config, config.self_repair, config.folder)
+    if built.card is None:
+        reason = f": {built.reason}" if built.reason else ""
+        print(f"stepinto: stopped{reason}; the same command goes on", file=sys.stderr)
+        return FAILED if built.reason else STOPPED
+    table = Table("step", "dropped", "left")
+    for step in built.card.steps:
+        table.add_row(step.name, str(step.dropped), str(step.remaining))
+    console.print(table)
+    card = built.card
+    console.print(
+        f"{card.bugs} bugs in {built.path}; {card.passed} of {card.problems} problems were solved "
+        f"at once; ${card.dollars:.2f}"
+    )
+    return 0
+
+
+def bench_make(options: argparse.Namespace) -> int:
+    from collect.factory.building import make_bugs
+    from collect.factory.report import funnel_table, projects_table
+
+    config = load_config(options.config, options.overrides)
+    made = make_bugs(config, config.factory, config.folder)
+    if made.card is None:
+        return stopped()
+    console.print(projects_table(made.card))
+    console.print(funnel_table(made.card))
+    console.print(
+        f"{made.card.bugs} bugs in {made.folder}, {made.card.bugs_per_hour:.0f} an hour with "
+        f"{made.card.concurrency} at once"
+    )
+    return 0
+
+
+def bench_questions(options: argparse.Namespace) -> int:
+    from collect.questions.building import build
+    from collect.questions.tables import funnel_table
+
+    config = load_config(options.config, options.overrides)
+    built = build(config, config.questions, config.folder)
+    if built.card is None:
+        return stopped()
+    console.print(funnel_table(built.card))
+    console.print(f"{built.card.questions} questions in {built.path}")
+    return 0
+
+
+def bench_answer(options: argparse.Namespace) -> int:
+    from collect.questions.answers import answer
+    from collect.questions.tables import score_table
+
+    config = load_config(options.config, options.overrides)
+    with config_saved(config):
+        answers = answer(config, config.questions, config.folder)
+    console.print(score_table(answers.answered, config.questions.answer_with))
+    if answers.conversations is not None:
+        console.print(f"conversations in {answers.conversations}")
+    for reason in answers.reasons[:SHOWN_REASONS]:
+        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+    if answers.missing:
+        print(
+            f"stepinto: {answers.missing} questions have no answer yet; the same command goes on",
+            file=sys.stderr,
+        )
+        return FAILED if answers.reasons else STOPPED
+    return 0
