@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import stepinto
+from configs.command_line.shared import STOPPED
 
 CONFIG = str(Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml")
 
@@ -44,7 +45,7 @@ def test_ctrl_c_outside_of_rollouts_is_no_crash(monkeypatch: pytest.MonkeyPatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(stepinto, "config_saved", interrupted)
-    assert stepinto.main(["collect", CONFIG]) == stepinto.STOPPED
+    assert stepinto.main(["collect", CONFIG]) == STOPPED
 
 
 def test_a_bug_is_shown_without_its_gold_patch_unless_asked_for(
