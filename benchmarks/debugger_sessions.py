@@ -25,8 +25,9 @@ from benchmarks.descendants import descendants, ended
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.workspace import open_instance_sandbox
 from collect.models.oracle.candidates import gold_candidate
-from sandbox import SandboxConfig, open_sandbox
+from sandbox import SandboxConfig
 from sandbox.debugger import BreakpointRequest, DebugEvent, DebugLimits, Launch, StopReason
 from sandbox.debugger.opening import open_debugger
 
@@ -68,7 +69,7 @@ def main() -> None:
 def run_session(benchmark: Benchmark, instance: Instance, config: SandboxConfig) -> Session:
     """Start, stop inside the solution, look, end."""
     before = descendants()
-    with open_sandbox(config, instance.image) as sandbox:
+    with open_instance_sandbox(config, instance) as sandbox:
         benchmark.prepare(instance, sandbox)
         debugger = open_debugger(instance.language, sandbox, DebugLimits())
         gold = gold_candidate(instance)

@@ -21,6 +21,7 @@ from collect.agents.debug2fix import DebugSubagentArguments, run_subagent
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, RolloutError, RolloutStopped
 from collect.models.budget import Budget
@@ -38,7 +39,7 @@ from collect.rollouts import TRIED_AGAIN, is_oracle
 from collect.runner import AsyncioRunner
 from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
-from sandbox import clean_up, open_sandbox
+from sandbox import clean_up
 from sandbox.errors import SandboxError
 
 
@@ -235,7 +236,7 @@ class _Asker:
         trace: RolloutTrace,
     ) -> Verdict:
         bug, patch = spec.instance, question.patch
-        with open_sandbox(settings.sandbox, bug.image) as sandbox:
+        with open_instance_sandbox(settings.sandbox, bug) as sandbox:
             trace.image_digest = sandbox.image_digest
             lay_out(self._benchmark, bug, sandbox, patch)
             instance = with_files(bug, bug.files, patch) if bug.files else bug

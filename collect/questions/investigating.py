@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
+from collect.benchmarks.workspace import open_instance_sandbox
 from collect.errors import InfrastructureFailure
 from collect.models.oracle.source import function_at, read_source
 from collect.patches import PatchError, apply_patch, changed_lines, changed_paths, diff_trees
@@ -18,7 +19,7 @@ from collect.questions.records import Question
 from collect.questions.tracing import Trace, Tracer
 from collect.questions.workspace import lay_out, with_files
 from collect.questions.writing import Runs
-from sandbox import SandboxConfig, open_sandbox
+from sandbox import SandboxConfig
 from sandbox.debugger import DebugLimits
 from sandbox.debugger.opening import open_debugger
 
@@ -59,7 +60,7 @@ class Investigator:
     def _files(self, instance: Instance) -> Mapping[str, bytes]:
         if instance.files:
             return instance.files
-        with open_sandbox(self.sandbox, instance.image) as sandbox:
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
             self.benchmark.prepare(instance, sandbox)
             return sandbox.read_tree()
 
@@ -78,7 +79,7 @@ class Investigator:
 
     def _trace(self, instance: Instance, program: Program, test: str, patch: str) -> Trace:
         files = changed_paths(patch) if patch else None
-        with open_sandbox(self.sandbox, instance.image) as sandbox:
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
             lay_out(self.benchmark, instance, sandbox, patch)
             tracer = Tracer(program, self.config.max_stops, self.config.test_timeout)
             with closing(open_debugger(instance.language, sandbox, LIMITS)) as debugger:
@@ -108,7 +109,7 @@ class Investigator:
         """How the test ends without a debugger; what the gold patch does to it is known."""
         if patch == instance.gold_patch:
             return TestStatus.PASSED
-        with open_sandbox(self.sandbox, instance.image) as sandbox:
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
             lay_out(self.benchmark, instance, sandbox, patch)
             return self.benchmark.run_tests(instance, sandbox, [test]).statuses[test]
 
