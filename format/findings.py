@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from collect.agents.answer import CLOSE, LABEL, OPEN, parse_answer
 from collect.records import DebugAnswer
+from collect.self_repair.layout import TEST_PATHS
 from format.inspection import Inspection, arguments_of
 from format.session_view import at_program_stop
 from format.vocabulary import Untranslatable
@@ -50,7 +51,8 @@ def answer_text(answer: DebugAnswer) -> str:
 def last_location(inspection: Inspection) -> str:
     """Where the program itself last stopped; else where the test did."""
     stops = [event for event in inspection.events if at_program_stop(event) and event.file]
-    inside = [event for event in stops if event.file != inspection.test.partition("::")[0]]
+    tests = {inspection.test.partition("::")[0], *TEST_PATHS}
+    inside = [event for event in stops if event.file not in tests]
     return _place((inside or stops)[-1]) if stops else "not observed"
 
 

@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 
 from collect.agents.forms import Answered, MalformedAction, worst
 from collect.agents.repair.actions import ActionCall, UnreadableAction, call_text, parse_actions
-from collect.agents.repair.code_blocks import fenced_blocks
+from collect.agents.repair.code_blocks import FENCE, fenced_blocks, syntax_problem
 from collect.messages import Message, ToolCall
 from collect.records import MessageRow
 
@@ -95,7 +96,15 @@ def action_block(text: str) -> str:
         body = body[: made_up.start()]
     blocks = [block for block in fenced_blocks(body) if block.strip()]
     if blocks:
-        return blocks[0] if heading else blocks[-1]
+        return _whole(blocks[0], body) if heading else blocks[-1]
     if heading and body.strip():
         return body.strip("\n`")
     raise UnreadableAction("There was no action in your response.")
+
+
+def _whole(block: str, body: str) -> str:
+    """The block, or more, up to a later fence where that makes it valid: a plan may hold fences."""
+    start = body.index(block)
+    ends = [mark.start() for mark in FENCE.finditer(body, start + len(block))]
+    longer = (body[start:end].rstrip("\n") for end in ends)
+    return next((text for text in (block, *longer) if not syntax_problem(dedent(text))), block)

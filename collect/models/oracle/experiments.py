@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 
 from collect.benchmarks.base import Instance
 from collect.models.oracle.current_code import correct_program, program
@@ -30,6 +31,8 @@ class Experiment:
     """Whether it adds what is missing, so that the program can go on with it."""
     wrong: str = ""
     """What the program computes in its place, where that can be evaluated without effect."""
+    skips: bool = False
+    """Whether it is what the program would do next without the statement that is one too many."""
 
 
 def experiment_of(instance: Instance) -> Experiment | None:
@@ -39,26 +42,54 @@ def experiment_of(instance: Instance) -> Experiment | None:
     buggy, correct = parse(program(instance)), parse(correct_program(instance))
     for before, after in zip(ranges, targets, strict=True):
         statements = list(_statements(correct, after))
+        if after.insertion:
+            return _without(buggy, before, statements)
         pieces = [piece for piece in map(_piece, statements) if piece[0]]
         if pieces:
             missing = before.insertion and all(_is_simple(each) for each in statements)
             code = "\n".join(code for code, _ in pieces)
-            wrong = "" if before.insertion else _wrong(buggy, before)
+            wrong = "" if before.insertion else _wrong(buggy, before, statements[-1])
             return Experiment(code, pieces[-1][1], missing, wrong)
     return None
 
 
-def _wrong(buggy: ast.Module, changed: ChangedRange) -> str:
-    """The value of the last wrong statement, as an expression."""
+def _without(
+    buggy: ast.Module, removed: ChangedRange, around: Sequence[ast.stmt]
+) -> Experiment | None:
+    """Of statements that are one too many: what comes after them in the same block."""
+    indents = {node.col_offset for node in _statements(buggy, removed)}
+    code, shows = _piece(around[-1]) if around else ("", "")
+    if not code or around[-1].col_offset not in indents:
+        return None
+    return Experiment(code, shows, missing=False, skips=True)
+
+
+def _wrong(buggy: ast.Module, changed: ChangedRange, correct: ast.stmt) -> str:
+    """The value of the wrong statement in the correct one's place, as an expression: the last of
+    those that give the same thing."""
     for statement in reversed(list(_statements(buggy, changed))):
         given = getattr(statement, "value", None) or _value(statement)
-        if isinstance(given, ast.expr) and is_pure(given):
+        if _gives(statement) == _gives(correct) and isinstance(given, ast.expr) and is_pure(given):
             return ast.unparse(given)
     return ""
 
 
+def _gives(node: ast.stmt) -> str:
+    """What a statement is about: two of them can be compared where it is the same."""
+    match node:
+        case ast.Assign(targets=[target, *_]) | ast.AugAssign(target=target):
+            return ast.unparse(target)
+        case ast.AnnAssign(target=target):
+            return ast.unparse(target)
+        case ast.If() | ast.While():
+            return "condition"
+        case _:
+            return type(node).__name__
+
+
 def replaced(instance: Instance) -> tuple[str, str]:
-    """The lines that the gold patch takes out first, and those it puts in their place."""
+    """The lines that the gold patch takes out first, and those it puts in their place, with the
+    indents that they have to each other."""
     before = changed_lines(instance.gold_patch)[0]
     after = changed_lines(reverse_patch(instance.gold_patch))[0]
     return _text(program(instance), before), _text(correct_program(instance), after)
@@ -68,7 +99,7 @@ def _text(code: str, changed: ChangedRange) -> str:
     if changed.insertion:
         return ""
     lines = code.splitlines()[changed.start - 1 : changed.end]
-    return "\n".join(line.strip() for line in lines)
+    return dedent("\n".join(line.rstrip() for line in lines))
 
 
 def _statements(tree: ast.Module, changed: ChangedRange) -> Iterator[ast.stmt]:

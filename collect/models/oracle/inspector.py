@@ -37,6 +37,12 @@ OPENINGS = (
     "The failing test goes through line {line}, and what it does there looks suspicious.",
     "I suspect line {line}: let me see what it works on when the failing test gets there.",
 )
+SURE = "I have what I need: the cause, and what mends it."
+UNSURE = "The session shows where it goes wrong; whether my change is enough, the tests must tell."
+TOO_MANY = (
+    "This line may be one too many. I run what would come next without it, in the session, before "
+    "the line itself has run."
+)
 FLAWED = (
     "This line itself may be wrong, so that continuing would prove nothing. I compare what it "
     "computes with what I believe it should, in the session."
@@ -69,16 +75,17 @@ class OracleInspector:
             experiment = experiment_of(now)
             if experiment is not None and self._may_change:
                 yield from self._try(experiment, place.line)
-        yield say(
-            "I have what I need: the cause, and what mends it.",
-            ("propose_repair", {"plan": self.last_word()}),
-        )
+        thought = SURE if self._verdict else UNSURE
+        yield say(thought, ("propose_repair", {"plan": self.last_word()}))
 
     def last_word(self) -> str:
         """The root cause report (InspectCoder, section 2.3.3)."""
         found = "; ".join(self._findings[:MAX_PROBES])
-        seen = f" When the failing test was paused there, {found}." if found else ""
-        return f"{self._plan}{seen}{self._verdict}"
+        seen = f"When the failing test was paused there, {found}." if found else ""
+        # Code of several lines stands in a block of its own.
+        between = "\n" if self._plan.endswith("```") else " "
+        observed = " ".join(filter(None, [seen, self._verdict]))
+        return between.join(filter(None, [self._plan, observed]))
 
     def _go_to(self, now: Instance, place: Place) -> Reached:
         thought = self._rng.choice(OPENINGS).format(line=place.line)
@@ -117,6 +124,12 @@ class OracleInspector:
         if experiment.missing:
             yield from self._put_in(experiment)
             return
+        if experiment.skips:
+            shown = yield from self._compare(experiment, TOO_MANY)
+            if experiment.shows in shown:
+                value = shown[experiment.shows]
+                self._verdict = f"Without it, {experiment.shows} came to {value} there."
+            return
         for hit in range(MAX_HITS):
             shown = yield from self._compare(experiment, AGAIN if hit else FLAWED)
             if not self._same(experiment, shown):
@@ -151,7 +164,7 @@ class OracleInspector:
             ("control_execution", {"cmd": "continue"}),
         )
         if RAN_OUT in "\n".join(seen):
-            self._verdict = " With the missing code put in, the failing test ran to its end."
+            self._verdict = "With the missing code put in, the failing test ran to its end."
 
     def _same(self, experiment: Experiment, shown: Mapping[str, str]) -> bool:
         """Whether wrong and correct code gave the same, as far as it was shown."""
@@ -161,7 +174,8 @@ class OracleInspector:
         if experiment.wrong in shown:
             self._findings = [f"{experiment.wrong} was {shown[experiment.wrong]}"]
         if experiment.shows in shown:
-            self._verdict = f" The corrected code gave {shown[experiment.shows]} there instead."
+            instead = " instead" if experiment.wrong in shown else ""
+            self._verdict = f"The corrected code gave {shown[experiment.shows]} there{instead}."
 
     def _note(self, seen: list[str]) -> None:
         for value in SHOWN.finditer("\n".join(seen)):
@@ -169,7 +183,7 @@ class OracleInspector:
 
 
 def _show(expression: str) -> str:
-    return f"print({expression + ' =:'!r}, {expression})"
+    return f"print({expression + ' =:'!r}, repr({expression}))"
 
 
 class TerminalInspector(OracleInspector):
@@ -238,17 +252,28 @@ def _plan(now: Instance, place: Place) -> str:
     old, new = replaced(now)
     at = f"{place.path}:{place.line}"
     where = f" in {place.function}" if place.function else ""
+    cause = "The root cause of the bug is that"
+    mend = "To fix the bug, consider"
     if not old:
-        return (
-            f"The root cause of the bug is that something is missing at {at}{where}. To fix the "
-            f"bug, consider adding there: {new}"
-        )
+        gap = changed_lines(now.gold_patch)[0]
+        text = f"{cause} something is missing at {at}{where}. {mend} adding, between lines "
+        return _with_code(f"{text}{gap.start} and {gap.end},", new)
+    wrong = _first_line(old)
     if not new:
-        return (
-            f"The root cause of the bug is that `{old}` at {at}{where} should not be there. To "
-            "fix the bug, consider taking it out."
-        )
-    return (
-        f"The root cause of the bug is that `{old}` at {at}{where} does not do what the task "
-        f"asks. To fix the bug, consider replacing it with `{new}`."
+        return f"{cause} {wrong} at {at}{where} should not be there. {mend} taking it out."
+    text = (
+        f"{cause} {wrong} at {at}{where} does not do what the task asks. {mend} replacing it with"
     )
+    return _with_code(text, new)
+
+
+def _first_line(code: str) -> str:
+    first, *more = code.strip().splitlines()
+    return f"`{first}`" + (" with what follows it" if more else "")
+
+
+def _with_code(text: str, code: str) -> str:
+    """The text with the code at its end, which keeps its lines."""
+    if "\n" not in code:
+        return f"{text} `{code}`."
+    return f"{text}\n```python\n{code}\n```"

@@ -45,6 +45,15 @@ def test_code_may_speak_of_observations() -> None:
     assert action_block(f"### ACTION\n```\n{block}\n```") == block
 
 
+def test_a_plan_may_hold_a_block_of_code() -> None:
+    block = (
+        'propose_repair("""Add, between lines 17 and 18:\n```python\nelse:\n    x += 1\n```\n'
+        'It was 0.""")'
+    )
+    assert action_block(f"### ACTION\n```\n{block}\n```") == block
+    assert action_block(f"### ACTION\n```\n{block}\n```\n\n```\nanother\n```") == block
+
+
 @pytest.mark.parametrize("reply", ["", "I would look at line 3.", "### THOUGHT\nHm.\n### ACTION\n"])
 def test_a_reply_without_action_is_told_so(reply: str) -> None:
     with pytest.raises(UnreadableAction, match="no action"):
