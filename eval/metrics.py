@@ -11,12 +11,17 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from collect.agents.config import Variant
 from collect.errors import FailureKind
 from collect.records import ORACLE_TEACHER, Rollout
 from eval.intervals import clustered_wilson
 
 InstanceKey = tuple[str, str]
 """Benchmark and instance id."""
+
+
+UNSEEN_STOPS = (Variant.INSPECTCODER_NO_INSPECTWARE,)
+"""Variants whose debugger is a raw terminal: no event tells where it stopped."""
 
 
 @dataclass(frozen=True, order=True)
@@ -76,7 +81,7 @@ class ArmMetrics:
     without scoring."""
     debug_success: float | None
     """Percent of the rollouts that called a debug tool in which the program stopped at least once;
-    None where none called one."""
+    None where none called one, and at a raw terminal, whose stops nobody counts."""
     invalid_tool_calls: int
     refused_tool_calls: int
     failures: Mapping[str, int]
@@ -168,7 +173,7 @@ def arm_metrics(
     """The numbers of one arm's rollouts, rates and averages over the given instances only."""
     rows = judged(rollouts, instances)
     called = [row for row in rows if row.sub_calls]
-    debugged = [row for row in rows if row.debug_calls]
+    debugged = [row for row in rows if row.debug_calls and row.variant not in UNSEEN_STOPS]
     resolved = sum(row.resolved for row in rows)
     dollars = sum(row.dollars for row in rows)
     debug_seconds = sum(row.seconds - row.scoring_seconds for row in rows)
