@@ -130,7 +130,7 @@ def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrac
         try:
             trace.stop_reason = _run_system(context, spec.variant, settings.benchmark)
         except ModelFailure as failure:
-            trace.failure = _failure(failure)
+            trace.failure = failure_of(failure)
         trace.patch = _patch(instance, spec.variant, before, sandbox)
 
 
@@ -189,10 +189,11 @@ def _guarded(work: Callable[[], None], trace: RolloutTrace) -> None:
     except (RolloutStopped, ConfigError):
         raise
     except Exception as error:
-        trace.failure = _failure(error)
+        trace.failure = failure_of(error)
 
 
-def _failure(error: Exception) -> Failure:
+def failure_of(error: Exception) -> Failure:
+    """What ended a rollout, as its row says it."""
     if isinstance(error, RolloutError):
         return Failure(error.kind, type(error).__name__, str(error)[:MAX_FAILURE_CHARS])
     message = str(error)

@@ -23,24 +23,23 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
-from collect.errors import ConfigError, FailureKind, RolloutError, RolloutStopped
+from collect.errors import ConfigError, FailureKind, RolloutStopped
 from collect.models.budget import Budget
 from collect.models.opening import open_model
 from collect.questions.config import QuestionsConfig
 from collect.questions.records import Question
-from collect.questions.rows import VARIANT, QuestionSpec, as_question, failure_of
+from collect.questions.rows import VARIANT, QuestionSpec, as_question
 from collect.questions.scoring import score_text
 from collect.questions.verdicts import Verdict
 from collect.questions.workspace import lay_out, with_files
 from collect.records import Role
-from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace
+from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, failure_of
 from collect.rollout_rows import RunIdentity, rows_of
 from collect.rollouts import TRIED_AGAIN, is_oracle
 from collect.runner import AsyncioRunner
 from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
 from sandbox import clean_up
-from sandbox.errors import SandboxError
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,9 @@ class _Asker:
             right = self._hold(question, spec, settings, trace).correct
         except RolloutStopped:
             return
-        except (RolloutError, SandboxError) as error:
+        except ConfigError:
+            raise
+        except Exception as error:
             trace.failure = failure_of(error)
             if trace.failure.kind is FailureKind.BUDGET:
                 self._stop.set()

@@ -36,6 +36,7 @@ from collect.questions.records import (
 from collect.runner import AsyncioRunner
 from collect.work_file import WorkFile
 from sandbox import clean_up
+from sandbox.errors import SandboxError, SandboxUnavailable
 
 DEFAULT_NAME = "questions.jsonl"
 ADVICE = (
@@ -118,12 +119,19 @@ def _investigate(
 
 
 def outcome_of(investigator: Investigator, instance: Instance) -> Outcome:
-    """One bug's questions and funnel. Raises SandboxError."""
+    """One bug's questions and funnel; a sandbox that died costs this bug alone.
+
+    Raises SandboxUnavailable.
+    """
     funnel = Funnel()
     try:
         questions = investigator.questions(instance, funnel)
     except NoQuestions as reason:
         return Outcome(instance_id=instance.id, without=str(reason))
+    except SandboxUnavailable:
+        raise
+    except SandboxError as error:
+        return Outcome(instance_id=instance.id, without=f"{type(error).__name__}: {error}")
     dropped: dict[Category, dict[Drop, int]] = {}
     for (category, why), count in funnel.dropped.items():
         dropped.setdefault(category, {})[why] = count

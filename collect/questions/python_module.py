@@ -31,6 +31,15 @@ MAY_STOP_TWICE = (
     ast.Match,
 )
 """What makes a debugger stop at a line more often than its statement is begun."""
+EMPTY = {
+    "set": ("set()",),
+    "frozenset": ("frozenset()",),
+    "list": ("[]",),
+    "dict": ("{}",),
+    "tuple": ("()",),
+    "str": ("''",),
+}
+"""What a call without arguments gives, which is as good as written out."""
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 NO_STOP = (*SCOPES, ast.Try, ast.Global, ast.Nonlocal)
 
@@ -200,6 +209,8 @@ def _outside(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _literals(node: ast.AST) -> Iterator[str]:
     for part in ast.walk(node):
+        if isinstance(part, ast.Call) and not part.args and not part.keywords:
+            yield from EMPTY.get(ast.unparse(part.func), ())
         if isinstance(part, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.UnaryOp):
             try:
                 ast.literal_eval(part)

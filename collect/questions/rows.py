@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from collect.errors import FailureKind, RolloutError
 from collect.questions.records import Question
 from collect.records import Conversation, Rollout
-from collect.rollout import Failure, RolloutSpec
-from sandbox.errors import SandboxError
+from collect.rollout import RolloutSpec
 
 VARIANT = "questions"
 
@@ -25,12 +23,6 @@ class QuestionSpec(RolloutSpec):
         facts = (VARIANT, self.question_id, self.instance.hash, self.main, str(self.attempt))
         key = "\0".join(facts)
         return hashlib.sha256(key.encode()).hexdigest()[:16]
-
-
-def failure_of(error: RolloutError | SandboxError) -> Failure:
-    """What ended an answer early."""
-    kind = error.kind if isinstance(error, RolloutError) else FailureKind.INFRASTRUCTURE
-    return Failure(kind, type(error).__name__, str(error))
 
 
 def as_question(

@@ -33,7 +33,7 @@ IS = (
 FILLER = (
     r"(?:\s*(?:still|now|then|there|really|actually|exactly|equal|to|the|an?|value|of|list|dict|"
     r"dictionary|string|text|integer|int|float|number|tuple|set|object|just|already|either|back|as|"
-    r"instance)\b|\s*[`*:])*\s*"
+    r"instance)\b(?!\()|\s*[`*:])*\s*"
 )
 OR = re.compile(r"[`*]*\s*(?P<word>,|/|\bor\b|,\s*or\b|,?\s*(?:maybe|possibly|perhaps)\b)" + FILLER)
 """Between two candidates."""

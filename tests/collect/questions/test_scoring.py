@@ -107,6 +107,7 @@ def test_wrong_values(text: str, reason: Reason) -> None:
         ),
         ("0.1", "float", "`total` is 0.1", Reason.RIGHT),
         ("0.1", "float", "`total` is 0.1001", Reason.WRONG),
+        ("set()", "set", "`total` is set() on visit 2.", Reason.RIGHT),
         ("None", "NoneType", "`total` is None there.", Reason.RIGHT),
     ],
 )
