@@ -20,9 +20,14 @@ def projects_table(card: Card) -> Table:
             f"{project.name} {project.version}",
             *map(str, (*counts, project.bugs)),
             f"{project.seconds / 60:.1f}",
-            "\n".join([*([project.refused] if project.refused else []), *project.notes]),
+            "\n".join([*_first_line(project.refused), *project.notes]),
         )
     return table
+
+
+def _first_line(refused: str | None) -> list[str]:
+    """Of the reason, which the card has in full."""
+    return [refused.splitlines()[0]] if refused else []
 
 
 def funnel_table(card: Card) -> Table:

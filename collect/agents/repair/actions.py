@@ -67,7 +67,9 @@ def _literal(value: object) -> str:
     if not isinstance(value, str) or "\n" not in value:
         return repr(value) if not isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     quotes = '"""' if '"""' not in value and not value.endswith('"') else "'''"
-    if "\\" in value or quotes in value:
+    # A parser reads "\r" as an end of line, and refuses other control characters.
+    odd = any(character < " " and character not in "\n\t" for character in value)
+    if odd or "\\" in value or quotes in value:
         return repr(value)
     return f"{quotes}{value}{quotes}"
 
