@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from collect.factory.comparisons import (
     CONDITIONS,
+    EQUAL,
+    assignments,
     computed_right,
     is_constant,
     is_equality,
+    is_method_of_constant,
     name_of,
     printed_values,
     sides,
@@ -69,10 +73,11 @@ def read_claim(symptom: Symptom) -> Claim:
     """The first failing test's claim, without anything that the traceback alone shows."""
     statement = _parsed(symptom.statement)
     inner = statement.body[-1] if isinstance(statement, ast.With) else statement
-    subject = _subject(inner)
-    constant = subject is not None and is_constant(subject)
+    given = assignments(symptom.source)
+    subject = _subject(inner, given)
+    constant = subject is not None and is_constant(subject, given)
     call = "" if constant else _code(symptom.statement, subject or inner)
-    function = _called(subject or inner, symptom)
+    function = _called(subject or inner, given)
     if isinstance(statement, ast.With) and _NOT_RAISED.search(symptom.message):
         expected = _expected_exception(statement, symptom.statement)
         return Claim(Outcome.NO_ERROR, call, function, expected)
@@ -101,11 +106,11 @@ def _code(source: str, node: ast.AST | None) -> str:
     return text if len(text) <= MAX_CHARACTERS and "\n" not in text else ""
 
 
-def _subject(statement: ast.AST | None) -> ast.expr | None:
+def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.expr | None:
     """The expression that a statement checks or evaluates; of a comparison, what is tested."""
     both = sides(statement)
     if both is not None:
-        return both[1] if computed_right(statement) else both[0]
+        return both[1] if computed_right(statement, given) else both[0]
     if isinstance(statement, ast.Assert):
         return statement.test
     if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return):
@@ -128,26 +133,17 @@ def _condition(statement: ast.AST | None, source: str) -> str:
     return ""
 
 
-def _called(node: ast.AST | None, symptom: Symptom) -> str:
+def _called(node: ast.AST | None, given: Mapping[str, ast.expr]) -> str:
     """The function or method that an expression is about, through the variable that holds its
     result."""
     if isinstance(node, ast.Name):
-        test = _parsed(symptom.source)
-        assigned = [
-            each.value
-            for each in (ast.walk(test) if test else ())
-            if isinstance(each, ast.Assign) and node.id in _names(each)
-        ]
-        node = assigned[-1] if assigned else None
+        node = given.get(node.id)
     for each in ast.walk(node) if node else ():
-        if isinstance(each, ast.Call) and name_of(each.func) not in {*_LOOKING, ""}:
-            return name_of(each.func)
+        if isinstance(each, ast.Call) and not is_method_of_constant(each):
+            name = name_of(each.func)
+            if name not in {*_LOOKING, *EQUAL, ""}:
+                return name
     return ""
-
-
-def _names(assign: ast.Assign) -> set[str]:
-    parts = [part for target in assign.targets for part in ast.walk(target)]
-    return {part.id for part in parts if isinstance(part, ast.Name)}
 
 
 def _expected_exception(statement: ast.With, source: str) -> str:
@@ -162,7 +158,8 @@ def _values(statement: ast.AST | None, symptom: Symptom) -> tuple[str, str]:
     if not is_equality(statement):
         return "", ""
     left, right = (_shown(value, symptom) for value in printed_values(symptom.message))
-    return (left, right) if computed_right(statement) else (right, left)
+    given = assignments(symptom.source)
+    return (left, right) if computed_right(statement, given) else (right, left)
 
 
 def _shown(text: str, symptom: Symptom) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
+from typing import TypeGuard
 
 EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
 EQUAL |= {"assertTupleEqual", "assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual"}
+EQUAL |= {"assert_equals", "check_equal", "eq", "eq_"}
 """Methods and functions that compare their first two arguments."""
 CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
     "assertTrue": "{0}",
@@ -51,15 +54,40 @@ def is_equality(statement: ast.AST | None) -> bool:
     return sides(statement) is not None
 
 
-def is_constant(node: ast.expr) -> bool:
-    """Whether a value is written down rather than computed."""
+def assignments(source: str) -> dict[str, ast.expr]:
+    """What the variables of a test were given last."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return {}
+    found: dict[str, ast.expr] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            parts = [part for target in node.targets for part in ast.walk(target)]
+            found |= {part.id: node.value for part in parts if isinstance(part, ast.Name)}
+    return found
+
+
+def is_constant(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
+    """Whether a value is written down rather than computed, through variables of the test."""
+    if isinstance(node, ast.Name) and node.id in given:
+        return is_constant(given[node.id], {})
+    if is_method_of_constant(node):
+        return all(is_constant(argument, given) for argument in node.args)
     return not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node))
 
 
-def computed_right(statement: ast.AST | None) -> bool:
+def is_method_of_constant(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether it is a call such as `"".join(lines)`, which is nothing of the program's."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return isinstance(node.func.value, ast.Constant | ast.JoinedStr)
+
+
+def computed_right(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
     """Whether the right side of a comparison is what is tested: the left one is a constant."""
     both = sides(statement)
-    return both is not None and is_constant(both[0]) and not is_constant(both[1])
+    return both is not None and is_constant(both[0], given) and not is_constant(both[1], given)
 
 
 def printed_values(message: str) -> tuple[str, str]:

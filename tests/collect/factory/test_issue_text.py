@@ -104,6 +104,20 @@ TESTS = textwrap.dedent('''\
         assert merge_it
 
 
+    def eq_(one, other):
+        assert one == other
+
+
+    def test_helper_of_the_tests():
+        eq_(merge({"x": 1}, {"x": 2}), {"x": 2})
+
+
+    def test_expected_by_name():
+        expected = "\\n".join(["a", "c"])
+        result = load("a,b")
+        assert expected == result
+
+
     def test_identity():
         assert stock.merge({}, {}) is None
 
@@ -148,7 +162,7 @@ def read(test: str, output: str) -> Symptom:
 
 
 def test_no_text_has_what_only_the_traceback_shows(symptoms: dict[str, Symptom]) -> None:
-    assert len(symptoms) == 11
+    assert len(symptoms) == 13
     for name, symptom in symptoms.items():
         texts = {write_issue(symptom, f"{name}:{seed}") for seed in range(60)}
         assert len(texts) > 10
@@ -176,6 +190,8 @@ def test_the_same_seed_writes_the_same(symptoms: dict[str, Symptom]) -> None:
         ("test_condition", (Outcome.UNMET, "load", "", "")),
         ("test_parameter", (Outcome.WRONG_VALUE, "load", "('a', 'b')", "['a', 'b']")),
         ("test_equal", (Outcome.WRONG_VALUE, "merge", "3", "1")),
+        ("test_helper_of_the_tests", (Outcome.WRONG_VALUE, "merge", "{'x': 2}", "{'x': 1}")),
+        ("test_expected_by_name", (Outcome.WRONG_VALUE, "load", "'a\\nc'", "['a', 'b']")),
     ],
 )
 def test_what_a_failing_test_claims(
