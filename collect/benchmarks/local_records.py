@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.benchmarks.base import Language
-from collect.errors import ConfigError
+from collect.record_lines import read_lines
 
 BUGS_FILE = "bugs.jsonl"
 
@@ -94,22 +94,5 @@ class LocalBug(_Record):
 
 def read_local_bugs(path: Path) -> list[LocalBug]:
     """The lines of a file. Raises ConfigError naming the line and the field."""
-    try:
-        lines = path.read_text("utf-8").split("\n")
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path}: no such file; `stepinto bench make` writes one, and docs/bug-factory.md "
-            "tells how to write one by hand"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8: {error}") from error
-    return [_bug(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _bug(path: Path, number: int, line: str) -> LocalBug:
-    try:
-        return LocalBug.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the line"
-        raise ConfigError(f"{path}, line {number}: {field}: {first['msg']}") from error
+    how = "`stepinto bench make` writes one, and docs/bug-factory.md tells how to write one by hand"
+    return read_lines(path, LocalBug, how)

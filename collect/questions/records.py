@@ -11,11 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from collect.benchmarks.base import Language
 from collect.durable import write_text
-from collect.errors import ConfigError
+from collect.record_lines import read_lines
 
 SCHEMA_VERSION = 1
 
@@ -265,22 +265,5 @@ def write_questions(path: Path, questions: Sequence[Question], card: Card) -> No
 
 def read_questions(path: Path) -> list[Question]:
     """The lines of a file of questions. Raises ConfigError naming the line and the field."""
-    try:
-        lines = path.read_text("utf-8").split("\n")
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path}: no such file; make it with `stepinto bench questions`, or set "
-            "questions.output to where it lies"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8: {error}") from error
-    return [_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _question(path: Path, number: int, line: str) -> Question:
-    try:
-        return Question.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the line"
-        raise ConfigError(f"{path}, line {number}: {where}: {first['msg']}") from error
+    how = "make it with `stepinto bench questions`, or set questions.output to where it lies"
+    return read_lines(path, Question, how)

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from collect.errors import ConfigError
+from collect.record_lines import explained, read_lines
 from collect.self_repair.problem import SOLUTION
 
 BUNDLED_FILE = Path(__file__).parents[1] / "benchmarks" / "bundled" / "self_repair.jsonl"
@@ -75,6 +77,12 @@ class Bug(_Record):
     edit: Edit | None = None
     """None where a model wrote the solution."""
 
+    @model_validator(mode="after")
+    def _solution_is_a_file(self) -> Self:
+        if self.solution not in self.files:
+            raise ValueError(f"files: there is no {self.solution} among them")
+        return self
+
 
 class FunnelStep(_Record):
     """One step of the funnel."""
@@ -125,32 +133,9 @@ def read_card(path: Path) -> Card:
             f"{card}: no such file; `stepinto bench self-repair` writes it beside {path.name}"
         ) from error
     except ValidationError as error:
-        raise ConfigError(f"{card}: {_explained(error)}") from error
+        raise ConfigError(f"{card}: {explained(error)}") from error
 
 
 def read_bugs(path: Path) -> list[Bug]:
     """The lines of a benchmark file. Raises ConfigError naming the line and the field."""
-    try:
-        lines = path.read_text("utf-8").split("\n")
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path}: no such file; make it with `stepinto bench self-repair`"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8: {error}") from error
-    return [_bug(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _bug(path: Path, number: int, line: str) -> Bug:
-    try:
-        bug = Bug.model_validate_json(line)
-    except ValidationError as error:
-        raise ConfigError(f"{path}, line {number}: {_explained(error)}") from error
-    if bug.solution not in bug.files:
-        raise ConfigError(f"{path}, line {number}: files: there is no {bug.solution} among them")
-    return bug
-
-
-def _explained(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}"
+    return read_lines(path, Bug, "make it with `stepinto bench self-repair`")

@@ -122,7 +122,7 @@ factory:
 
 
 def _lines(folder: Path) -> int:
-    return sum(len(path.read_text().splitlines()) for path in folder.glob("*.outcomes.jsonl"))
+    return sum(len(path.read_text().splitlines()) for path in folder.glob("*.work.jsonl"))
 
 
 def test_a_project_that_can_not_be_used_is_on_the_card(made: Path, tmp_path: Path) -> None:
@@ -151,6 +151,6 @@ def test_work_of_other_settings_is_not_taken_over(made: Path, tmp_path: Path) ->
     work = tmp_path / "factory" / ".work"
     work.mkdir()
     slug = next((tmp_path / "factory" / "repositories").iterdir()).name
-    (work / f"{slug}.outcomes.jsonl").write_text(json.dumps({"settings": "other"}) + "\n")
+    (work / f"{slug}.work.jsonl").write_text(json.dumps({"settings": "other"}) + "\n")
     with pytest.raises(ConfigError, match="of a run with other factory or sandbox settings"):
         make_bugs(machinery(), config(project, bugs_per_project=1), tmp_path)

@@ -244,5 +244,5 @@ def test_cards_and_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"bugs\.jsonl, line 2: fail_to_pass"):
         read_bugs(path)
     path.write_text(json.dumps({**json.loads(line), "solution": "other.py"}))
-    with pytest.raises(ConfigError, match=r"line 1: files: there is no other\.py"):
+    with pytest.raises(ConfigError, match=r"line 1: .*files: there is no other\.py"):
         read_bugs(path)

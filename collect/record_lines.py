@@ -1,0 +1,39 @@
+"""Files with one JSON record a line, as StepInto writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from collect.errors import ConfigError
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def read_lines(path: Path, kind: type[Record], how_to_get: str) -> list[Record]:
+    """The records of a file, empty lines left out; `how_to_get` says what to do where it is
+    missing. Raises ConfigError naming the line and the field."""
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file; {how_to_get}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error}") from error
+    return [
+        _record(path, number, line, kind) for number, line in enumerate(lines, 1) if line.strip()
+    ]
+
+
+def explained(error: ValidationError) -> str:
+    """Which field of a record is wrong, and how."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the record'}: {first['msg']}"
+
+
+def _record(path: Path, number: int, line: str, kind: type[Record]) -> Record:
+    try:
+        return kind.model_validate_json(line)
+    except ValidationError as error:
+        raise ConfigError(f"{path}, line {number}: {explained(error)}") from error
