@@ -42,8 +42,9 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
         )
     import_paths = project.import_paths or _import_paths(source.files)
     packages, plugins, notes = _installed(project, source, sandbox)
-    # A project's own options may need plugins that are not loaded: coverage, parallel runs.
-    variables = {"PYTEST_ADDOPTS": "-o addopts="}
+    # A project's own options may need plugins that are not loaded: coverage, parallel runs. Those
+    # that are loaded are the same wherever its tests run: by us, by an agent, in a debug session.
+    variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     if plugins:
         variables["PYTEST_PLUGINS"] = ",".join(plugins)
     return Project(

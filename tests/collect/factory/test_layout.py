@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from collect.benchmarks.base import TestStatus
+from collect.benchmarks.pytest_run import PytestJob, run_job
+from collect.benchmarks.testing import statuses
 from collect.benchmarks.trees import write_folder
+from collect.benchmarks.workspace import with_environment
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.layout import arrange
 from collect.factory.project import Project, ProjectRefused
 from collect.factory.sources import fetch
-from sandbox import SandboxConfig
+from sandbox import Command, SandboxConfig, open_sandbox
 
 
 def arranged(folder: Path, files: dict[str, str], **settings: object) -> Project:
@@ -40,7 +45,10 @@ def test_tests_and_code_are_told_apart(tmp_path: Path) -> None:
     assert project.test_paths == ("shop/pricing_test.py", "shop/tests", "test_all.py")
     assert project.code_paths == ("shop/__init__.py", "shop/stock.py")
     assert project.environment.import_paths == (".",)
-    assert project.environment.variables == {"PYTEST_ADDOPTS": "-o addopts="}
+    assert project.environment.variables == {
+        "PYTEST_ADDOPTS": "-o addopts=",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
 
 
 def test_the_config_has_the_last_word(tmp_path: Path) -> None:
@@ -74,6 +82,41 @@ def test_packages_that_pip_does_not_find_are_told(
     project = arranged(tmp_path / "b", {**files, "pyproject.toml": groups})
     assert project.environment.packages == ()
     assert project.notes == ("pip can't install: no-such-package",)
+
+
+def wheel(folder: Path) -> None:
+    """A pytest plugin, as pip installs it."""
+    with zipfile.ZipFile(folder / "shop_plugin-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(
+            "shop_plugin.py",
+            "import pytest\n\n\n@pytest.fixture\ndef pens():\n    return 3\n",
+        )
+        metadata = "Metadata-Version: 2.1\nName: shop-plugin\nVersion: 1.0\n"
+        archive.writestr("shop_plugin-1.0.dist-info/METADATA", metadata)
+        tag = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        archive.writestr("shop_plugin-1.0.dist-info/WHEEL", tag)
+        entry = "[pytest11]\nshop = shop_plugin\n"
+        archive.writestr("shop_plugin-1.0.dist-info/entry_points.txt", entry)
+        archive.writestr("shop_plugin-1.0.dist-info/RECORD", "")
+
+
+def test_the_packages_pytest_plugins_are_loaded_however_pytest_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    wheel(tmp_path)
+    files = {"shop.py": "", "test_shop.py": "def test_it(pens):\n    assert pens == 3\n"}
+    project = arranged(tmp_path / "shop", files, packages=["shop-plugin"])
+    assert project.environment.variables["PYTEST_PLUGINS"] == "shop_plugin"
+    config = with_environment(SandboxConfig(), project.environment)
+    with open_sandbox(config) as sandbox:
+        sandbox.write_files(project.source.files)
+        plain = sandbox.run(Command([sandbox.python, "-m", "pytest", "-q"]))
+        assert plain.exit_code == 0, plain.output
+        run = run_job(sandbox, PytestJob(["test_shop.py"]), 60)
+        assert list(statuses(run.reports).values()) == [TestStatus.PASSED]
 
 
 def test_a_project_comes_from_one_place() -> None:
