@@ -25,9 +25,9 @@ ENVIRONMENT = {
     "NO_COLOR": "1",
     "PYTHON_COLORS": "0",
     "PYTHON_BASIC_REPL": "1",
-    # As options they would be read by pdb 3.13.0 itself.
-    "PYTEST_ADDOPTS": "-s -q --pdb -p no:cacheprovider",
 }
+PYTEST_OPTIONS = "-s -q --pdb -p no:cacheprovider"
+"""Given by the environment: on the command line pdb 3.13.0 would read them itself."""
 
 MODULES = {"pytest": ["-m", "pytest"], "unittest": ["-m", "unittest"], "module": ["-m"]}
 
@@ -36,7 +36,9 @@ def pdb_command(sandbox: Sandbox, kind: str, names: list[str], stdin: str) -> Co
     """pdb on a target, its standard input the program's alone."""
     program = (sandbox.python, "-c", RUN_PDB, *MODULES.get(kind, []), *names)
     script = f'exec "$@" < {stdin_source(sandbox, stdin)}'
-    return Command(("sh", "-c", script, "sh", *program), env=ENVIRONMENT)
+    own = sandbox.config.environment.get("PYTEST_ADDOPTS", "")
+    environment = {**ENVIRONMENT, "PYTEST_ADDOPTS": f"{own} {PYTEST_OPTIONS}".strip()}
+    return Command(("sh", "-c", script, "sh", *program), env=environment)
 
 
 def entry_requests(target: Json) -> list[Json]:

@@ -49,7 +49,6 @@ def run_pytest(target: Target) -> object:
         import pytest
     except ImportError:
         return run_without_pytest(target)
-    os.environ.pop("PYTEST_ADDOPTS", None)
     sys.argv = ["pytest", *target.names]
     plugin = plugin_for(target, pytest)
     code = int(pytest.main([*pytest_options(), *target.names], plugins=[plugin]))
@@ -84,8 +83,6 @@ def run_without_pytest(target: Target) -> object:
 
 def pytest_options() -> List[str]:
     """Options that keep a debugged run in one process, uncaptured, untimed."""
-    from importlib.util import find_spec
-
     options = [
         "-s",
         "-o",
@@ -94,11 +91,21 @@ def pytest_options() -> List[str]:
         "-o",
         "cache_dir=/tmp/pytest-cache",
     ]
-    if find_spec("xdist"):
+    if is_loaded("xdist"):
         options += ["-n", "0"]
-    if find_spec("pytest_cov"):
+    if is_loaded("pytest_cov"):
         options += ["--no-cov"]
     return options
+
+
+def is_loaded(plugin: str) -> bool:
+    """Whether pytest will load an installed plugin, and so know its options."""
+    from importlib.util import find_spec
+
+    if not find_spec(plugin):
+        return False
+    asked = os.environ.get("PYTEST_PLUGINS", "") + os.environ.get("PYTEST_ADDOPTS", "")
+    return plugin in asked or not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
 
 
 class Plugin:

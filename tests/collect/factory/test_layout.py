@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import ValidationError
@@ -16,6 +17,9 @@ from collect.factory.layout import arrange
 from collect.factory.project import Project, ProjectRefused
 from collect.factory.sources import fetch
 from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.debugger import DebugLimits
+from sandbox.debugger.opening import DebuggerBackend, open_debugger
+from sandbox.debugger.records import Launch
 
 
 def arranged(folder: Path, files: dict[str, str], **settings: object) -> Project:
@@ -107,7 +111,12 @@ def test_the_packages_pytest_plugins_are_loaded_however_pytest_is_run(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     wheel(tmp_path)
-    files = {"shop.py": "", "test_shop.py": "def test_it(pens):\n    assert pens == 3\n"}
+    files = {
+        "shop.py": "",
+        "test_shop.py": "def test_it(pens):\n    assert pens == 3\n",
+        # Options of plugins that are not there.
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--cov -n 3"\n',
+    }
     project = arranged(tmp_path / "shop", files, packages=["shop-plugin"])
     assert project.environment.variables["PYTEST_PLUGINS"] == "shop_plugin"
     config = with_environment(SandboxConfig(), project.environment)
@@ -117,6 +126,11 @@ def test_the_packages_pytest_plugins_are_loaded_however_pytest_is_run(
         assert plain.exit_code == 0, plain.output
         run = run_job(sandbox, PytestJob(["test_shop.py"]), 60)
         assert list(statuses(run.reports).values()) == [TestStatus.PASSED]
+        for backend in get_args(DebuggerBackend):
+            debugger = open_debugger("python", sandbox, DebugLimits(), backend)
+            started = debugger.start(Launch("test_shop.py::test_it"))
+            assert (started.file, started.line) == ("test_shop.py", 2), started
+            debugger.close()
 
 
 def test_a_project_comes_from_one_place() -> None:
