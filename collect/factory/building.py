@@ -9,10 +9,11 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
 from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.local_records import BUGS_FILE
@@ -71,12 +72,16 @@ def _make_all(
     with Progress(console=Console(stderr=True)) as bar:
         for wanted in config.projects:
             task = bar.add_task(wanted.place, total=config.bugs_per_project)
-            made = maker.make(wanted, lambda kept, task=task: bar.update(task, completed=kept))  # type: ignore[misc]
+            made = maker.make(wanted, partial(_show, bar, task))
             if made is None:
                 return None
             done.append(made)
-            bar.update(task, total=max(made.card.bugs, 1), completed=max(made.card.bugs, 1))
+            bar.update(task, total=1, completed=1)
     return done
+
+
+def _show(bar: Progress, task: TaskID, bugs: int) -> None:
+    bar.update(task, completed=bugs)
 
 
 def _require_some(done: Sequence[ProjectBugs]) -> None:
