@@ -325,7 +325,8 @@ def test_a_breakpoint_in_another_thread_names_it(shapes: JavaBench) -> None:
         ("worker-1", True),
         ("main", False),
     ]
-    assert threads[1].doing == "waiting for thread worker-1 to end"
+    # The worker may stop everything before the main thread has come to wait for it.
+    assert threads[1].doing in ("waiting for thread worker-1 to end", "running")
     assert threads[1].frames[0].function == "Program.main"
 
 
