@@ -62,6 +62,22 @@ SHAPES = """
             counter++; // @behind
         }
 
+        /** Begins its task once the thread that made it waits. */
+        static class Late extends Thread {
+            private final Thread maker = Thread.currentThread();
+
+            Late(Runnable task, String name) {
+                super(task, name);
+            }
+
+            public void run() {
+                while (maker.getState() != Thread.State.WAITING) {
+                    Thread.yield();
+                }
+                super.run();
+            }
+        }
+
         public static void main(String[] args) throws Exception {
             String who = "main"; // @main
             int sum = add(1, 2); // @sum
@@ -77,7 +93,7 @@ SHAPES = """
             };
             task.run();
             each(Arrays.asList(1, 2, 3)); // @each
-            Thread worker = new Thread(() -> counter++, "worker-1"); // @worker
+            Thread worker = new Late(() -> counter++, "worker-1"); // @worker
             worker.start();
             worker.join();
             fib(5); // @fib5
@@ -325,8 +341,7 @@ def test_a_breakpoint_in_another_thread_names_it(shapes: JavaBench) -> None:
         ("worker-1", True),
         ("main", False),
     ]
-    # The worker may stop everything before the main thread has come to wait for it.
-    assert threads[1].doing in ("waiting for thread worker-1 to end", "running")
+    assert threads[1].doing == "waiting for thread worker-1 to end"
     assert threads[1].frames[0].function == "Program.main"
 
 
