@@ -24,9 +24,10 @@ from collect.config import Machinery
 from collect.durable import write_text
 from collect.errors import ConfigError
 from collect.factory.config import FactoryConfig
-from collect.factory.making import ProjectBugs, ProjectMaker, funnel
+from collect.factory.making import ProjectBugs, ProjectMaker
 from collect.factory.records import Card, Step
 from collect.factory.work import WORK_FOLDER
+from collect.funnel import funnel
 from sandbox import clean_up
 
 CARD_FILE = "card.json"
@@ -101,7 +102,7 @@ def _card(machinery: Machinery, config: FactoryConfig, done: Sequence[ProjectBug
     return Card(
         bugs=len(bugs),
         projects=tuple(made.card for made in done),
-        steps=funnel(dropped, sum(made.card.edits_tried for made in done)),
+        steps=funnel(Step, dropped, sum(made.card.edits_tried for made in done)),
         kinds=_most_first(kinds),
         categories=_most_first(Counter(bug.category or "" for bug in bugs)),
         failures=_most_first(failures),

@@ -19,11 +19,12 @@ from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.judging import Judge
 from collect.factory.layout import arrange
 from collect.factory.project import Project, ProjectRefused, Source
-from collect.factory.records import FunnelStep, ProjectCard, Step
+from collect.factory.records import ProjectCard, Step
 from collect.factory.selection import Selection
 from collect.factory.sources import fetch
 from collect.factory.suite import Suite, run_suite
 from collect.factory.work import Work, settings_hash
+from collect.funnel import funnel
 from collect.runner import AsyncioRunner
 
 MIN_WAVE = 8
@@ -132,16 +133,7 @@ def _card(
         edits_found=candidates.found,
         edits_reached=candidates.reached,
         edits_tried=tried,
-        steps=funnel(selection.dropped, tried),
+        steps=funnel(Step, selection.dropped, tried),
         bugs=len(selection.kept),
         seconds=seconds,
     )
-
-
-def funnel(dropped: Mapping[Step, int], tried: int) -> tuple[FunnelStep, ...]:
-    """How many of the edits tried each step dropped and left."""
-    steps = []
-    for step in Step:
-        tried -= dropped.get(step, 0)
-        steps.append(FunnelStep(name=step, dropped=dropped.get(step, 0), remaining=tried))
-    return tuple(steps)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from collect.benchmarks.local_records import LocalBug
+from collect.funnel import FunnelStep
 
 
 class Step(StrEnum):
@@ -38,14 +39,6 @@ class Outcome(_Record):
     dropped_at: Step | None = None
     """None: it became a bug, as far as it alone can tell."""
     bug: LocalBug | None = None
-
-
-class FunnelStep(_Record):
-    """One step of the funnel."""
-
-    name: str
-    dropped: int
-    remaining: int
 
 
 class ProjectCard(_Record):

@@ -28,11 +28,3 @@ def projects_table(card: Card) -> Table:
 def _first_line(refused: str | None) -> list[str]:
     """Of the reason, which the card has in full."""
     return [refused.splitlines()[0]] if refused else []
-
-
-def funnel_table(card: Card) -> Table:
-    """What each step dropped, over all projects."""
-    table = Table("step", "dropped", "left", title="edits tried")
-    for step in card.steps:
-        table.add_row(step.name, str(step.dropped), str(step.remaining))
-    return table

@@ -22,6 +22,7 @@ from collect.build_info import code_version
 from collect.config import Machinery
 from collect.durable import write_text
 from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, RolloutStopped
+from collect.funnel import funnel
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
 from collect.models.opening import open_model
@@ -29,7 +30,7 @@ from collect.runner import AsyncioRunner
 from collect.self_repair.config import SelfRepairConfig
 from collect.self_repair.funnel import ORDER, Funnel, Outcome
 from collect.self_repair.problem import Problem
-from collect.self_repair.records import Bug, Card, FunnelStep, Step, card_path
+from collect.self_repair.records import Bug, Card, Step, card_path
 from collect.self_repair.sources import data_name, read_problems
 from collect.self_repair.testing import Tester
 from collect.self_repair.writers import ModelWriter, OracleWriter, SolutionsFile, SolutionWriter
@@ -172,12 +173,8 @@ def _digest(problem: Problem) -> str:
 def _card(
     machinery: Machinery, config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int
 ) -> Card:
-    dropped = Counter(outcome.dropped_at for outcome in outcomes)
-    steps = [FunnelStep(name=Step.DATES, dropped=early, remaining=len(outcomes))]
-    remaining = len(outcomes)
-    for step in ORDER[1:]:
-        remaining -= dropped[step]
-        steps.append(FunnelStep(name=step, dropped=dropped[step], remaining=remaining))
+    dropped = Counter(outcome.dropped_at for outcome in outcomes if outcome.dropped_at is not None)
+    dropped[Step.DATES] = early
     bugs = [outcome.bug for outcome in outcomes if outcome.bug is not None]
     failures = Counter(bug.failure.type for bug in bugs)
     return Card(
@@ -192,7 +189,7 @@ def _card(
         problems=len(outcomes) - dropped[Step.LIBRARIES] - dropped[Step.CANONICAL],
         passed=sum(outcome.passed for outcome in outcomes),
         bugs=len(bugs),
-        steps=tuple(steps),
+        steps=funnel(ORDER, dropped, len(outcomes) + early),
         failures=dict(sorted(failures.items())),
         dollars=sum(outcome.dollars for outcome in outcomes),
         versions={"stepinto": code_version(), "python": platform.python_version()},

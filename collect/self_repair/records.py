@@ -11,6 +11,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from collect.errors import ConfigError
+from collect.funnel import FunnelStep
 from collect.record_lines import explained, read_lines
 from collect.self_repair.problem import SOLUTION
 
@@ -82,14 +83,6 @@ class Bug(_Record):
         if self.solution not in self.files:
             raise ValueError(f"files: there is no {self.solution} among them")
         return self
-
-
-class FunnelStep(_Record):
-    """One step of the funnel."""
-
-    name: str
-    dropped: int
-    remaining: int
 
 
 class Card(_Record):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rich.table import Table
-
 from configs.command_line.shared import FAILED, SHOWN_REASONS, STOPPED, console, stopped
 from configs.loading import config_saved, load_config
 
 
 def bench_self_repair(options: argparse.Namespace) -> int:
+    from collect.funnel import funnel_table
     from collect.self_repair.building import build
 
     config = load_config(options.config, options.overrides)
@@ -20,10 +19,7 @@ def bench_self_repair(options: argparse.Namespace) -> int:
         reason = f": {built.reason}" if built.reason else ""
         print(f"stepinto: stopped{reason}; the same command goes on", file=sys.stderr)
         return FAILED if built.reason else STOPPED
-    table = Table("step", "dropped", "left")
-    for step in built.card.steps:
-        table.add_row(step.name, str(step.dropped), str(step.remaining))
-    console.print(table)
+    console.print(funnel_table(built.card.steps))
     card = built.card
     console.print(
         f"{card.bugs} bugs in {built.path}; {card.passed} of {card.problems} problems were solved "
@@ -34,14 +30,15 @@ def bench_self_repair(options: argparse.Namespace) -> int:
 
 def bench_make(options: argparse.Namespace) -> int:
     from collect.factory.building import make_bugs
-    from collect.factory.report import funnel_table, projects_table
+    from collect.factory.report import projects_table
+    from collect.funnel import funnel_table
 
     config = load_config(options.config, options.overrides)
     made = make_bugs(config, config.factory, config.folder)
     if made.card is None:
         return stopped()
     console.print(projects_table(made.card))
-    console.print(funnel_table(made.card))
+    console.print(funnel_table(made.card.steps, "edits tried"))
     console.print(
         f"{made.card.bugs} bugs in {made.folder}, {made.card.bugs_per_hour:.0f} an hour with "
         f"{made.card.concurrency} at once"
