@@ -85,8 +85,10 @@ def java_benches() -> Iterator[Callable[..., JavaBench]]:
         pytest.skip("there is no JDK on this machine")
     opened: list[JavaBench] = []
 
-    def open_one(limits: DebugLimits = LIMITS) -> JavaBench:
-        sandbox = open_sandbox(SandboxConfig())
+    def open_one(
+        limits: DebugLimits = LIMITS, config: SandboxConfig = SandboxConfig()
+    ) -> JavaBench:
+        sandbox = open_sandbox(config)
         bench = JavaBench(sandbox, JavaDebugger(sandbox, limits))
         opened.append(bench)
         return bench

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from sandbox import SandboxConfig
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -125,9 +126,13 @@ JUNIT5 = """
 
 @pytest.fixture(scope="module")
 def tests() -> Iterator[JavaBench]:
-    """JUnit 4 and 5 tests of one class, compiled once."""
+    """JUnit 4 and 5 tests of one class, compiled once.
+
+    Two virtual machines have some 40 threads; a test runner loads a thousand classes, and no event
+    of theirs may leave another one behind.
+    """
     with java_benches() as open_one:
-        bench = open_one()
+        bench = open_one(config=SandboxConfig(pids=64))
         files = {"Calculator": CALCULATOR, "OldTest": JUNIT4, "NewTest": JUNIT5}
         bench.write({f"src/demo/{name}.java": text for name, text in files.items()})
         yield bench

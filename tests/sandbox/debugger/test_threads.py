@@ -8,22 +8,27 @@ from tests.sandbox.debugger.conftest import Workbench
 CROWD = """
     import threading
 
-    ready = threading.Barrier(4)
+    gate = threading.Condition()
+    waiting = threading.Semaphore(0)
     release = threading.Event()
 
     def spin():
-        ready.wait()
         while not release.is_set():
             pass
 
     def block():
-        ready.wait()
-        release.wait()  # @block
+        with gate:
+            waiting.release()
+            gate.wait()  # @block
 
     def work(n):
-        ready.wait()
+        for _ in ("blocked", "MainThread"):
+            waiting.acquire()
+        with gate:  # free once both wait
+            pass
         square = n * n  # @work
-        return square
+        with gate:
+            gate.notify_all()
 
     threads = [
         threading.Thread(target=spin, name="spinner"),
@@ -32,8 +37,9 @@ CROWD = """
     ]
     for thread in threads:
         thread.start()
-    ready.wait()
-    threads[2].join()  # @join
+    with gate:
+        waiting.release()
+        gate.wait()  # @main
     release.set()
 """
 
@@ -48,15 +54,14 @@ def test_all_threads_and_what_they_do(bench: Workbench) -> None:
     assert {thread.name: thread.doing for thread in threads if thread.name != "spinner"} == {
         "worker": "stopped",
         "blocked": "waiting in Condition.wait",
-        "MainThread": by_name["MainThread"].doing,
+        "MainThread": "waiting in Condition.wait",
     }
     # On a busy machine it may be caught before its loop, or without a turn on the processor.
     assert by_name["spinner"].doing.startswith(("running", "waiting in "))
-    assert by_name["MainThread"].doing.startswith("waiting in ")
     assert {name: thread.frames[0].line for name, thread in by_name.items()}["blocked"] == (
         bench.line("block")
     )
-    assert by_name["MainThread"].frames[0].source == "threads[2].join()  # @join"
+    assert by_name["MainThread"].frames[0].source == "gate.wait()  # @main"
     assert by_name["worker"].frames[0].source == "square = n * n  # @work"
     assert bench.debugger.control(Action.CONTINUE).state is State.DONE
 

@@ -2,10 +2,7 @@ package stepinto.probe;
 
 import com.sun.jdi.ThreadReference;
 import com.sun.jdi.VirtualMachine;
-import com.sun.jdi.event.EventSet;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 
 /** The parts that debug one program. */
@@ -22,8 +19,7 @@ final class Debugging {
     final ThreadInvoker invoker;
     final ValueText values;
     final Evaluator evaluator;
-    /** Events still to be looked at. */
-    final Deque<EventSet> aside = new ArrayDeque<>();
+    final EventInbox events;
     final Diagnosis diagnosis;
     /** To be told with the next answer. */
     final List<String> notes = new ArrayList<>();
@@ -49,7 +45,8 @@ final class Debugging {
         failures = new Failures(machine, requests, target);
         handlers = new Handlers(classFiles, table);
         stepper = new Stepper(program, requests);
-        invoker = new ThreadInvoker(machine, requests, aside);
+        events = new EventInbox(machine.eventQueue());
+        invoker = new ThreadInvoker(machine, requests, events);
         values = new ValueText(limits, invoker);
         evaluator = new Evaluator(machine, values, invoker, sources);
         diagnosis = new Diagnosis(machine, program);

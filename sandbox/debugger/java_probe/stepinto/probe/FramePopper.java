@@ -11,17 +11,16 @@ import com.sun.jdi.event.EventSet;
 import com.sun.jdi.event.StepEvent;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.StepRequest;
-import java.util.Deque;
 
 /** Ends a method that runs too long by taking its frames off the stack of its thread. */
 final class FramePopper {
     private static final int WAIT_MILLIS = 300;
     private final VirtualMachine machine;
-    private final Deque<EventSet> aside;
+    private final EventInbox events;
 
-    FramePopper(VirtualMachine machine, Deque<EventSet> aside) {
+    FramePopper(VirtualMachine machine, EventInbox events) {
         this.machine = machine;
-        this.aside = aside;
+        this.events = events;
     }
 
     /**
@@ -38,13 +37,13 @@ final class FramePopper {
                         .createStepRequest(thread, StepRequest.STEP_MIN, StepRequest.STEP_INTO);
         step.setSuspendPolicy(EventRequest.SUSPEND_EVENT_THREAD);
         step.enable();
-        EventSet set = machine.eventQueue().remove(WAIT_MILLIS);
+        EventSet set = events.take(WAIT_MILLIS);
         machine.eventRequestManager().deleteEventRequest(step);
         if (set == null) {
             return false;
         }
         if (!(set.iterator().next() instanceof StepEvent)) {
-            aside.add(set);
+            events.putAside(set);
             return false;
         }
         try {

@@ -18,7 +18,6 @@ import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.EventRequest;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.Deque;
 import java.util.List;
 
 /**
@@ -38,7 +37,7 @@ final class Rescuer {
      * Make the thread, by methods run in a thread that is stopped at an event. Events that come in
      * between are put aside.
      */
-    Rescuer(VirtualMachine machine, ThreadReference stopped, Deque<EventSet> aside)
+    Rescuer(VirtualMachine machine, ThreadReference stopped, EventInbox events)
             throws InvocationException, InvalidTypeException, ClassNotLoadedException,
                     IncompatibleThreadStateException, InterruptedException {
         this.machine = machine;
@@ -57,23 +56,23 @@ final class Rescuer {
         first.setSuspendPolicy(EventRequest.SUSPEND_EVENT_THREAD);
         first.enable();
         call(thread, stopped, "start", "()V", new ArrayList<Value>());
-        awaitStart(first, aside);
+        awaitStart(first, events);
         machine.eventRequestManager().deleteEventRequest(first);
     }
 
-    private void awaitStart(EventRequest first, Deque<EventSet> aside)
+    private void awaitStart(EventRequest first, EventInbox events)
             throws InterruptedException {
         for (int turn = 0; turn < WAITS; turn++) {
             if (turn > 0 && thread.suspendCount() > 0) {
                 thread.resume(); // it starts suspended, as all others are
             }
-            EventSet set = machine.eventQueue().remove(WAIT_MILLIS);
+            EventSet set = events.take(WAIT_MILLIS);
             if (set != null) {
                 Event event = set.iterator().next();
                 if (first.equals(event.request())) {
                     return;
                 }
-                aside.add(set);
+                events.putAside(set);
             }
         }
         throw new IllegalStateException("the thread that rescues others did not start");

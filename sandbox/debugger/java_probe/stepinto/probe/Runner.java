@@ -34,8 +34,7 @@ final class Runner {
     Stop run(Request request) throws InterruptedException, IncompatibleThreadStateException {
         resume();
         while (true) {
-            EventSet set = debugging.aside.poll();
-            set = set == null ? machine.eventQueue().remove(request.millisLeft()) : set;
+            EventSet set = debugging.events.next(request.millisLeft());
             if (set == null) {
                 Stop stop = interrupted();
                 return ended ? null : stop;
@@ -125,7 +124,7 @@ final class Runner {
         debugging.requests.enable(step);
         machine.resume();
         suspended = false;
-        EventSet set = machine.eventQueue().remove(NUDGE_MILLIS);
+        EventSet set = debugging.events.take(NUDGE_MILLIS);
         debugging.requests.delete(step);
         if (set == null) {
             machine.suspend();

@@ -104,7 +104,7 @@ final class Session {
         describer =
                 new Describer(debugging.program, debugging.table, debugging.values, limits);
         actions = new Actions(debugging, describer, limits);
-        awaitStart(machine, request);
+        awaitStart(request);
         prepare((List<Object>) arguments.get("breakpoints"));
         return run(request);
     }
@@ -118,9 +118,8 @@ final class Session {
         }
     }
 
-    private void awaitStart(VirtualMachine machine, Request request)
-            throws InterruptedException, Refusal {
-        EventSet first = machine.eventQueue().remove(request.millisLeft());
+    private void awaitStart(Request request) throws InterruptedException, Refusal {
+        EventSet first = debugging.events.take(request.millisLeft());
         if (first == null || !(first.iterator().next() instanceof VMStartEvent)) {
             throw new Refusal("launch_failed", "the virtual machine did not say that it started");
         }

@@ -14,7 +14,6 @@ import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
 import com.sun.jdi.event.EventSet;
-import java.util.Deque;
 import java.util.List;
 
 /** Runs methods of the program in its stopped thread, and ends those that take too long. */
@@ -25,7 +24,7 @@ final class ThreadInvoker implements Invoker {
     private static final long BETWEEN_TRIES = 100 * NANOS_PER_MILLI;
     private final VirtualMachine machine;
     private final Requests requests;
-    private final Deque<EventSet> aside;
+    private final EventInbox events;
     /** Made before any method is run. */
     private volatile Rescuer rescuer;
     private ExitWatch exits;
@@ -47,10 +46,10 @@ final class ThreadInvoker implements Invoker {
     private volatile String lateReason;
 
     /** Events that come while methods run are put aside. */
-    ThreadInvoker(VirtualMachine machine, Requests requests, Deque<EventSet> aside) {
+    ThreadInvoker(VirtualMachine machine, Requests requests, EventInbox events) {
         this.machine = machine;
         this.requests = requests;
-        this.aside = aside;
+        this.events = events;
         interrupts = new Interrupts(machine);
     }
 
@@ -105,8 +104,8 @@ final class ThreadInvoker implements Invoker {
         }
         try {
             exits = new ExitWatch(machine);
-            popper = new FramePopper(machine, aside);
-            rescuer = new Rescuer(machine, thread, aside);
+            popper = new FramePopper(machine, events);
+            rescuer = new Rescuer(machine, thread, events);
         } catch (InvocationException
                 | InvalidTypeException
                 | ClassNotLoadedException
@@ -246,13 +245,13 @@ final class ThreadInvoker implements Invoker {
     }
 
     private boolean exiting() throws InterruptedException, IncompatibleThreadStateException {
-        EventSet set = machine.eventQueue().remove(1);
+        EventSet set = events.take(1);
         if (set == null) {
             return false;
         }
         exitCode = exits.code(set);
         if (exitCode == null) {
-            aside.add(set);
+            events.putAside(set);
         }
         return exitCode != null;
     }
