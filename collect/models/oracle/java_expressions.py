@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from tree_sitter import Node
 
-from collect.models.oracle.java_tree import (
+from collect.java_tree import (
     LITERALS,
     called_name,
     declarators,

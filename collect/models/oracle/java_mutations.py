@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
-from collect.models.oracle.java_tree import (
+from collect.java_tree import (
     INTEGER,
     LITERALS,
     called_name,

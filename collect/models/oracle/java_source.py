@@ -7,9 +7,9 @@ from functools import cached_property
 
 from tree_sitter import Node
 
+from collect.java_tree import declarators, line_of, parse, text_of, walk, words
 from collect.models.oracle.java_expressions import JavaExpressions
 from collect.models.oracle.java_mutations import mutations
-from collect.models.oracle.java_tree import declarators, line_of, parse, text_of, walk, words
 from collect.models.oracle.reading import FunctionRange, Mutation
 
 TYPES = words(

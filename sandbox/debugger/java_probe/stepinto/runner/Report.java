@@ -6,19 +6,21 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.util.LinkedHashSet;
-import java.util.Set;
+import java.util.LinkedHashMap;
+import java.util.Map;
 
 /**
  * One line of JSON for each test as it ends, so that what a test does to the program can't take
  * back the results before it. Without a file it only counts.
  */
 final class Report {
-    private static final int MAX_MESSAGE = 4000;
+    private static final int MAX_MESSAGE = 20000;
     private static final int TIMED_OUT = 124;
 
     private final OutputStream file;
-    private final Set<String> running = new LinkedHashSet<String>();
+    /** The tests under way, and when each began, in nanoseconds. */
+    private final Map<String, Long> running = new LinkedHashMap<String, Long>();
+    private Observer observer;
     private int failures;
     private int tests;
     private boolean closed;
@@ -56,8 +58,16 @@ final class Report {
         watcher.start();
     }
 
+    /** Tell of each test as it starts and ends. */
+    void observe(Observer told) {
+        observer = told;
+    }
+
     synchronized void started(String test) {
-        running.add(test);
+        if (observer != null) {
+            observer.started(test);
+        }
+        running.put(test, System.nanoTime());
     }
 
     void passed(String test, String invocation) {
@@ -74,7 +84,7 @@ final class Report {
 
     /** Nothing more will come of a test as it was asked for, of none of its invocations. */
     synchronized void finished(String test) {
-        write(test, null, "finished", null);
+        write(test, null, "finished", null, null);
     }
 
     synchronized int failures() {
@@ -95,22 +105,27 @@ final class Report {
 
     private synchronized void ended(
             String test, String invocation, String status, String message) {
-        running.remove(test);
+        Long began = running.remove(test);
+        Double seconds = began == null ? null : (System.nanoTime() - began) / 1e9;
         tests++;
         if (status.equals("failed")) {
             failures++;
         }
-        write(test, invocation, status, message);
+        if (observer != null && began != null) {
+            observer.ended(test, status.equals("failed"));
+        }
+        write(test, invocation, status, message, seconds);
     }
 
     private synchronized void endRunning(String message) {
-        for (String test : running) {
-            write(test, null, "failed", message);
+        for (String test : running.keySet()) {
+            write(test, null, "failed", message, null);
         }
         running.clear();
     }
 
-    private void write(String test, String invocation, String status, String message) {
+    private void write(
+            String test, String invocation, String status, String message, Double seconds) {
         if (file == null || closed) {
             return;
         }
@@ -121,6 +136,9 @@ final class Report {
         line.append(",\"status\":").append(quoted(status));
         if (message != null) {
             line.append(",\"message\":").append(quoted(cut(message)));
+        }
+        if (seconds != null) {
+            line.append(",\"seconds\":").append(seconds);
         }
         try {
             file.write(line.append("}\n").toString().getBytes("US-ASCII"));

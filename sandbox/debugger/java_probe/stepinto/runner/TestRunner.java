@@ -8,9 +8,10 @@ import java.util.List;
 /**
  * Runs tests with whichever framework they are written for.
  *
- * <p>Usage: {@code TestRunner [--report FILE] [--timeout SECONDS] TEST...}, a test being {@code
- * pkg.Class}, {@code pkg.Class#method}, or the class of a program that checks itself. The exit
- * code is 0 where all tests passed, 1 where one failed, 2 where there is no such test.
+ * <p>Usage: {@code TestRunner [--report FILE] [--timeout SECONDS] [--observer CLASS] TEST...}, a
+ * test being {@code pkg.Class}, {@code pkg.Class#method}, or the class of a program that checks
+ * itself, the observer as {@link Observer} tells. The exit code is 0 where all tests passed, 1
+ * where one failed, 2 where there is no such test.
  */
 public final class TestRunner {
     static final int PASSED = 0;
@@ -22,19 +23,24 @@ public final class TestRunner {
 
     private TestRunner() {}
 
-    public static void main(String[] arguments) throws IOException {
+    public static void main(String[] arguments)
+            throws IOException, ReflectiveOperationException {
         Report report = new Report(null);
         List<String> names = new ArrayList<String>();
+        Observer observer = null;
         double timeout = 0;
         for (int i = 0; i < arguments.length; i++) {
             if (arguments[i].equals("--report")) {
                 report = new Report(new File(arguments[++i]));
+            } else if (arguments[i].equals("--observer")) {
+                observer = Observer.of(arguments[++i]);
             } else if (arguments[i].equals("--timeout")) {
                 timeout = Double.parseDouble(arguments[++i]);
             } else {
                 names.add(arguments[i]);
             }
         }
+        report.observe(observer);
         report.watch(timeout);
         int code = run(names, report);
         report.close();
