@@ -1,4 +1,5 @@
-"""Comparisons in tests, and how pytest and unittest print them when they fail."""
+"""What tests check: comparisons, with the way pytest and unittest print them when they fail, and
+exceptions."""
 
 from __future__ import annotations
 
@@ -28,6 +29,7 @@ CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
     "assertGreaterEqual": "{0} >= {1}",
 }
 """What unittest's methods assert."""
+_RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "assert_raises"}
 _OPENING = re.compile(r"^(?:assert |\w+ differ: )")
 
 
@@ -54,15 +56,27 @@ def is_equality(statement: ast.AST | None) -> bool:
     return sides(statement) is not None
 
 
-def assignments(source: str) -> dict[str, ast.expr]:
-    """What the variables of a test were given last."""
+def raising(statement: ast.AST | None) -> ast.Call | None:
+    """The `raises(...)` that a statement opens or makes; None where it awaits no exception."""
+    if isinstance(statement, ast.With):
+        manager = statement.items[0].context_expr
+    elif isinstance(statement, ast.Expr):
+        manager = statement.value
+    else:
+        return None
+    raises = isinstance(manager, ast.Call) and name_of(manager.func) in _RAISES
+    return manager if raises and isinstance(manager, ast.Call) and manager.args else None
+
+
+def assignments(source: str, before: int) -> dict[str, ast.expr]:
+    """What the variables of a test were given last, by the statements that end above a line."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:
         return {}
     found: dict[str, ast.expr] = {}
     for node in nodes:
-        if isinstance(node, ast.Assign):
+        if isinstance(node, ast.Assign) and (node.end_lineno or 0) < before:
             parts = [part for target in node.targets for part in ast.walk(target)]
             found |= {part.id: node.value for part in parts if isinstance(part, ast.Name)}
     return found

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from collect.benchmarks.local_records import LocalBug
 from collect.funnel import FunnelStep
+from collect.quantities import duration
 
 
 class Step(StrEnum):
@@ -64,6 +65,15 @@ class ProjectCard(_Record):
     seconds: float = 0.0
     """Of work, all starts of the command together: wall time, with `concurrency` candidates at
     once."""
+
+    def summary(self) -> str:
+        """One line of it."""
+        if self.refused is not None:
+            return f"{self.name}: nothing made: {self.refused}"
+        return (
+            f"{self.name} {self.version}: {self.bugs} bugs of {self.edits_tried} edits, with "
+            f"{self.tests} tests, in {duration(self.seconds)}"
+        )
 
 
 class Card(_Record):

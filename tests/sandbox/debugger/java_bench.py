@@ -86,9 +86,9 @@ def java_benches() -> Iterator[Callable[..., JavaBench]]:
     opened: list[JavaBench] = []
 
     def open_one(
-        limits: DebugLimits = LIMITS, config: SandboxConfig = SandboxConfig()
+        limits: DebugLimits = LIMITS, config: SandboxConfig | None = None
     ) -> JavaBench:
-        sandbox = open_sandbox(config)
+        sandbox = open_sandbox(config or SandboxConfig())
         bench = JavaBench(sandbox, JavaDebugger(sandbox, limits))
         opened.append(bench)
         return bench
