@@ -15,11 +15,11 @@ import posixpath
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from collect.benchmarks.base import TestResults, TestStatus
-from sandbox import Command, Sandbox
+from sandbox import Command, CommandResult, Sandbox
 from sandbox.debugger.java_delivery import deliver_probe
 from sandbox.debugger.java_session import RUNNER_CLASS
 from sandbox.errors import SandboxFileError, SandboxUnavailable
@@ -127,23 +127,51 @@ def _require_runnable(project: JavaProject, found: Found) -> None:
 
 
 def _run_module(sandbox: Sandbox, project: JavaProject, tests: Sequence[str], run: _Run) -> None:
+    began = time.monotonic()
+    ran = run_built(sandbox, project, tests, max(run.timeout, 1.0))
+    run.timeout -= time.monotonic() - began
+    run.statuses.update(java_statuses(tests, ran.reports))
+    run.timed_out |= ran.result.timed_out
+    run.output.append(ran.result.output)
+
+
+@dataclass(frozen=True)
+class BuiltRun:
+    """What running tests of a built module showed."""
+
+    result: CommandResult
+    reports: Sequence[Mapping[str, object]]
+    """Lines of the runner's report, in order: `test`, `status`, and `message`, `invocation` and
+    `seconds` where there are such."""
+
+
+def run_built(
+    sandbox: Sandbox,
+    project: JavaProject,
+    tests: Sequence[str],
+    timeout: float,
+    observer: str | None = None,
+) -> BuiltRun:
+    """Run tests, or whole classes, of a module that is built, in one JVM; `timeout` is in seconds.
+
+    `observer` names a class of the program that hears of each test: see the runner's
+    `Observer.java`. Raises JavaUnavailable, SandboxError.
+    """
     folder = f".stepinto-{secrets.token_hex(8)}"
     report = f"{folder}/report.jsonl"
+    options = [] if observer is None else ["--observer", observer]
     try:
         # Exists even where the JVM does not start.
         sandbox.write_file(report, b"")
-        began = time.monotonic()
-        result = sandbox.run(_command(sandbox, project, report, tests, max(run.timeout, 1.0)))
-        run.timeout -= time.monotonic() - began
-        run.statuses.update(_statuses(tests, _read_report(sandbox, report)))
+        result = sandbox.run(_command(sandbox, project, report, [*options, *tests], timeout))
+        reports = list(_read_report(sandbox, report))
     finally:
         sandbox.run(Command(["rm", "-rf", folder]))
-    run.timed_out |= result.timed_out
-    run.output.append(result.output.replace(f"{folder}/", ""))
+    return BuiltRun(replace(result, output=result.output.replace(f"{folder}/", "")), reports)
 
 
 def _command(
-    sandbox: Sandbox, project: JavaProject, report: str, tests: Sequence[str], timeout: float
+    sandbox: Sandbox, project: JavaProject, report: str, arguments: Sequence[str], timeout: float
 ) -> Command:
     jdk = find_jdk(sandbox)
     jar = deliver_probe(sandbox, jdk)
@@ -151,13 +179,13 @@ def _command(
     first = [jar, *(path for path in project.class_path if FRAMEWORK_JAR.search(path))]
     rest = [path for path in project.class_path if path not in first]
     ordered = replace(project, class_path=(*first, *rest))
-    program = [RUNNER_CLASS, "--report", posixpath.join(sandbox.workspace, report), *tests]
+    program = [RUNNER_CLASS, "--report", posixpath.join(sandbox.workspace, report), *arguments]
     argv = java_command(sandbox, jdk, ordered, jar, program)
     return Command(argv, cwd=project.folder, env=project.environment, timeout=timeout)
 
 
-def _read_report(sandbox: Sandbox, path: str) -> Iterator[tuple[str, str]]:
-    """Each test's or class's name and a status; the program may have broken the file."""
+def _read_report(sandbox: Sandbox, path: str) -> Iterator[Mapping[str, object]]:
+    """The whole lines; the program may have broken the file."""
     try:
         text = sandbox.read_file(path).decode(errors="replace")
     except SandboxFileError:
@@ -165,21 +193,25 @@ def _read_report(sandbox: Sandbox, path: str) -> Iterator[tuple[str, str]]:
     for line in text.split("\n"):
         try:
             report = json.loads(line)
-            yield str(report["test"]), str(report["status"])
-        except (ValueError, RecursionError, TypeError, KeyError):
+        except (ValueError, RecursionError):
             continue
+        if isinstance(report, dict) and report.keys() >= {"test", "status"}:
+            yield report
 
 
-def _statuses(
-    tests: Sequence[str], reports: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, TestStatus]]:
+def java_statuses(
+    tests: Sequence[str], reports: Iterable[Mapping[str, object]]
+) -> dict[str, TestStatus]:
+    """Each test's status, from the lines of a runner's report."""
     reported: dict[str, set[str]] = {}
-    for name, status in reports:
-        reported.setdefault(name, set()).add(status)
+    for report in reports:
+        reported.setdefault(str(report["test"]), set()).add(str(report["status"]))
+    found = {}
     for test in tests:
         # What fails before all or after all of a class's tests is reported of the class.
         of_classes = [reported.get(name, set()) for name in _enclosing(test)]
-        yield test, _status(reported.get(test, set()), set().union(*of_classes))
+        found[test] = _status(reported.get(test, set()), set().union(*of_classes))
+    return found
 
 
 def _status(own: set[str], of_classes: set[str]) -> TestStatus:

@@ -56,8 +56,8 @@ class Difficulty(_Record):
     """How often the faulty function is entered before the failure."""
     call_depth: int | None = None
     """Calls from the test down to the faulty function, when it is entered last."""
-    on_traceback: bool = False
-    """Whether the faulty function is in the failure's traceback."""
+    on_traceback: bool | None = None
+    """Whether the faulty function is in the failure's traceback; None where that is not known."""
 
 
 class LocalBug(_Record):

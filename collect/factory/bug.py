@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from collect.benchmarks.local_records import Difficulty, EditRecord, FailureRecord, LocalBug
 from collect.factory.candidates import Candidate
-from collect.factory.issue_text import read_symptom, write_issue
 from collect.factory.project import Project
 from collect.factory.reasons import Reason
 from collect.patches import diff_trees
@@ -27,19 +26,23 @@ class Caught:
     reason: Reason
     """Of the first failing test."""
     output: str
-    """What pytest printed."""
+    """What the test runner printed."""
     distance: Mapping[str, int | bool | None]
-    """What `distance_plugin` measured on the first failing test; empty where it could not."""
+    """What was measured on the first failing test, by the names of `Difficulty`; empty where
+    nothing could be."""
+    trace: str = ""
+    """The first failing test's stack trace, where the runner reports it by itself."""
 
 
-def make_bug(project: Project, candidate: Candidate, caught: Caught, seed: int) -> LocalBug:
-    """One line of the benchmark file; the seed decides how the issue is worded."""
+def make_bug(project: Project, candidate: Candidate, caught: Caught, issue: str) -> LocalBug:
+    """One line of the benchmark file."""
     source, environment = project.source, project.environment
     return LocalBug(
         id=f"{source.slug}__{candidate.id}",
         repository=f"repositories/{source.slug}",
         project=source.name,
-        problem_statement=_issue(project, caught, f"{seed}:{candidate.id}"),
+        language=project.language,
+        problem_statement=issue,
         fail_to_pass=caught.failing,
         pass_to_pass=caught.passing,
         gold_patch=diff_trees(caught.files, source.files),
@@ -59,18 +62,6 @@ def make_bug(project: Project, candidate: Candidate, caught: Caught, seed: int) 
             }
         ),
     )
-
-
-def _issue(project: Project, caught: Caught, seed: str) -> str:
-    symptom = read_symptom(
-        project.source.name,
-        caught.failing,
-        files=project.source.files,
-        exception=caught.reason.type,
-        message=caught.reason.message,
-        output=caught.output,
-    )
-    return write_issue(symptom, seed)
 
 
 def _edits(candidate: Candidate) -> tuple[EditRecord, ...]:

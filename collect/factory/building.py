@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
+from collect.benchmarks.base import Language
 from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.local_records import BUGS_FILE
 from collect.benchmarks.trees import write_folder
@@ -32,6 +33,7 @@ from sandbox import clean_up
 
 CARD_FILE = "card.json"
 REPOSITORIES = "repositories"
+LANGUAGES: tuple[Language, ...] = ("python", "java")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def make_bugs(machinery: Machinery, config: FactoryConfig, run: Path) -> Made:
     _require_some(done)
     card = _card(machinery, config, done)
     _write(folder, done, card)
-    note_verified(LocalBenchmark(folder).instances(), machinery.sandbox)
+    note_verified(LocalBenchmark(folder, languages=LANGUAGES).instances(), machinery.sandbox)
     return Made(folder, card)
 
 

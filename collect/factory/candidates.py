@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from collect.benchmarks.base import Language
 from collect.errors import ConfigError
 from collect.factory.config import FactoryConfig
 from collect.factory.project import Project
 from collect.factory.suite import Suite
 from collect.mutations import CombinedMutation, Mutation, chosen, combined, find_project_mutations
+from collect.mutations.java import find_java_mutations
+
+FINDERS: Mapping[Language, Callable[[str, str], list[Mutation]]] = {
+    "python": find_project_mutations,
+    "java": find_java_mutations,
+}
+"""Every mutation of a file, given its text and path; they raise ConfigError."""
 
 TRIES_PER_FUNCTION = 3
 """Candidates of one function for each bug of it that may be kept."""
@@ -74,13 +82,14 @@ def find_candidates(project: Project, suite: Suite, config: FactoryConfig) -> Ca
 
 
 def _mutations(project: Project, suite: Suite) -> tuple[list[Mutation], tuple[str, ...]]:
+    find = FINDERS[project.language]
     found: list[Mutation] = []
     unread = []
     for path in project.code_paths:
         if path not in suite.lines:
             continue
         try:
-            found += find_project_mutations(project.source.files[path].decode(), path)
+            found += find(project.source.files[path].decode(), path)
         except (ConfigError, UnicodeDecodeError):
             unread.append(path)
     return found, tuple(unread)

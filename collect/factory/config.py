@@ -6,6 +6,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from collect.benchmarks.base import Language
+
 
 class ProjectConfig(BaseModel):
     """One project, from one of three places. A plain text stands for `pypi`."""
@@ -19,6 +21,8 @@ class ProjectConfig(BaseModel):
     revision: str | None = None
     """Of `git`: a branch, tag or commit. None: the default branch."""
     folder: str | None = None
+    language: Language | None = None
+    """None: Java where Maven's or Gradle's build file lies at the top, else Python."""
     name: str | None = None
     """None: the name of the package, repository or folder."""
     packages: tuple[str, ...] | None = None

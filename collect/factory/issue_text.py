@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from collect.factory.claims import read_claim
+from collect.benchmarks.base import Language
+from collect.factory.claims import Claim, read_claim
 from collect.factory.snippets import snippet
 from collect.factory.symptom import Symptom, read_symptom
 
@@ -28,24 +29,35 @@ def write_issue(symptom: Symptom, seed: str) -> str:
 
     It has no name that only the traceback shows, and no message or value that has one.
     """
-    structures, phrases = _read_phrases()
     claim = read_claim(symptom)
     facts = {
         "project": symptom.project,
         "test": symptom.tests[0],
         "count": str(len(symptom.tests)) if len(symptom.tests) > 1 else "",
         "exception": symptom.exception,
+        "snippet": snippet(symptom, claim),
+    }
+    return compose(claim, facts, seed)
+
+
+def compose(
+    claim: Claim, facts: Mapping[str, str], seed: str, language: Language = "python"
+) -> str:
+    """A report of a claim; `facts` are further parts that phrases may name, those without a text
+    not known."""
+    structures, phrases = _read_phrases()
+    known = {
+        **facts,
         "call": claim.call,
         "function": claim.function,
         "expected": claim.expected,
         "actual": claim.actual,
         "condition": claim.condition,
         "message": claim.message,
-        "snippet": snippet(symptom, claim),
     }
     writer = _Writer(
-        {**phrases[_ANY], **phrases[claim.outcome.value]},
-        {name: fact for name, fact in facts.items() if fact},
+        {**phrases[_ANY], **phrases[language], **phrases[claim.outcome.value]},
+        {name: fact for name, fact in known.items() if fact},
         random.Random(seed),
     )
     return writer.text(writer.generator.choice(structures))

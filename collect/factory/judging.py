@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.local_records import LocalBug
-from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job
-from collect.benchmarks.testing import statuses
-from collect.benchmarks.workspace import with_environment
 from collect.factory.bug import Caught, make_bug
 from collect.factory.candidates import Candidate
 from collect.factory.config import FactoryConfig
 from collect.factory.project import Project
-from collect.factory.reasons import read_reasons
 from collect.factory.records import Outcome, Step
 from collect.factory.suite import Suite
-from collect.mutations import CombinedMutation, Mutation
-from sandbox import SandboxConfig, open_sandbox
+from collect.factory.workbench import TrialRun, Workbench
+from collect.mutations import Mutation
 
-PLUGIN = "stepinto_distance"
-FAULT_FILE = "fault.json"
-DISTANCE_FILE = "distance.json"
 PATIENCE = 5.0
 """How many times as long as without the edit, and START_SECONDS, its tests may take."""
 START_SECONDS = 10.0
@@ -39,7 +29,7 @@ class Judge:
 
     project: Project
     suite: Suite
-    sandbox: SandboxConfig
+    workbench: Workbench
     config: FactoryConfig
 
     def judge(self, candidate: Candidate) -> Outcome:
@@ -51,10 +41,10 @@ class Judge:
         return Outcome(candidate_id=candidate.id, kind=kind, bug=found)
 
     def _found(self, candidate: Candidate) -> LocalBug | Step:
-        buggy = self._buggy(candidate.mutation)
+        buggy = self.workbench.edited(candidate.mutation)
         if buggy is None:
             return Step.PARSES
-        first = self._run(buggy, _job(candidate.tests))
+        first = self._run(buggy, candidate.tests)
         step = self._stopped_at(first, candidate)
         if step is not None:
             return step
@@ -62,45 +52,53 @@ class Judge:
         if isinstance(caught, Step):
             return caught
         kept = (*caught.failing, *caught.passing)
-        correct = self._run(self.project.source.files, _job(kept))
-        if _of_status(correct, kept, TestStatus.PASSED) != kept:
+        correct = self._run(self.project.source.files, kept)
+        if correct.of_status(kept, TestStatus.PASSED) != kept:
             return Step.FIXED
         several = len(candidate.parts) > 1
         if several and any(self._is_idle(part, caught.failing) for part in candidate.parts):
             return Step.EACH
-        return make_bug(self.project, candidate, caught, self.config.seed)
+        seed = f"{self.config.seed}:{candidate.id}"
+        return make_bug(self.project, candidate, caught, self.workbench.write_issue(caught, seed))
 
-    def _stopped_at(self, run: PytestRun, candidate: Candidate) -> Step | None:
-        if run.result.timed_out:
+    def _stopped_at(self, run: TrialRun, candidate: Candidate) -> Step | None:
+        if run.timed_out:
             return Step.ENDS
-        found = statuses(run.reports)
+        found = run.statuses
         if any(found.get(test) in (None, TestStatus.MISSING) for test in candidate.tests):
             return Step.LOADS
-        failing = len(_of_status(run, candidate.tests, TestStatus.FAILED))
+        failing = len(run.of_status(candidate.tests, TestStatus.FAILED))
         if failing == 0:
             return Step.FAILS
         return Step.FEW_FAIL if failing > self.config.max_failing else None
 
     def _caught_again(
-        self, candidate: Candidate, buggy: Mapping[str, bytes], first: PytestRun
+        self, candidate: Candidate, buggy: Mapping[str, bytes], first: TrialRun
     ) -> Caught | Step:
         """A second run, which also measures the distance to the first failure."""
-        failing = _of_status(first, candidate.tests, TestStatus.FAILED)
+        failing = first.of_status(candidate.tests, TestStatus.FAILED)
         tests = (*candidate.tests, *self._neighbours(candidate, failing))
-        second = self._run(buggy, _measured(_job(tests), candidate, failing[0]))
-        reasons = read_reasons(second.reports)
-        if reasons != read_reasons(first.reports):
+        second = self._run(buggy, tests, (candidate, failing[0]))
+        if second.reasons != first.reasons:
             return Step.REPEATS
-        passing = _of_status(second, tests, TestStatus.PASSED)[: self.config.max_pass_to_pass]
+        passing = second.of_status(tests, TestStatus.PASSED)[: self.config.max_pass_to_pass]
         if not passing:
             return Step.OTHERS_PASS
-        distance = json.loads(second.outputs.get(DISTANCE_FILE, b"{}"))
-        return Caught(buggy, failing, passing, reasons[failing[0]], second.output, distance)
+        return Caught(
+            files=buggy,
+            failing=failing,
+            passing=passing,
+            reason=second.reasons[failing[0]],
+            output=second.output,
+            distance=second.distance,
+            trace=second.traces.get(failing[0], ""),
+        )
 
     def _neighbours(self, candidate: Candidate, failing: Sequence[str]) -> list[str]:
         """Tests that don't reach the fault, those of the failing tests' files first."""
-        files = set(_files(failing))
-        near = [test for test in self.suite.tests if test.partition("::")[0] in files]
+        group_of = self.workbench.group_of
+        files = set(map(group_of, failing))
+        near = [test for test in self.suite.tests if group_of(test) in files]
         others = [
             test
             for test in dict.fromkeys([*near, *self.suite.tests])
@@ -111,53 +109,15 @@ class Judge:
 
     def _is_idle(self, part: Mutation, failing: Sequence[str]) -> bool:
         """Whether one edit of several makes no test fail by itself: mending the rest is enough."""
-        buggy = self._buggy(part)
-        return buggy is None or not _of_status(
-            self._run(buggy, _job(failing)), failing, TestStatus.FAILED
-        )
+        buggy = self.workbench.edited(part)
+        return buggy is None or not self._run(buggy, failing).of_status(failing, TestStatus.FAILED)
 
-    def _buggy(self, mutation: Mutation | CombinedMutation) -> dict[str, bytes] | None:
-        code = mutation.apply()
-        try:
-            ast.parse(code)
-        except (SyntaxError, ValueError):
-            return None
-        return {**self.project.source.files, mutation.path: code.encode()}
-
-    def _run(self, files: Mapping[str, bytes], job: PytestJob) -> PytestRun:
-        usual = sum(self.suite.seconds[test] for test in job.tests or ())
+    def _run(
+        self,
+        files: Mapping[str, bytes],
+        tests: Sequence[str],
+        measured: tuple[Candidate, str] | None = None,
+    ) -> TrialRun:
+        usual = sum(self.suite.seconds[test] for test in tests)
         timeout = min(self.config.test_timeout, START_SECONDS + PATIENCE * usual)
-        with open_sandbox(with_environment(self.sandbox, self.project.environment)) as opened:
-            opened.write_files(files)
-            return run_job(opened, job, timeout)
-
-
-def _job(tests: Sequence[str]) -> PytestJob:
-    return PytestJob(_files(tests), tests)
-
-
-def _measured(job: PytestJob, candidate: Candidate, test: str) -> PytestJob:
-    scopes = [
-        {
-            "path": part.path,
-            "name": part.scope.rpartition(".")[2],
-            "first": part.scope_lines[0],
-            "last": part.scope_lines[1],
-        }
-        for part in candidate.parts
-    ]
-    return replace(
-        job,
-        plugins={PLUGIN: Path(__file__).with_name("distance_plugin.py").read_bytes()},
-        inputs={FAULT_FILE: json.dumps({"test": test, "scopes": scopes}).encode()},
-        outputs=(DISTANCE_FILE,),
-    )
-
-
-def _files(tests: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(test.partition("::")[0] for test in tests))
-
-
-def _of_status(run: PytestRun, tests: Sequence[str], status: TestStatus) -> tuple[str, ...]:
-    found = statuses(run.reports)
-    return tuple(test for test in tests if found.get(test) is status)
+        return self.workbench.run(files, tests, timeout, measured)

@@ -17,12 +17,12 @@ from collect.config import Machinery
 from collect.factory.candidates import Candidate, Candidates, find_candidates
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.judging import Judge
-from collect.factory.layout import arrange
+from collect.factory.languages import arrange, open_workbench
 from collect.factory.project import Project, ProjectRefused, Source
 from collect.factory.records import ProjectCard, Step
 from collect.factory.selection import Selection
 from collect.factory.sources import fetch
-from collect.factory.suite import Suite, run_suite
+from collect.factory.suite import Suite
 from collect.factory.work import Work, settings_hash
 from collect.funnel import funnel
 from collect.runner import AsyncioRunner
@@ -66,14 +66,15 @@ class ProjectMaker:
 
     def _make(self, project: Project, on_kept: Callable[[int], None]) -> ProjectBugs | None:
         work = Work(self.folder, project, settings_hash(self.machinery, self.config, project))
+        workbench = open_workbench(project, self.machinery.sandbox, self.config)
         began = time.monotonic()
         try:
             suite = work.suite()
             if suite is None:
-                suite = run_suite(project, self.machinery.sandbox, self.config)
+                suite = workbench.run_suite()
                 work.keep_suite(suite)
             candidates = find_candidates(project, suite, self.config)
-            judge = Judge(project, suite, self.machinery.sandbox, self.config)
+            judge = Judge(project, suite, workbench, self.config)
             selection = self._select(judge, candidates.chosen, work, on_kept)
         finally:
             work.add_seconds(time.monotonic() - began)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from collect.benchmarks.base import Environment
+from collect.benchmarks.base import Environment, Language
 from collect.errors import ConfigError
 
 
@@ -43,6 +43,7 @@ class Project:
     environment: Environment
     test_paths: tuple[str, ...]
     code_paths: tuple[str, ...]
-    """Python files that may be edited."""
+    """Files that may be edited."""
     notes: tuple[str, ...] = ()
     """What was left out on the way, for the card."""
+    language: Language = "python"

@@ -15,8 +15,8 @@ from collect.quantities import duration
 class Step(StrEnum):
     """What an edit must get through, in this order."""
 
-    PARSES = "still Python that parses"
-    LOADS = "its modules and tests still load"
+    PARSES = "still a program that parses"
+    LOADS = "its code and tests still compile and load"
     ENDS = "its tests end"
     FAILS = "a test fails"
     FEW_FAIL = "not too many tests fail"

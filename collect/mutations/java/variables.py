@@ -20,6 +20,13 @@ class Variables:
     """The variables of one file."""
 
     def __init__(self, root: Node) -> None:
+        self._final = {
+            text_of(name)
+            for node in walk(root)
+            if node.type == "field_declaration" and _is_final(node)
+            for name in map(declared_name, declarators(node))
+            if name is not None
+        }
         self._fields = {node.id: dict(_fields(node)) for node in walk(root) if node.type in CLASSES}
 
     def at(self, node: Node) -> dict[str, str]:

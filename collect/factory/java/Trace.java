@@ -1,0 +1,131 @@
+package stepinto_trace;
+
+import java.io.BufferedReader;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.util.HashSet;
+import java.util.Set;
+
+/**
+ * What instrumented code calls: each of its statements, and each of its methods, has a number.
+ *
+ * <p>System properties: {@code stepinto.trace.size} statements are noted for each test, or none
+ * where it is not set; {@code stepinto.trace.faults} are the numbers of faulty methods, and {@code
+ * stepinto.trace.test} the test whose calls of them are measured; {@code stepinto.trace.classes} is
+ * a file with the names of the project's classes. A line a test goes to the file {@code
+ * stepinto.trace.output}.
+ */
+public final class Trace {
+    private static final int MAX_STACKS = 1000;
+    private static final boolean[] HITS =
+            new boolean[Integer.getInteger("stepinto.trace.size", 0)];
+    private static final Set<Integer> FAULTS = faults();
+    private static final String TEST = System.getProperty("stepinto.trace.test", "");
+    private static final Set<String> CLASSES = new HashSet<String>();
+
+    private static Thread testing;
+    private static boolean measured;
+    private static long calls;
+    private static long entries;
+    private static long callsAtEntry;
+    private static int depth;
+
+    private Trace() {}
+
+    /** A statement is about to run. */
+    public static void at(int statement) {
+        if (statement < HITS.length) {
+            HITS[statement] = true;
+        }
+    }
+
+    /** A method begins. */
+    public static void enter(int method) {
+        calls++;
+        if (!FAULTS.isEmpty() && FAULTS.contains(method)) {
+            entries++;
+            callsAtEntry = calls;
+            boolean known = Thread.currentThread() == testing && entries <= MAX_STACKS;
+            depth = known ? depthNow() : -1;
+        }
+    }
+
+    /** A test begins. */
+    public static void started(String test) throws IOException {
+        if (!FAULTS.isEmpty() && CLASSES.isEmpty()) {
+            readClasses();
+        }
+        testing = Thread.currentThread();
+        java.util.Arrays.fill(HITS, false);
+        calls = 0;
+        entries = 0;
+        depth = -1;
+    }
+
+    /** A test has ended. */
+    public static void ended(String test, boolean failed) throws IOException {
+        if (HITS.length > 0) {
+            write(test + "\t" + hits());
+        } else if (failed && !measured && test.equals(TEST)) {
+            measured = true;
+            write((calls - callsAtEntry) + "\t" + entries + "\t" + depth);
+        }
+    }
+
+    /** Calls from the test down to the faulty method; only the project's methods count. */
+    private static int depthNow() {
+        int count = -1;
+        for (StackTraceElement frame : new Throwable().getStackTrace()) {
+            String method = frame.getMethodName();
+            boolean made = method.startsWith("lambda$") || method.startsWith("access$");
+            if (!made && CLASSES.contains(frame.getClassName())) {
+                count++;
+            }
+        }
+        return count;
+    }
+
+    private static String hits() {
+        StringBuilder found = new StringBuilder();
+        for (int i = 0; i < HITS.length; i++) {
+            if (HITS[i]) {
+                found.append(found.length() == 0 ? "" : ",").append(i);
+            }
+        }
+        return found.toString();
+    }
+
+    private static Set<Integer> faults() {
+        Set<Integer> found = new HashSet<Integer>();
+        for (String number : System.getProperty("stepinto.trace.faults", "").split(",")) {
+            if (!number.isEmpty()) {
+                found.add(Integer.valueOf(number));
+            }
+        }
+        return found;
+    }
+
+    private static void readClasses() throws IOException {
+        BufferedReader reader = new BufferedReader(new InputStreamReader(
+                new FileInputStream(System.getProperty("stepinto.trace.classes")), "UTF-8"));
+        try {
+            for (String line = reader.readLine(); line != null; line = reader.readLine()) {
+                CLASSES.add(line);
+            }
+        } finally {
+            reader.close();
+        }
+    }
+
+    private static void write(String line) throws IOException {
+        OutputStream file = new FileOutputStream(System.getProperty("stepinto.trace.output"), true);
+        try {
+            file.write((line + "\n").getBytes("UTF-8"));
+        } finally {
+            file.close();
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""Java projects in the factory: built once by Maven or Gradle, then edited file by file."""

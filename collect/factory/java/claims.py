@@ -1,0 +1,187 @@
+"""What a failing Java test claims: what it calls, what it expects, and what it gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tree_sitter import Node
+
+from collect.factory.claims import MAX_CHARACTERS, Claim, Outcome
+from collect.factory.java.symptom import JavaSymptom
+from collect.java_tree import called_name, declarators, text_of, walk, words
+
+_EQUAL = words("assertEquals assertArrayEquals assertIterableEquals assertSame assertLinesMatch")
+_CONDITIONS = {
+    "assertTrue": "{0}",
+    "assertFalse": "!({0})",
+    "assertNull": "{0} == null",
+    "assertNotNull": "{0} != null",
+    "assertNotEquals": "!{0}.equals({1})",
+    "assertNotSame": "{0} != {1}",
+    "assertInstanceOf": "{1} instanceof {0}",
+}
+_THROWS = words("assertThrows assertThrowsExactly expectThrows")
+_ASSERTIONS = words("AssertionError AssertionFailedError ComparisonFailure ArrayComparisonFailure")
+_VALUES = re.compile(r"expected: ?<(.*)> but was: ?<(.*)>$", re.DOTALL)
+_NOTHING = re.compile(r"nothing was thrown|^Expected exception: ")
+_OTHER = re.compile(r"Unexpected exception type thrown.*<(?:[\w.]*\.)?(\w+)>$", re.DOTALL)
+_OF_JDK = words(
+    "size get equals isEmpty contains containsKey toString length asList of valueOf hashCode add "
+    "put remove iterator next stream collect toList charAt format getClass println"
+)
+
+
+def read_java_claim(symptom: JavaSymptom) -> Claim:
+    """The first failing test's claim, without anything that the stack trace alone shows."""
+    checked = _call(symptom.statement)
+    arguments = _arguments(checked)
+    name = called_name(checked) if checked is not None else ""
+    subject = _subject(name, arguments, symptom)
+    call, function = _code(subject), _called(subject)
+    if _NOTHING.search(symptom.failure.message):
+        return Claim(Outcome.NO_ERROR, call, function, _expected(name, arguments, symptom))
+    if (other := _OTHER.search(symptom.failure.message)) is not None and name in _THROWS:
+        expected = _expected(name, arguments, symptom)
+        return Claim(Outcome.WRONG_ERROR, call, function, expected, actual=other[1])
+    if symptom.failure.type not in _ASSERTIONS:
+        message = _shown(symptom.failure.message.split("\n")[0], symptom)
+        return Claim(Outcome.ERROR, call, function, message=message)
+    expected, actual = _values(name, arguments, symptom)
+    if expected and actual and expected != actual:
+        return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
+    return Claim(Outcome.UNMET, call, function, condition=_condition(name, arguments))
+
+
+def thrown_in(arguments: Sequence[Node]) -> Node | None:
+    """The body of the lambda that an assertion runs."""
+    for argument in arguments:
+        if argument.type == "lambda_expression":
+            return argument.child_by_field_name("body")
+    return None
+
+
+def checked_call(statement: Node | None) -> tuple[str, list[Node]]:
+    """The assertion that a statement is: its name and arguments; empty where it is none."""
+    call = _call(statement)
+    name = called_name(call) if call is not None else ""
+    is_check = name.startswith("assert") or name in ("fail", "verify")
+    return (name, _arguments(call)) if is_check else ("", [])
+
+
+def _call(statement: Node | None) -> Node | None:
+    """The outermost call of a statement."""
+    if statement is None or not statement.named_children:
+        return None
+    first = statement.named_children[0]
+    if statement.type == "local_variable_declaration":
+        values = [each.child_by_field_name("value") for each in declarators(statement)]
+        first = next((value for value in values if value is not None), first)
+    return first if first.type == "method_invocation" else None
+
+
+def _arguments(call: Node | None) -> list[Node]:
+    given = call.child_by_field_name("arguments") if call is not None else None
+    return list(given.named_children) if given is not None else []
+
+
+def _without_message(arguments: Sequence[Node], count: int) -> Sequence[Node]:
+    """JUnit 4 takes a message as the first argument, JUnit 5 as the last one."""
+    first = len(arguments) > count and arguments[0].type == "string_literal"
+    return arguments[1:] if first else arguments
+
+
+def _subject(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> Node | None:
+    """The expression that goes wrong; of a comparison, what is tested."""
+    if name in _EQUAL:
+        both = _without_message(arguments, 2)
+        return (
+            None
+            if len(both) < 2
+            else both[1]
+            if _is_constant(both[0]) or not _is_constant(both[1])
+            else both[0]
+        )
+    if name in _CONDITIONS:
+        return next(iter(_without_message(arguments, 1)), None)
+    if name in _THROWS:
+        body = thrown_in(arguments)
+        inner = body.named_children if body is not None and body.type == "block" else []
+        return inner[-1].named_children[0] if inner and inner[-1].named_children else body
+    if name == "assertThat" and arguments:
+        return arguments[0]
+    if symptom.statement is None or symptom.statement.type == "local_variable_declaration":
+        return _value(symptom.statement)
+    first = next(iter(symptom.statement.named_children), None)
+    return first if first is not None and not name.startswith("assert") else None
+
+
+def _value(statement: Node | None) -> Node | None:
+    if statement is None:
+        return None
+    values = [each.child_by_field_name("value") for each in declarators(statement)]
+    return next((value for value in values if value is not None), None)
+
+
+def _is_constant(node: Node) -> bool:
+    return not any(part.type in ("identifier", "method_invocation") for part in walk(node))
+
+
+def _code(node: Node | None) -> str:
+    """Its text on one line; empty where that is long."""
+    if node is None or node.type == "block":
+        return ""
+    text = re.sub(r"\s*\n\s*", " ", text_of(node))
+    return text if len(text) <= MAX_CHARACTERS else ""
+
+
+def _called(node: Node | None) -> str:
+    """The program's method or class that an expression is about."""
+    if node is None:
+        return ""
+    for part in walk(node):
+        if part.type == "method_invocation" and called_name(part) not in _OF_JDK:
+            return called_name(part)
+        if part.type == "object_creation_expression":
+            kind = part.child_by_field_name("type")
+            return f"new {text_of(kind)}" if kind is not None else ""
+    return ""
+
+
+def _condition(name: str, arguments: Sequence[Node]) -> str:
+    form = _CONDITIONS.get(name, "")
+    given = _without_message(arguments, 1)
+    texts = [_code(each) for each in given]
+    fits = form and len(texts) > form.count("{1}") and all(texts)
+    return form.format(*texts) if fits else ""
+
+
+def _expected(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> str:
+    if name in _THROWS and arguments:
+        return text_of(arguments[0]).removesuffix(".class")
+    told = re.match(r"Expected exception: ([\w.$]+)", symptom.failure.message)
+    return told[1].rpartition(".")[2] if told else ""
+
+
+def _values(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> tuple[str, str]:
+    """Expected and actual value of an equality."""
+    found = _VALUES.search(symptom.failure.message)
+    if found is None or name not in _EQUAL:
+        return "", ""
+    expected, actual = found[1], found[2]
+    if symptom.failure.type == "ComparisonFailure":
+        # JUnit 4 puts brackets around what differs.
+        if any(text.count("[") != 1 or text.count("]") != 1 for text in (expected, actual)):
+            return "", ""
+        expected, actual = (text.replace("[", "").replace("]", "") for text in (expected, actual))
+    both = _without_message(arguments, 2)
+    if len(both) > 1 and _is_constant(both[1]) and not _is_constant(both[0]):
+        expected, actual = actual, expected
+    return _shown(expected, symptom), _shown(actual, symptom)
+
+
+def _shown(text: str, symptom: JavaSymptom) -> str:
+    """The text; nothing where it is long, or has a name or an address that no user has seen."""
+    unseen = set(re.findall(r"[A-Za-z_]\w*", text)) & symptom.hidden
+    long = len(text) > MAX_CHARACTERS or "\n" in text
+    return "" if long or unseen or re.search(r"@\.\.\.|\.\.\.", text) else text.strip()
