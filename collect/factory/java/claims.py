@@ -127,6 +127,11 @@ def _is_constant(node: Node) -> bool:
     return not any(part.type in ("identifier", "method_invocation") for part in walk(node))
 
 
+def _tested(both: Sequence[Node]) -> int:
+    """Which of an equality's sides is what is tested; some give it first."""
+    return 0 if _is_constant(both[1]) and not _is_constant(both[0]) else 1
+
+
 def _code(node: Node | None) -> str:
     """Its text on one line; empty where that is long."""
     if node is None or node.type == "block":
@@ -175,7 +180,7 @@ def _values(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> tuple
             return "", ""
         expected, actual = (text.replace("[", "").replace("]", "") for text in (expected, actual))
     both = _without_message(arguments, 2)
-    if len(both) > 1 and _is_constant(both[1]) and not _is_constant(both[0]):
+    if len(both) > 1 and _tested(both) == 0:
         expected, actual = actual, expected
     return _shown(expected, symptom), _shown(actual, symptom)
 

@@ -41,9 +41,6 @@ def _is_in_method(part: Mutation) -> bool:
 def _is_in(part: Mutation, method: str, file: str, line: int) -> bool:
     first, last = part.scope_lines
     longer = max(0, part.text.count("\n") - part.source[part.start : part.end].count("\n"))
-    named = part.scope.rpartition(".")[2] == method
-    return (
-        named
-        and posixpath.join("/", part.path).endswith(f"/{file}")
-        and first <= line <= last + longer
-    )
+    same_file = posixpath.join("/", part.path).endswith(f"/{file}")
+    same_method = part.scope.rpartition(".")[2] == method
+    return same_file and same_method and first <= line <= last + longer

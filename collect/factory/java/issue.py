@@ -80,14 +80,19 @@ def _needs_more(node: Node, statements: list[Node]) -> bool:
         for part in walk(statement)
         for name in _declared(part)
     }
-    for part in walk(node):
-        if part.type == "method_invocation" and part.child_by_field_name("object") is None:
-            if not called_name(part).startswith("assert") and called_name(part) != "fail":
-                return True
-        if part.type == "this" or (part.type == "identifier" and _is_free(part)):
-            if text_of(part) not in declared:
-                return True
-    return False
+    return any(
+        _is_own_call(part)
+        or part.type == "this"
+        or (part.type == "identifier" and _is_free(part) and text_of(part) not in declared)
+        for part in walk(node)
+    )
+
+
+def _is_own_call(node: Node) -> bool:
+    """Whether it calls a method of the test's class, an assertion apart."""
+    if node.type != "method_invocation" or node.child_by_field_name("object") is not None:
+        return False
+    return not called_name(node).startswith("assert") and called_name(node) != "fail"
 
 
 def _declared(node: Node) -> list[Node]:

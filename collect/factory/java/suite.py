@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from collect.benchmarks.base import TestStatus
 from collect.factory.config import FactoryConfig
@@ -16,44 +17,51 @@ Report = Mapping[str, object]
 _WORST = ("failed", "skipped", "passed")
 
 
+@dataclass(frozen=True)
+class SuiteRuns:
+    """What the runner reported of two runs of a suite."""
+
+    first: Sequence[Report]
+    second: Sequence[Report]
+    hits: Sequence[str]
+    """What `Trace` wrote in the first one."""
+    output: str
+    """What was printed in the first one."""
+
+
 def read_suite(
     project: Project,
     config: FactoryConfig,
-    first: Sequence[Report],
-    second: Sequence[Report],
-    hits: Iterable[str],
+    runs: SuiteRuns,
     traced: TracedBuild,
-    output: str,
 ) -> Suite:
-    """What two runs showed; `hits` are the lines that `Trace` wrote in the first one, and
-    `output` what was printed then.
+    """What two runs showed.
 
     Raises ProjectRefused where too few tests pass, or none runs the project's code.
     """
-    one, two = suite_statuses(first), suite_statuses(second)
-    flaky = [
-        test for test in one if one[test] is TestStatus.PASSED and two.get(test) is not one[test]
-    ]
-    passed = [test for test in one if two.get(test) is TestStatus.PASSED and test not in flaky]
+    one, two = suite_statuses(runs.first), suite_statuses(runs.second)
+    once = [test for test, status in one.items() if status is TestStatus.PASSED]
+    passed = [test for test in once if two.get(test) is TestStatus.PASSED]
+    flaky = len(once) - len(passed)
     if len(passed) < config.min_tests:
         raise ProjectRefused(
             f"{project.source.slug}: only {len(passed)} tests pass, fewer than factory.min_tests "
             f"({config.min_tests}), of {len(one)} that were run; the last lines of its suite:\n"
-            f"{output[-SHOWN_OUTPUT:]}"
+            f"{runs.output[-SHOWN_OUTPUT:]}"
         )
-    lines = _lines(project, passed, hits, traced)
+    lines = _lines(project, passed, runs.hits, traced)
     if not lines:
         raise ProjectRefused(f"{project.source.slug}: its tests run no line of its files")
     seconds = dict.fromkeys(passed, 0.0)
-    for report in second:
+    for report in runs.second:
         test = str(report["test"])
         if test in seconds:
             seconds[test] += float(str(report.get("seconds", 0.0)))
     return Suite(
         tests=tuple(passed),
         seconds=seconds,
-        failing=len(one) - len(passed) - len(flaky),
-        flaky=len(flaky),
+        failing=len(one) - len(once),
+        flaky=flaky,
         lines=lines,
     )
 

@@ -36,9 +36,10 @@ def package_of(root: Node) -> str:
 def _classes(root: Node) -> Iterator[str]:
     for node in root.named_children:
         name = node.child_by_field_name("name")
-        if node.type == "class_declaration" and name is not None and not _is_abstract(node):
-            if _NAMED.fullmatch(text_of(name)) or _has_tests(node):
-                yield text_of(name)
+        if node.type != "class_declaration" or name is None or _is_abstract(node):
+            continue
+        if _NAMED.fullmatch(text_of(name)) or _has_tests(node):
+            yield text_of(name)
 
 
 def _is_abstract(node: Node) -> bool:

@@ -18,7 +18,7 @@ from collect.factory.java.distance import read_distance, shows
 from collect.factory.java.failures import read_failure, read_traces
 from collect.factory.java.issue import write_java_issue
 from collect.factory.java.running import ModuleRuns
-from collect.factory.java.suite import read_suite, suite_statuses
+from collect.factory.java.suite import SuiteRuns, read_suite, suite_statuses
 from collect.factory.java.test_classes import test_classes
 from collect.factory.java.traces import FOLDER, TracedBuild, read_output, trace_project
 from collect.factory.project import Project
@@ -60,10 +60,8 @@ class JavaWorkbench:
             opened.write_files({**self.project.source.files, **build.outputs})
             second = ModuleRuns(opened, self.config.suite_timeout)
             second.run_all(build.at(opened.workspace).modules, self._by_module(passed))
-        output = "\n".join(first.output)
-        return read_suite(
-            self.project, self.config, first.reports, second.reports, hits, traced, output
-        )
+        runs = SuiteRuns(first.reports, second.reports, hits, "\n".join(first.output))
+        return read_suite(self.project, self.config, runs, traced)
 
     def edited(self, mutation: Mutation | CombinedMutation) -> Mapping[str, bytes] | None:
         code = mutation.apply().encode()

@@ -13,6 +13,8 @@ from collect.mutations.java.variables import NUMBERS, Variables
 _OTHERS = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "/"}
 _GIVE_NUMBERS = words("size length indexOf lastIndexOf intValue longValue getTime abs min max")
 _FLOATING = "decimal_floating_point_literal"
+_FIXED = words("switch_label array_access enum_constant ternary_expression")
+"""What a number in them stands for is seen at a glance, or another would not compile."""
 _WIDE = words("long double float")
 
 
@@ -46,7 +48,13 @@ def _dropped_offset(node: Node, variables: Variables) -> Iterator[Edit]:
     if left is None or operator is None or right is None:
         return
     is_offset = text_of(operator) in "+-" and right.type == INTEGER and text_of(right) == "1"
-    if is_offset and _is_number(left, variables):
+    if not is_offset or not _is_number(left, variables):
+        return
+    around = node.parent
+    if around is not None and around.type == "parenthesized_expression":
+        # Nobody writes `(size)`, which would show where something is missing.
+        yield replaced(around, text_of(left))
+    else:
         yield Edit(left.end_byte, right.end_byte, "")
 
 
@@ -70,7 +78,7 @@ def _wrong_start(node: Node, variables: Variables) -> Iterator[Edit]:
 
 def _wrong_constant(node: Node, variables: Variables) -> Iterator[Edit]:
     text = text_of(node)
-    if node.parent is None or node.parent.type in ("switch_label", "array_access", "enum_constant"):
+    if node.parent is None or node.parent.type in _FIXED:
         return
     if not text.isdecimal() or text in ("0", "1"):
         return
