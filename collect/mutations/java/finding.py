@@ -106,6 +106,8 @@ def _left_alone(node: Node) -> bool:
     """What no kind looks into: a change there is no mistake, or only people would see it."""
     if node.type in _ALWAYS:
         return True
+    if node.type == "expression_statement":
+        return _left_alone(node.named_children[0])
     if node.type == "method_declaration":
         name = node.child_by_field_name("name")
         return name is not None and text_of(name) in _METHODS
