@@ -29,7 +29,7 @@ pytestmark = [
         reason="no JUnit 5 in the distribution's Maven repository",
     ),
 ]
-WANTED = 3
+WANTED = 2
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (project / "target" / "classes").mkdir(parents=True)
         (project / "target" / "classes" / "old.txt").write_text("of an earlier build")
         config = FactoryConfig(
-            projects=(ProjectConfig(folder=str(project), name="shop"),), bugs_per_project=WANTED
+            projects=(ProjectConfig(folder=str(project), name="shop"),),
+            bugs_per_project=WANTED,
+            candidates_per_project=5,
         )
         patch.chdir(folder)
         card = make_bugs(Machinery(runner=RunnerConfig(concurrency=2)), config, folder).card
@@ -129,7 +131,7 @@ def test_a_project_that_does_not_compile_is_refused(tmp_path: Path) -> None:
     (folder / "src/main/java/shop/Broken.java").write_text("class Broken { int x = y; }")
     wanted, config = ProjectConfig(folder=str(folder)), FactoryConfig()
     project = arrange(wanted, fetch(wanted, config), SandboxConfig())
-    with pytest.raises(ProjectRefused, match=r"the build failed.*Broken\.java"):
+    with pytest.raises(ProjectRefused, match=r"(?s)the build failed.*Broken\.java"):
         open_workbench(project, SandboxConfig(), config).run_suite()
 
 
