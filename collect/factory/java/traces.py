@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from collect.factory.candidates import Candidate
-from collect.factory.java.builds import COMPILE_TIMEOUT, Compilation, JavaBuild
+from collect.factory.java.builds import JavaBuild
+from collect.factory.java.compiling import COMPILE_TIMEOUT, Compilation
 from collect.factory.java.instrumenting import instrument, methods_at
 from collect.factory.project import Project, ProjectRefused
 from collect.java_tree import parse

@@ -13,7 +13,8 @@ from collect.benchmarks.java_testing import java_statuses
 from collect.factory.bug import Caught
 from collect.factory.candidates import Candidate
 from collect.factory.config import FactoryConfig
-from collect.factory.java.builds import COMPILE_TIMEOUT, Compilation, JavaBuild, build_project
+from collect.factory.java.builds import JavaBuild, build_project
+from collect.factory.java.compiling import COMPILE_TIMEOUT, Compilation
 from collect.factory.java.distance import read_distance, shows
 from collect.factory.java.failures import read_failure, read_traces
 from collect.factory.java.issue import write_java_issue
