@@ -37,7 +37,7 @@ def read_java_claim(symptom: JavaSymptom) -> Claim:
     checked = _call(symptom.statement)
     arguments = _arguments(checked)
     name = called_name(checked) if checked is not None else ""
-    subject = _subject(name, arguments, symptom)
+    subject = _given(_subject(name, arguments, symptom), symptom)
     call, function = _code(subject), _called(subject)
     if _NOTHING.search(symptom.failure.message):
         return Claim(Outcome.NO_ERROR, call, function, _expected(name, arguments, symptom))
@@ -50,7 +50,7 @@ def read_java_claim(symptom: JavaSymptom) -> Claim:
     expected, actual = _values(name, arguments, symptom)
     if expected and actual and expected != actual:
         return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
-    return Claim(Outcome.UNMET, call, function, condition=_condition(name, arguments))
+    return Claim(Outcome.UNMET, call, function, condition=_condition(name, arguments, symptom))
 
 
 def thrown_in(arguments: Sequence[Node]) -> Node | None:
@@ -85,16 +85,18 @@ def _arguments(call: Node | None) -> list[Node]:
     return list(given.named_children) if given is not None else []
 
 
-def _without_message(arguments: Sequence[Node], count: int) -> Sequence[Node]:
+def _without_message(arguments: Sequence[Node], count: int, symptom: JavaSymptom) -> Sequence[Node]:
     """JUnit 4 takes a message as the first argument, JUnit 5 as the last one."""
-    first = len(arguments) > count and arguments[0].type == "string_literal"
+    frames = symptom.failure.frames
+    last = any(frame.class_name.startswith("org.junit.jupiter.") for frame in frames)
+    first = not last and len(arguments) > count and arguments[0].type == "string_literal"
     return arguments[1:] if first else arguments
 
 
 def _subject(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> Node | None:
     """The expression that goes wrong; of a comparison, what is tested."""
     if name in _EQUAL:
-        both = _without_message(arguments, 2)
+        both = _without_message(arguments, 2, symptom)
         return (
             None
             if len(both) < 2
@@ -103,7 +105,7 @@ def _subject(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> Node
             else both[0]
         )
     if name in _CONDITIONS:
-        return next(iter(_without_message(arguments, 1)), None)
+        return next(iter(_without_message(arguments, 1, symptom)), None)
     if name in _THROWS:
         body = thrown_in(arguments)
         inner = body.named_children if body is not None and body.type == "block" else []
@@ -114,6 +116,19 @@ def _subject(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> Node
         return _value(symptom.statement)
     first = next(iter(symptom.statement.named_children), None)
     return first if first is not None and not name.startswith("assert") else None
+
+
+def _given(subject: Node | None, symptom: JavaSymptom) -> Node | None:
+    """Of a variable of the test, the call whose result it was declared with."""
+    if subject is None or subject.type != "identifier" or symptom.method is None:
+        return subject
+    for node in walk(symptom.method):
+        if node.type == "variable_declarator" and node.end_byte <= subject.start_byte:
+            name, value = (node.child_by_field_name(each) for each in ("name", "value"))
+            named = name is not None and text_of(name) == text_of(subject)
+            if named and value is not None and value.type == "method_invocation":
+                return value
+    return subject
 
 
 def _value(statement: Node | None) -> Node | None:
@@ -153,9 +168,9 @@ def _called(node: Node | None) -> str:
     return ""
 
 
-def _condition(name: str, arguments: Sequence[Node]) -> str:
+def _condition(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> str:
     form = _CONDITIONS.get(name, "")
-    given = _without_message(arguments, 1)
+    given = _without_message(arguments, 1, symptom)
     texts = [_code(each) for each in given]
     fits = form and len(texts) > form.count("{1}") and all(texts)
     return form.format(*texts) if fits else ""
@@ -179,7 +194,7 @@ def _values(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> tuple
         if any(text.count("[") != 1 or text.count("]") != 1 for text in (expected, actual)):
             return "", ""
         expected, actual = (text.replace("[", "").replace("]", "") for text in (expected, actual))
-    both = _without_message(arguments, 2)
+    both = _without_message(arguments, 2, symptom)
     if len(both) > 1 and _tested(both) == 0:
         expected, actual = actual, expected
     return _shown(expected, symptom), _shown(actual, symptom)
