@@ -65,9 +65,12 @@ class LocalBug(_Record):
 
     id: str = Field(min_length=1)
     repository: str = Field(min_length=1)
-    """A folder: absolute, or relative to the file's own folder."""
+    """A folder: absolute, or relative to the file's own folder; or a git URL."""
+    commit: str | None = None
+    """Of a git URL, or of the folder of a clone: a commit, branch or tag. None: the default branch
+    of a URL, and what lies in a folder."""
     project: str | None = None
-    """What the train and held-out splits keep together. None: the folder's name."""
+    """What the train and held-out splits keep together. None: the folder's or URL's name."""
     language: Language = "python"
     problem_statement: str = Field(min_length=1)
     fail_to_pass: tuple[str, ...] = Field(min_length=1)
@@ -94,5 +97,5 @@ class LocalBug(_Record):
 
 def read_local_bugs(path: Path) -> list[LocalBug]:
     """The lines of a file. Raises ConfigError naming the line and the field."""
-    how = "`stepinto bench make` writes one, and docs/bug-factory.md tells how to write one by hand"
+    how = "`stepinto bench make` writes one, and docs/own-bugs.md tells how to write one by hand"
     return read_lines(path, LocalBug, how)

@@ -29,7 +29,7 @@ def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
         try:
             source = _from_tree(project, config.max_tree_mb)
         except (GitFailed, TreeTooLarge) as error:
-            raise ProjectRefused(f"{project.place}: {error}") from error
+            raise ProjectRefused(str(error)) from error
     size = sum(map(len, source.files.values()))
     if size > config.max_tree_mb * MEGABYTE:
         raise ProjectRefused(

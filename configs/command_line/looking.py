@@ -143,5 +143,5 @@ def _bugs(
     from collect.benchmarks.opening import open_benchmark, select_instances
 
     config = load_config(options.config, [*options.overrides, *more])
-    benchmark = open_benchmark(config.collect.benchmark)
+    benchmark = open_benchmark(config.collect.benchmark, config.sandbox)
     return config, benchmark, select_instances(config.collect.benchmark, benchmark)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,31 +7,7 @@ import pytest
 from collect.benchmarks.trees import TreeTooLarge
 from collect.git_clones import GitFailed, is_git_url, read_commit, repository_name
 from sandbox.environment import cache_folder
-
-
-class Repository:
-    """A repository on this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self.git("init", "-q", "-b", "trunk")
-
-    @property
-    def url(self) -> str:
-        return f"file://{self.folder}"
-
-    def git(self, *arguments: str) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-        command = ["git", "-C", str(self.folder), *identity, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    def commit(self, **files: str) -> str:
-        for name, text in files.items():
-            (self.folder / f"{name}.py").write_text(text)
-        self.git("add", "-A")
-        self.git("commit", "-qm", "Change")
-        return self.git("rev-parse", "HEAD")
+from tests.collect.repository import Repository
 
 
 @pytest.fixture
