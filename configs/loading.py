@@ -123,12 +123,21 @@ def _replaced(value: Any, old: str, new: str) -> Any:
 
 
 def _explain(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors():
+    problems = error.errors()
+    wrong = {problem["loc"] for problem in problems}
+    for problem in problems:
+        if any(_is_inside(other, problem["loc"]) for other in wrong):
+            # What holds a wrong value is then found wrong itself: too short without it.
+            continue
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             yield f"{key}: there is no such key{_nearest(problem['loc'])}"
         else:
             yield f"{key}: {problem['msg']} (it is {problem['input']!r})"
+
+
+def _is_inside(location: Sequence[str | int], outer: Sequence[str | int]) -> bool:
+    return len(location) > len(outer) and location[: len(outer)] == outer
 
 
 def _nearest(location: Sequence[str | int]) -> str:

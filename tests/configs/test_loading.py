@@ -83,6 +83,15 @@ def test_bad_overrides_are_refused(config_file: Path, override: str, told: str) 
     assert told in str(caught.value)
 
 
+def test_a_wrong_name_in_a_list_is_one_problem(config_file: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(config_file, ["eval.variants=[nonsense]"])
+    first, *problems = str(caught.value).splitlines()
+    assert first.endswith("the config is wrong:")
+    assert len(problems) == 1
+    assert "eval.variants.0: Input should be 'baseline'" in problems[0]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
