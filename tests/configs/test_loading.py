@@ -10,6 +10,7 @@ import pytest
 from collect.agents.config import Variant
 from collect.errors import ConfigError
 from configs.loading import config_saved, load_config
+from configs.run_config import RunConfig
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TEXT = """\
@@ -61,6 +62,24 @@ def test_a_config_that_does_not_fit_leaves_the_earlier_one(config_file: Path) ->
     with pytest.raises(ConfigError), config_saved(second):
         raise ConfigError("does not fit")
     assert load_config(first.folder) == first
+
+
+def refused(config: RunConfig, *written: str) -> None:
+    with config_saved(config):
+        (config.folder / "rollouts").mkdir()
+        for name in written:
+            (config.folder / name).touch()
+        raise ConfigError("refused")
+
+
+def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) -> None:
+    config = load_config(config_file)
+    with pytest.raises(ConfigError):
+        refused(config)
+    assert not config.folder.exists()
+    with pytest.raises(ConfigError):
+        refused(config, "rollouts/first.parquet")
+    assert load_config(config.folder) == config
 
 
 @pytest.mark.parametrize(
