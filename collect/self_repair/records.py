@@ -104,6 +104,8 @@ class Card(_Record):
     """Of `problems`, those whose first solution passes every test."""
     bugs: int
     steps: tuple[FunnelStep, ...]
+    without_libraries: Mapping[str, tuple[str, ...]] = {}
+    """Problems that were dropped because the sandbox lacks libraries, and which it lacks."""
     failures: Mapping[str, int]
     """Bugs by the exception of their first failing test."""
     dollars: float
