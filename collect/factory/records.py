@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
-
 from collect.benchmarks.local_records import LocalBug
 from collect.funnel import FunnelStep
+from collect.strict_record import StrictRecord
 
 
 class Step(StrEnum):
@@ -27,11 +26,7 @@ class Step(StrEnum):
     WANTED = "not more bugs of its function or project than wanted"
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Outcome(_Record):
+class Outcome(StrictRecord):
     """One candidate's way through the funnel."""
 
     candidate_id: str
@@ -41,7 +36,7 @@ class Outcome(_Record):
     bug: LocalBug | None = None
 
 
-class ProjectCard(_Record):
+class ProjectCard(StrictRecord):
     """What one project gave."""
 
     name: str
@@ -66,7 +61,7 @@ class ProjectCard(_Record):
     once."""
 
 
-class Card(_Record):
+class Card(StrictRecord):
     """How a folder of bugs was made."""
 
     bugs: int

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from rich.console import Console
 
 from collect.benchmarks.base import Instance, TestStatus
@@ -23,6 +23,7 @@ from collect.benchmarks.ran_in import RanIn
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.durable import write_text
 from collect.errors import ConfigError
+from collect.strict_record import StrictRecord
 from sandbox import SandboxConfig
 from sandbox.environment import cache_folder
 
@@ -35,10 +36,8 @@ ADVICE = {
 }
 
 
-class FoundTests(BaseModel):
+class FoundTests(StrictRecord):
     """Which tests fail, which pass, and how the first failing one does."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
