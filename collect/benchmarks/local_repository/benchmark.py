@@ -15,9 +15,10 @@ from collect.benchmarks.local_repository.runs import Suite
 from collect.benchmarks.local_repository.statement import read_statement
 from collect.benchmarks.local_repository.suites import choose_suite
 from collect.benchmarks.running import build_outputs
+from collect.errors import ConfigError
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.layout import arrange, is_below
-from collect.factory.project import Source
+from collect.factory.project import ProjectRefused, Source
 from collect.factory.sources import fetch
 from collect.git_clones import is_git_url
 from sandbox import Sandbox, SandboxConfig
@@ -97,7 +98,11 @@ class LocalRepositoryBenchmark:
             return Environment(variables=own)
         tests = suite.test_paths or (".",)
         wanted = project.model_copy(update={"tests": tests})
-        arranged = arrange(wanted, source, self.sandbox).environment
+        try:
+            arranged = arrange(wanted, source, self.sandbox).environment
+        except ProjectRefused as error:
+            told = "benchmark.packages says what to install instead, [] for nothing"
+            raise ConfigError(f"{error}; {told}") from error
         return replace(arranged, variables=_variables(arranged.variables, suite.options, own))
 
 
