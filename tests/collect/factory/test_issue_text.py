@@ -147,6 +147,9 @@ TESTS = textwrap.dedent('''\
 
 
     class TestMethods(unittest.TestCase):
+        def test_inside(self):
+            self.assertIn("a", merge({"y": [1]}, {}).get("y"))
+
         def test_refuses_nothing(self):
             self.assertRaises(KeyError, load, "a")
 
@@ -192,7 +195,7 @@ def read(test: str, output: str) -> Symptom:
 
 
 def test_no_text_has_what_only_the_traceback_shows(symptoms: dict[str, Symptom]) -> None:
-    assert len(symptoms) == 19
+    assert len(symptoms) == 20
     for name, symptom in symptoms.items():
         texts = {write_issue(symptom, f"{name}:{seed}") for seed in range(60)}
         assert len(texts) > 10
@@ -222,6 +225,7 @@ def test_the_same_seed_writes_the_same(symptoms: dict[str, Symptom]) -> None:
         ("test_equal", (Outcome.WRONG_VALUE, "merge", "3", "1")),
         ("test_helper_of_the_tests", (Outcome.WRONG_VALUE, "merge", "{'x': 2}", "{'x': 1}")),
         ("test_refused_by_call", (Outcome.WRONG_ERROR, "first", "ValueError", "")),
+        ("test_inside", (Outcome.UNMET, "merge", "", "")),
         ("test_refuses_nothing", (Outcome.NO_ERROR, "load", "KeyError", "")),
         ("test_refuses_otherwise", (Outcome.WRONG_ERROR, "first", "ValueError", "")),
         ("test_later_assignment", (Outcome.WRONG_VALUE, "load", "[]", "['a', 'b']")),

@@ -69,7 +69,7 @@ LINES = [
     ("y = {**a, **b}", "swapped_merge", ["y = {**b, **a}"]),
     ("y = n * 1024", "wrong_unit", ["y = n * 1000"]),
     ("y = d.total_seconds()", "wrong_unit", ["y = d.seconds"]),
-        ("y = Delta.total_seconds(d)", "wrong_unit", []),
+    ("y = Delta.total_seconds(d)", "wrong_unit", []),
     ("y = len(a)", "wrong_length", ["y = len(a) - 1"]),
     ("a, b = f()", "swapped_results", ["b, a = f()"]),
     ("y = a < b", "wrong_boundary", ["y = a <= b"]),
