@@ -13,6 +13,7 @@ from collect.factory.comparisons import (
     CONDITIONS,
     EQUAL,
     assignments,
+    computed_both,
     computed_right,
     is_constant,
     is_equality,
@@ -161,10 +162,10 @@ def _root(function: ast.expr) -> set[str]:
 
 def _values(statement: ast.AST | None, symptom: Symptom) -> tuple[str, str]:
     """Expected and actual value of an equality."""
-    if not is_equality(statement):
+    given = assignments(symptom.source, symptom.line)
+    if not is_equality(statement) or computed_both(statement, given):
         return "", ""
     left, right = (_shown(value, symptom) for value in printed_values(symptom.message))
-    given = assignments(symptom.source, symptom.line)
     return (left, right) if computed_right(statement, given) else (right, left)
 
 
