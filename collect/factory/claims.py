@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,32 +13,23 @@ from collect.factory.comparisons import (
     CONDITIONS,
     EQUAL,
     assignments,
+    computed_both,
     computed_right,
     is_constant,
     is_equality,
     is_method_of_constant,
     name_of,
     printed_values,
+    raising,
     sides,
 )
 from collect.factory.symptom import Symptom
 
 MAX_CHARACTERS = 200
 """Of a value, an expression or a message that a report shows."""
-_LOOKING = {"list", "sorted", "tuple", "set", "dict", "len", "str", "repr", "next", "sum", "bool"}
-_LOOKING |= {
-    "all",
-    "any",
-    "iter",
-    "type",
-    "isinstance",
-    "float",
-    "int",
-    "abs",
-    "frozenset",
-    "raises",
-}
-_RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assert_raises"}
+_BUILT_IN = {name for kind in (str, bytes, list, dict, set) for name in dir(kind)}
+"""Methods that say nothing of the program."""
+_BUILT_IN |= {*dir(builtins), "raises"}
 _NOT_RAISED = re.compile(r"DID NOT RAISE|not raised(?: by \S+)?\s*$")
 
 
@@ -49,6 +41,8 @@ class Outcome(StrEnum):
     """A condition does not hold."""
     NO_ERROR = "no_error"
     ERROR = "error"
+    WRONG_ERROR = "wrong_error"
+    """Another exception than the one that is expected."""
 
 
 @dataclass(frozen=True)
@@ -61,29 +55,30 @@ class Claim:
     function: str
     """The name of what it calls."""
     expected: str = ""
-    """A value; for NO_ERROR the exception."""
+    """A value; for NO_ERROR and WRONG_ERROR the exception."""
     actual: str = ""
     condition: str = ""
     """For UNMET: what does not hold."""
     message: str = ""
-    """For ERROR: the exception's text."""
+    """For ERROR and WRONG_ERROR: the exception's text."""
 
 
 def read_claim(symptom: Symptom) -> Claim:
     """The first failing test's claim, without anything that the traceback alone shows."""
     statement = _parsed(symptom.statement)
     inner = statement.body[-1] if isinstance(statement, ast.With) else statement
-    given = assignments(symptom.source)
+    given = assignments(symptom.source, symptom.line)
     subject = _subject(inner, given)
     constant = subject is not None and is_constant(subject, given)
     call = "" if constant else _code(symptom.statement, subject or inner)
-    function = _called(subject or inner, given)
-    if isinstance(statement, ast.With) and _NOT_RAISED.search(symptom.message):
-        expected = _expected_exception(statement, symptom.statement)
+    function = _called(subject or inner, given, symptom.helpers)
+    expected = symptom.expected_exception
+    if expected and _NOT_RAISED.search(symptom.message):
         return Claim(Outcome.NO_ERROR, call, function, expected)
     if symptom.exception not in ("AssertionError", "Failed"):
         message = _shown(symptom.message.split("\n")[0], symptom)
-        return Claim(Outcome.ERROR, call, function, message=message)
+        outcome = Outcome.WRONG_ERROR if expected else Outcome.ERROR
+        return Claim(outcome, call, function, expected, message=message)
     expected, actual = _values(inner, symptom)
     if expected and actual and expected != actual:
         return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
@@ -98,10 +93,13 @@ def _parsed(source: str) -> ast.stmt | None:
 
 
 def _code(source: str, node: ast.AST | None) -> str:
-    """Its text on one line; empty where that is long."""
+    """Its text on one line; empty where that is long, or has nothing but variables."""
     if node is None or isinstance(node, ast.For | ast.While | ast.If | ast.Try):
         return ""
-    text = ast.get_source_segment(source, node) or ""
+    if not any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(node)):
+        return ""
+    made = not hasattr(node, "lineno")
+    text = ast.unparse(node) if made else ast.get_source_segment(source, node) or ""
     text = ast.unparse(node) if "\n" in text else text
     return text if len(text) <= MAX_CHARACTERS and "\n" not in text else ""
 
@@ -113,10 +111,17 @@ def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.ex
         return both[1] if computed_right(statement, given) else both[0]
     if isinstance(statement, ast.Assert):
         return statement.test
+    raises = raising(statement)
+    if raises is not None:
+        rest = raises.args[1:]
+        starred = any(isinstance(argument, ast.Starred) for argument in rest[:1])
+        return ast.Call(rest[0], rest[1:], raises.keywords) if rest and not starred else None
     if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return):
         value = statement.value
-        checks = isinstance(value, ast.Call) and name_of(value.func).startswith("assert")
-        return value.args[0] if checks and isinstance(value, ast.Call) and value.args else value
+        if not isinstance(value, ast.Call) or not name_of(value.func).startswith("assert"):
+            return value
+        computed = (argument for argument in value.args if not is_constant(argument, given))
+        return next(computed, value)
     return None
 
 
@@ -127,38 +132,40 @@ def _condition(statement: ast.AST | None, source: str) -> str:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         form = CONDITIONS.get(name_of(call.func))
-        texts = [_code(source, arg) for arg in call.args]
-        if form is not None and len(texts) > form.count("{1}") and all(texts):
-            return form.format(*texts)
+        texts = [ast.unparse(arg) for arg in call.args]
+        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+        if form is not None and not starred and len(texts) > form.count("{1}"):
+            condition = form.format(*texts)
+            return _code(condition, ast.parse(condition, mode="eval").body)
     return ""
 
 
-def _called(node: ast.AST | None, given: Mapping[str, ast.expr]) -> str:
-    """The function or method that an expression is about, through the variable that holds its
-    result."""
-    if isinstance(node, ast.Name):
-        node = given.get(node.id)
-    for each in ast.walk(node) if node else ():
-        if isinstance(each, ast.Call) and not is_method_of_constant(each):
-            name = name_of(each.func)
-            if name not in {*_LOOKING, *EQUAL, ""}:
+def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozenset[str]) -> str:
+    """The program's function or method that an expression is about, through the variable that
+    holds its result."""
+    parts = list(ast.walk(node)) if node is not None else []
+    for part in parts:
+        if isinstance(part, ast.Call) and not is_method_of_constant(part):
+            name = name_of(part.func)
+            if name not in {*_BUILT_IN, *EQUAL, ""} and not _root(part.func) & helpers:
                 return name
-    return ""
+    sources = [given[part.id] for part in parts if isinstance(part, ast.Name) and part.id in given]
+    return next(filter(None, (_called(source, {}, helpers) for source in sources)), "")
 
 
-def _expected_exception(statement: ast.With, source: str) -> str:
-    manager = statement.items[0].context_expr
-    if isinstance(manager, ast.Call) and name_of(manager.func) in _RAISES and manager.args:
-        return _code(source, manager.args[0])
-    return ""
+def _root(function: ast.expr) -> set[str]:
+    """The name that what is called begins with, as `match` of `match.set_data`."""
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return {function.id} if isinstance(function, ast.Name) else set()
 
 
 def _values(statement: ast.AST | None, symptom: Symptom) -> tuple[str, str]:
     """Expected and actual value of an equality."""
-    if not is_equality(statement):
+    given = assignments(symptom.source, symptom.line)
+    if not is_equality(statement) or computed_both(statement, given):
         return "", ""
     left, right = (_shown(value, symptom) for value in printed_values(symptom.message))
-    given = assignments(symptom.source)
     return (left, right) if computed_right(statement, given) else (right, left)
 
 

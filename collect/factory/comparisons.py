@@ -1,4 +1,5 @@
-"""Comparisons in tests, and how pytest and unittest print them when they fail."""
+"""What tests check: comparisons, with the way pytest and unittest print them when they fail, and
+exceptions."""
 
 from __future__ import annotations
 
@@ -28,6 +29,7 @@ CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
     "assertGreaterEqual": "{0} >= {1}",
 }
 """What unittest's methods assert."""
+_RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "assert_raises"}
 _OPENING = re.compile(r"^(?:assert |\w+ differ: )")
 
 
@@ -54,15 +56,27 @@ def is_equality(statement: ast.AST | None) -> bool:
     return sides(statement) is not None
 
 
-def assignments(source: str) -> dict[str, ast.expr]:
-    """What the variables of a test were given last."""
+def raising(statement: ast.AST | None) -> ast.Call | None:
+    """The `raises(...)` that a statement opens or makes; None where it awaits no exception."""
+    if isinstance(statement, ast.With):
+        manager = statement.items[0].context_expr
+    elif isinstance(statement, ast.Expr):
+        manager = statement.value
+    else:
+        return None
+    raises = isinstance(manager, ast.Call) and name_of(manager.func) in _RAISES
+    return manager if raises and isinstance(manager, ast.Call) and manager.args else None
+
+
+def assignments(source: str, before: int) -> dict[str, ast.expr]:
+    """What the variables of a test were given last, by the statements that end above a line."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:
         return {}
     found: dict[str, ast.expr] = {}
     for node in nodes:
-        if isinstance(node, ast.Assign):
+        if isinstance(node, ast.Assign) and (node.end_lineno or 0) < before:
             parts = [part for target in node.targets for part in ast.walk(target)]
             found |= {part.id: node.value for part in parts if isinstance(part, ast.Name)}
     return found
@@ -84,10 +98,30 @@ def is_method_of_constant(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node.func.value, ast.Constant | ast.JoinedStr)
 
 
+def is_written(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
+    """Whether a value is what a test expects, rather than what it gets: a constant, an object made
+    of constants, or a variable that holds one or comes from outside."""
+    if isinstance(node, ast.Name):
+        return node.id not in given or is_written(given[node.id], {})
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.value.id[:1].isupper()
+    if isinstance(node, ast.Call):
+        made = is_method_of_constant(node) or name_of(node.func)[:1].isupper()
+        return made and all(is_written(argument, given) for argument in node.args)
+    children = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    return all(is_written(child, given) for child in children)
+
+
 def computed_right(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
-    """Whether the right side of a comparison is what is tested: the left one is a constant."""
+    """Whether the right side of a comparison is what is tested: the left one is expected."""
     both = sides(statement)
-    return both is not None and is_constant(both[0], given) and not is_constant(both[1], given)
+    return both is not None and is_written(both[0], given) and not is_written(both[1], given)
+
+
+def computed_both(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
+    """Whether both sides of a comparison are computed, so that neither is what is expected."""
+    both = sides(statement)
+    return both is not None and not any(is_written(side, given) for side in both)
 
 
 def printed_values(message: str) -> tuple[str, str]:

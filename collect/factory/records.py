@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from collect.benchmarks.local_records import LocalBug
 from collect.funnel import FunnelStep
+from collect.quantities import duration
 from collect.strict_record import StrictRecord
 
 
@@ -59,6 +60,15 @@ class ProjectCard(StrictRecord):
     seconds: float = 0.0
     """Of work, all starts of the command together: wall time, with `concurrency` candidates at
     once."""
+
+    def summary(self) -> str:
+        """One line of it."""
+        if self.refused is not None:
+            return f"{self.name}: nothing made: {self.refused}"
+        return (
+            f"{self.name} {self.version}: {self.bugs} bugs of {self.edits_tried} edits, with "
+            f"{self.tests} tests, in {duration(self.seconds)}"
+        )
 
 
 class Card(StrictRecord):

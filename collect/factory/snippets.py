@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import symtable
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from collect.factory.claims import Claim, Outcome
+from collect.factory.comparisons import raising
 from collect.factory.symptom import Symptom
 
 MAX_LINES = 12
@@ -57,12 +59,12 @@ def _is_check(node: ast.stmt) -> bool:
 
 def _shown(node: ast.stmt, symptom: Symptom, claim: Claim) -> str:
     """The last line: what it computes, rather than that it is checked."""
-    if isinstance(node, ast.With) and claim.outcome is Outcome.NO_ERROR:
+    if isinstance(node, ast.With) and raising(node) is not None:
         return "\n".join(map(ast.unparse, node.body))
     if _is_check(node) and claim.call:
         if claim.outcome is Outcome.WRONG_VALUE:
             return f"print({claim.call})"
-        if claim.outcome is Outcome.ERROR:
+        if claim.outcome is not Outcome.UNMET:
             return claim.call
     return _text(symptom, node)
 
@@ -70,9 +72,12 @@ def _shown(node: ast.stmt, symptom: Symptom, claim: Claim) -> str:
 def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
     """The imports that the code needs; None where it needs names that none of them gives."""
     try:
-        tree = ast.parse(code)
+        compile(code, "<snippet>", "exec")
     except SyntaxError:
         return None
+    tree = ast.parse(code)
+    if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
+        return None  # of the tests' own package
     needed = _unbound(tree)
     used: list[str] = []
     for line in imports:
@@ -88,39 +93,27 @@ def _unbound(tree: ast.Module) -> set[str]:
     needed: set[str] = set()
     bound = set(dir(builtins))
     for statement in tree.body:
-        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
-        read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-        written = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-        inner = _bound_inside(statement)
-        if isinstance(statement, ast.Assign | ast.AugAssign):
-            # An assignment reads the old values before it writes the new ones.
-            written_first = {name for name in written if name not in _targets(statement)} | inner
-        else:
-            written_first = written | inner
-        needed |= read - bound - written_first
-        bound |= written | inner
+        table = symtable.symtable(ast.unparse(statement), "<snippet>", "exec")
+        written = {name.get_name() for name in table.get_symbols() if _is_written(name)}
+        # An assignment reads the old values before it writes the new ones.
+        first = isinstance(statement, ast.Assign | ast.AugAssign)
+        needed |= set(_read(table)) - bound - (set() if first else written)
+        bound |= written
     return needed
 
 
-def _targets(statement: ast.Assign | ast.AugAssign) -> set[str]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    parts = [part for target in targets for part in ast.walk(target)]
-    return {part.id for part in parts if isinstance(part, ast.Name)}
+def _is_written(name: symtable.Symbol) -> bool:
+    return name.is_assigned() or name.is_imported()
 
 
-def _bound_inside(statement: ast.stmt) -> set[str]:
-    """Functions, classes, parameters, caught errors and imports."""
-    found: set[str] = set()
-    for node in ast.walk(statement):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            found.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {_bound(alias) for alias in node.names}
-    return found
+def _read(table: symtable.SymbolTable) -> Iterator[str]:
+    """The module's variables that are read in it, its functions and classes."""
+    outermost = table.get_type() == "module"
+    for name in table.get_symbols():
+        if name.is_referenced() and (outermost or name.is_global()):
+            yield name.get_name()
+    for inner in table.get_children():
+        yield from _read(inner)
 
 
 def _given(line: str) -> set[str]:
@@ -146,6 +139,8 @@ def _only(line: str, names: set[str]) -> str:
 
 def _text(symptom: Symptom, node: ast.stmt) -> str:
     """A statement of the test, at the left margin."""
+    if getattr(node, "decorator_list", ()):
+        return ast.unparse(node)  # a source segment begins below the decorators
     return textwrap.dedent(ast.get_source_segment(symptom.source, node, padded=True) or "")
 
 

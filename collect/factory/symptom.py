@@ -11,12 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from collect.benchmarks.pytest_output import section_of
+from collect.factory.comparisons import raising
 
 _FRAME = re.compile(r"^(\S+\.py):(\d+): in (\S+)\n((?: {4}.*(?:\n|\Z))*)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(
     r"[A-Za-z]+_\w*|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\w+(?=\()|(?<=\.)\w+"
 )
+_OF_TESTS = re.compile(r"(?:^|\.)(?:tests?|testing|conftest|test_\w+|\w+_test|\w*helpers?)(?:\.|$)")
+"""In the name of a module."""
 _KNOWN = {*dir(builtins), *keyword.kwlist, "self", "cls"}
 
 
@@ -37,6 +40,12 @@ class Symptom:
     """The exception's own text, as pytest shows it."""
     statement: str
     """Text of the test's statement that fails; empty where it fails before or after itself."""
+    line: int = 0
+    """The first line of that statement in `source`, 1-based; 0 where there is none."""
+    expected_exception: str = ""
+    """What the test wants that statement to raise, as it is written there."""
+    helpers: frozenset[str] = frozenset()
+    """Names of the tests' own functions and classes."""
     hidden: frozenset[str] = frozenset()
     """Names that the traceback shows and the test does not: no report may have them."""
 
@@ -65,6 +74,8 @@ def read_symptom(
     source = _segment(module, function)
     imports = tuple(_imports(module, tree))
     outside = [frame for frame in frames if inside is None or frame.path != inside.path]
+    around = _around(function, inside)
+    failing = around[0] if around else None
     shown = {*_WORD.findall(source), *_WORD.findall("\n".join(imports)), exception}
     return Symptom(
         project=project,
@@ -73,7 +84,10 @@ def read_symptom(
         imports=imports,
         exception=exception,
         message=re.sub(rf"^(?:\w+\.)*{re.escape(exception)}(?:: |\n|$)", "", message),
-        statement=_segment(module, _failing(function, inside)),
+        statement=_segment(module, failing),
+        line=failing.lineno - function.lineno + 1 if failing and function else 0,
+        expected_exception=_expected_exception(module, around),
+        helpers=frozenset(_helpers(tree)),
         hidden=frozenset(name for frame in outside for name in frame.names()) - shown - _KNOWN,
     )
 
@@ -131,14 +145,37 @@ def _segment(module: str, node: ast.AST | None) -> str:
     return textwrap.dedent(ast.get_source_segment(module, node, padded=True) or "")
 
 
-def _failing(function: ast.FunctionDef | None, inside: _Frame | None) -> ast.stmt | None:
-    """The innermost statement of the test in which its traceback begins."""
+def _around(function: ast.FunctionDef | None, inside: _Frame | None) -> list[ast.stmt]:
+    """The statements of the test that its traceback begins in, the innermost first."""
     if function is None or inside is None:
-        return None
+        return []
     around = [
         node
         for node in ast.walk(function)
         if isinstance(node, ast.stmt) and node.lineno <= inside.line <= (node.end_lineno or 0)
     ]
     around.remove(function)
-    return min(around, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
+    return sorted(around, key=lambda node: (node.end_lineno or 0) - node.lineno)
+
+
+def _expected_exception(module: str, around: Sequence[ast.stmt]) -> str:
+    manager = next((found for found in map(raising, around) if found is not None), None)
+    return "" if manager is None else ast.get_source_segment(module, manager.args[0]) or ""
+
+
+def _helpers(tree: ast.Module) -> Iterator[str]:
+    """What the test's module defines, and what it takes from other modules of tests."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom) and _is_of_tests(node):
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            names = [alias for alias in node.names if _OF_TESTS.search(alias.name)]
+            yield from (alias.asname or alias.name for alias in names)
+
+
+def _is_of_tests(statement: ast.ImportFrom) -> bool:
+    if statement.module is None:
+        return statement.level == 1
+    return _OF_TESTS.search(statement.module) is not None

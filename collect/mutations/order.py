@@ -21,8 +21,9 @@ class SwappedStatements:
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if not isinstance(node, cst.IndentedBlock) or around.scope.function is None:
             return
+        known = _parameters(around)
         for index, (first, second) in enumerate(zip(node.body, node.body[1:], strict=False)):
-            if _depends(first, second, around):
+            if _depends(first, second, known, around):
                 second_first = [
                     second.with_changes(leading_lines=lines_above(first)),
                     first.with_changes(leading_lines=lines_above(second)),
@@ -30,6 +31,7 @@ class SwappedStatements:
                 yield node.with_changes(
                     body=[*node.body[:index], *second_first, *node.body[index + 2 :]]
                 )
+            known |= {name.value for name in targets(only(first)) if isinstance(name, cst.Name)}
 
 
 class SwappedBranches:
@@ -73,8 +75,18 @@ class SwappedMerge:
                 yield node.with_changes(elements=elements)
 
 
-def _depends(first: cst.CSTNode, second: cst.CSTNode, around: Surroundings) -> bool:
-    """Whether the second reads what the first writes anew, so that it can read the old instead."""
+def _parameters(around: Surroundings) -> set[str]:
+    function = around.scope.function
+    return set() if function is None else {param.name.value for param in function.params.params}
+
+
+def _depends(
+    first: cst.CSTNode, second: cst.CSTNode, known: set[str], around: Surroundings
+) -> bool:
+    """Whether the second reads what the first writes anew, so that it can read the old instead.
+
+    `known` are the variables that surely have an old value.
+    """
     writes, reads = only(first), only(second)
     if not isinstance(writes, cst.Assign | cst.AugAssign):
         return False
@@ -86,8 +98,8 @@ def _depends(first: cst.CSTNode, second: cst.CSTNode, around: Surroundings) -> b
     made = function is not None and function.name.value == "__init__"
     for target in targets(writes):
         if isinstance(target, cst.Name):
-            known = isinstance(writes, cst.AugAssign) or target.value in around.names
-            if known and _reads(reads, target):
+            old = isinstance(writes, cst.AugAssign) or target.value in known
+            if old and _reads(reads, target):
                 return True
         elif isinstance(target, cst.Attribute) and not made and _reads(reads, target):
             return True

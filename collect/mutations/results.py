@@ -87,7 +87,8 @@ class WrongUnit:
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
         if isinstance(node, cst.Call):
             func = node.func
-            if isinstance(func, cst.Attribute) and func.attr.value == "total_seconds":
+            total = isinstance(func, cst.Attribute) and func.attr.value == "total_seconds"
+            if isinstance(func, cst.Attribute) and total and not node.args:
                 yield func.with_changes(attr=cst.Name("seconds"))
             return
         parent = around.parent

@@ -68,17 +68,27 @@ class EarlyReturn:
 
 
 class WrongLoopControl:
-    """`break` for `continue`."""
+    """`break` for `continue`, or the other way round; after other statements it is forgotten."""
 
     name = "wrong_loop_control"
     category = "flow"
-    nodes = (cst.Continue, cst.Break)
+    nodes = (cst.SimpleStatementLine,)
 
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
-        if isinstance(node, cst.Continue):
-            yield cst.Break()
-        elif isinstance(node, cst.Break) and any(isinstance(p, cst.For) for p in around.parents):
-            yield cst.Pass()
+        if not isinstance(node, cst.SimpleStatementLine):
+            return
+        small = only(node)
+        if isinstance(small, cst.Continue):
+            yield node.with_changes(body=[cst.Break()])
+        elif isinstance(small, cst.Break) and _ends_for(around):
+            alone = len(around.siblings) == 1
+            yield node.with_changes(body=[cst.Continue()]) if alone else cst.RemoveFromParent()
+
+
+def _ends_for(around: Surroundings) -> bool:
+    """Whether the loop that a `break` ends also ends without it."""
+    loops = (parent for parent in around.parents if isinstance(parent, cst.For | cst.While))
+    return isinstance(next(loops, None), cst.For)
 
 
 def _is_update(statement: cst.CSTNode) -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -145,9 +146,12 @@ def test_no_usable_project_is_an_error(tmp_path: Path) -> None:
         make_bugs(machinery(), FactoryConfig(), tmp_path / "run")
 
 
-def test_work_of_other_settings_is_not_taken_over(made: Path, tmp_path: Path) -> None:
+def test_work_of_other_settings_is_not_taken_over(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     project = made / "shop"
     make_bugs(machinery(), config(project, bugs_per_project=1), tmp_path)
+    assert re.search(r"shop \S+: 1 bugs of \d+ edits, with \d+ tests, in", capsys.readouterr().err)
     work = tmp_path / "factory" / ".work"
     work.mkdir()
     slug = next((tmp_path / "factory" / "repositories").iterdir()).name

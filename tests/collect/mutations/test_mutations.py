@@ -68,7 +68,10 @@ def mutants(code: str, kind: str) -> list[str]:
         ("y = sorted(a)", "dropped_call", ["y = a"]),
         ("y = set(a)", "missing_deduplication", ["y = list(a)"]),
         ("y = min(a)", "wrong_function", ["y = max(a)"]),
-        ("for a in b:\n    if a: break", "wrong_loop_control", ["if a: pass"]),
+        ("for a in b:\n    if a:\n      break", "wrong_loop_control", ["continue"]),
+        ("for a in b:\n    if a:\n      continue", "wrong_loop_control", ["break"]),
+        ("for a in b:\n    while a:\n      break", "wrong_loop_control", []),
+        ("while b:\n    for a in b:\n      break", "wrong_loop_control", ["continue"]),
     ],
 )
 def test_each_kind(code: str, kind: str, expected: list[str]) -> None:

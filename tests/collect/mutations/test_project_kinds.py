@@ -69,6 +69,7 @@ LINES = [
     ("y = {**a, **b}", "swapped_merge", ["y = {**b, **a}"]),
     ("y = n * 1024", "wrong_unit", ["y = n * 1000"]),
     ("y = d.total_seconds()", "wrong_unit", ["y = d.seconds"]),
+    ("y = Delta.total_seconds(d)", "wrong_unit", []),
     ("y = len(a)", "wrong_length", ["y = len(a) - 1"]),
     ("a, b = f()", "swapped_results", ["b, a = f()"]),
     ("y = a < b", "wrong_boundary", ["y = a <= b"]),
@@ -243,6 +244,34 @@ def test_order() -> None:
     assert "if isinstance(value, int):\n        return 2\n    elif isinstance(value, bool):" in (
         branches.apply()
     )
+
+
+def test_a_swap_reads_a_value_from_before() -> None:
+    code = """\
+    def f(self, size):
+        if size:
+            unit = 1
+        unit = self.unit(size)
+        self.log(unit)
+        size = size + 1
+        total = size * 2
+        return unit + total
+    """
+    (swapped,) = found(code, "swapped_statements")
+    assert "total = size * 2\n    size = size + 1\n" in swapped.apply()
+
+
+def test_a_forgotten_break() -> None:
+    code = """\
+    def f(rows):
+        for row in rows:
+            if row.size:
+                first = row
+                break
+        return first
+    """
+    (forgotten,) = found(code, "wrong_loop_control")
+    assert "first = row\n    return first" in forgotten.apply()
 
 
 def test_results() -> None:
