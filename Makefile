@@ -15,7 +15,7 @@ quickstart: setup
 # Set up, then lint, type-check and run every test.
 test: check
 	$(BIN)/python -m tests.interpreters
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 40
 
 check: setup
 	$(BIN)/ruff check .

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+from collect.errors import ConfigError
 
 TEMPORARY = ".tmp-"
 """How the name of a file that is not finished begins."""
@@ -25,6 +29,23 @@ def write_text(target: Path, text: str) -> None:
     """Replace a text file, or make it."""
     with replacing(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def locked(path: Path) -> IO[str]:
+    """A file that one process at a time has open, until it closes it.
+
+    Raises ConfigError where another process has.
+    """
+    # A POSIX lock is gone with its process, however that ended, and is not inherited by a fork.
+    file = path.open("w")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise ConfigError(
+            f"another process is writing to {path.parent}; wait for it or stop it first"
+        ) from error
+    return file
 
 
 def _sync(path: Path) -> None:

@@ -28,6 +28,8 @@ class StopReason(StrEnum):
     """It answered without calling a tool."""
     STEP_LIMIT = "step_limit"
     """It used up its steps; the debug subagent is then made to answer."""
+    ATTEMPT_LIMIT = "attempt_limit"
+    """Of a rollout: the system that repairs a program used up its patch attempts."""
     FAILURE = "failure"
     """Something failed; the rollout's failure columns say what."""
 

@@ -7,7 +7,7 @@ infrastructure or the budget.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +124,7 @@ class _Batch:
         self.specs, self.store = specs, store
         self.stop = threading.Event()
         _refuse_unfit(specs)
+        _refuse_unknown_to_oracle(specs, self._models())
         self._spent_lock = threading.Lock()
         self._failures = FailuresInARow(machinery.runner.give_up_after)
         self.facts = {spec.id: settings_facts(machinery, spec) for spec in specs}
@@ -264,6 +265,24 @@ def _refuse_unfit(specs: Sequence[RolloutSpec]) -> None:
                 f"{spec.variant} repairs Python programs of one file, and "
                 f"{spec.instance.benchmark} {spec.instance.id} is not one; take the benchmark "
                 "self_repair or humanevalfix (Python), or one of Debug2Fix's variants"
+            )
+
+
+def _refuse_unknown_to_oracle(
+    specs: Sequence[RolloutSpec], models: Mapping[str, ModelConfig]
+) -> None:
+    """Refuse to have bugs mended by an oracle that has no gold patch to know.
+
+    Of programs of one file that comes as each one's failure, for some of them have a correct one.
+    """
+    for spec in specs:
+        played = [name for name in (spec.main, spec.sub) if name is not None]
+        oracles = [name for name in played if isinstance(models[name], OracleConfig)]
+        if oracles and not spec.instance.gold_patch and not spec.variant.repairs_one_file:
+            raise ConfigError(
+                f"{spec.instance.benchmark} {spec.instance.id} has no gold patch, which is all "
+                f"that the oracle knows (the model {oracles[0]!r}): set main and sub to models of "
+                "another backend, or leave the bug out"
             )
 
 

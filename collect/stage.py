@@ -25,7 +25,7 @@ def run_collect(
 
     Raises ConfigError, also where a bug is one of `held_out`.
     """
-    benchmark = open_benchmark(config.benchmark)
+    benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     choice = choose_instances(config.benchmark, benchmark, machinery.sandbox)
     refuse_held_out(choice.instances, held_out or HeldOutConfig())
     specs = collect_specs(config, choice.instances)

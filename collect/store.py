@@ -18,12 +18,11 @@ without a rollouts part of the same id is always one whose rollout was never fin
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from collect.errors import ConfigError
+from collect.durable import locked
 from collect.records import Conversation, Rollout
 from collect.schema import (
     CONVERSATIONS,
@@ -52,7 +51,7 @@ class RunStore:
         """
         store = cls(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        store._lock = _lock(folder / ".lock")
+        store._lock = locked(folder / ".lock")
         for table in (store.rollouts, store.conversations):
             table.mend()
         store.conversations.drop_parts(store._unfinished())
@@ -100,16 +99,3 @@ class RunStore:
 
     def _unfinished(self) -> set[str]:
         return self.conversations.parts().keys() - self.rollouts.parts().keys()
-
-
-def _lock(path: Path) -> IO[str]:
-    # A POSIX lock is gone with its process, however that ended, and is not inherited by a fork.
-    file = path.open("w")
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise ConfigError(
-            f"another process is writing to {path.parent}; wait for it or stop it first"
-        ) from error
-    return file

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from collect.durable import write_text
+from collect.durable import locked, write_text
 from collect.errors import ConfigError
 
 Outcome = TypeVar("Outcome", bound=BaseModel)
@@ -29,9 +29,13 @@ class WorkFile(Generic[Outcome]):
     ) -> None:
         """`settings` is a hash over what decides the outcomes, `advice` says what it covers.
 
-        Raises ConfigError where the file is of a run with other settings.
+        Raises ConfigError where the file is of a run with other settings, or another process
+        writes it.
         """
-        self._path = output.with_name(f"{output.name.removesuffix('.jsonl')}.work.jsonl")
+        name = output.name.removesuffix(".jsonl")
+        self._path = output.with_name(f"{name}.work.jsonl")
+        self._lock_path = output.with_name(f".{name}.lock")
+        self._held = locked(self._lock_path)
         self._kind, self._key, self._advice = kind, key, advice
         self._lock = threading.Lock()
         self.outcomes: dict[str, Outcome] = {}
@@ -50,6 +54,8 @@ class WorkFile(Generic[Outcome]):
     def remove(self) -> None:
         """The finished file holds all of it now."""
         self._path.unlink()
+        self._lock_path.unlink()
+        self._held.close()
 
     def _read(self, settings: str) -> None:
         first, *lines = self._path.read_text("utf-8").split("\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections.abc
 import difflib
+import shutil
 import types
 import typing
 from collections.abc import Iterator, Sequence
@@ -49,7 +50,8 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
 def config_saved(config: RunConfig) -> Iterator[None]:
     """Save the resolved config in the run folder, for later stages and readers.
 
-    A folder's earlier config comes back where this one turns out not to work.
+    Where this one turns out not to work, a folder's earlier config comes back, and of a refused
+    run that has done nothing yet nothing stays.
     """
     path = config.folder / SAVED_NAME
     earlier = path.read_text(encoding="utf-8") if path.exists() else None
@@ -60,7 +62,16 @@ def config_saved(config: RunConfig) -> Iterator[None]:
     except Exception:
         if earlier is not None:
             write_text(path, earlier)
+        else:
+            _take_back(path)
         raise
+
+
+def _take_back(path: Path) -> None:
+    """Remove a saved config and its folder, unless something else was written there."""
+    inside = list(path.parent.rglob("*"))
+    if all(other == path or (other.is_dir() and not other.is_symlink()) for other in inside):
+        shutil.rmtree(path.parent, ignore_errors=True)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -123,12 +134,21 @@ def _replaced(value: Any, old: str, new: str) -> Any:
 
 
 def _explain(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors():
+    problems = error.errors()
+    wrong = {problem["loc"] for problem in problems}
+    for problem in problems:
+        if any(_is_inside(other, problem["loc"]) for other in wrong):
+            # What holds a wrong value is then found wrong itself: too short without it.
+            continue
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             yield f"{key}: there is no such key{_nearest(problem['loc'])}"
         else:
             yield f"{key}: {problem['msg']} (it is {problem['input']!r})"
+
+
+def _is_inside(location: Sequence[str | int], outer: Sequence[str | int]) -> bool:
+    return len(location) > len(outer) and location[: len(outer)] == outer
 
 
 def _nearest(location: Sequence[str | int]) -> str:

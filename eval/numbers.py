@@ -24,6 +24,11 @@ def dollars(value: float | None) -> str:
     return MISSING if value is None else quantities.dollars(value)
 
 
+def cost(value: float | None) -> str:
+    """Dollars of one rollout, four decimals however many there are: $0.0215, $12.3000."""
+    return MISSING if value is None else f"${value:.4f}"
+
+
 def bracket(percent: float | None) -> str:
     """A relative change in brackets, with a leading space; nothing where there is none."""
     if percent is None:

@@ -8,22 +8,22 @@ from itertools import groupby
 from eval.full_set import FullSet
 from eval.labels import Labels, in_order
 from eval.metrics import ArmMetrics
-from eval.numbers import MISSING, dollars, percentage, points, ratio, seconds, span
+from eval.numbers import MISSING, cost, percentage, points, ratio, seconds, span
 from eval.panels import Facts, Panel
 
 ONE_PASS = "one_pass_generation"
-ONE_PASS_ROW = ["One-pass generation", "", "+0%", "0%", "0s", "0", "$0", "0", "", ""]
-"""No repair: nothing is gained and nothing is spent. The pass rate is the benchmark's to know."""
 COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "Resolve Rate": lambda m: percentage(m.pass_rate),
     "Debug Time": lambda m: seconds(m.debug_seconds),
     "#Fixes/Hour": lambda m: ratio(m.fixes_per_hour),
-    "Debug Cost": lambda m: dollars(m.dollars_per_rollout or None),
+    "Debug Cost": lambda m: cost(m.dollars_per_rollout or None),
     "#Fixes/Dollar": lambda m: ratio(m.fixes_per_dollar),
     "Resolved": lambda m: f"{m.resolved}/{m.rollouts}",
     "95 %": lambda m: span(m.pass_low, m.pass_high),
 }
 """The last two are not the paper's: what the resolve rate is made of, and its interval."""
+NOTHING = [percentage(0.0), seconds(0.0), ratio(0.0), cost(0.0), ratio(0.0), "", ""]
+"""Of those columns without any repair: nothing is resolved and nothing is spent."""
 MODEL_COLUMNS = ("Resolve Rate", "#Fixes/Hour")
 """Those of table 3."""
 
@@ -124,11 +124,12 @@ def _is_estimate(panel: Panel) -> bool:
 
 
 def _one_pass_row(full_set: FullSet | None) -> list[str]:
-    name, _, gain, *rest = ONE_PASS_ROW
+    """The first solutions, whose pass rate is the benchmark's to know."""
+    name = "One-pass generation"
     if full_set is None:
-        return [name, MISSING, MISSING, *rest]
+        return [name, MISSING, MISSING, *NOTHING]
     name += " (scripted)" if full_set.scripted else ""
-    return [name, percentage(full_set.first_pass_rate), gain, *rest]
+    return [name, percentage(full_set.first_pass_rate), points(0.0), *NOTHING]
 
 
 def _pass_cells(panel: Panel, metrics: ArmMetrics) -> tuple[str, str]:

@@ -53,7 +53,7 @@ def run_eval(
     benchmark_config = config.benchmark or collected.model_copy(update={"split": "held_out"})
     if not config.arms():
         raise ConfigError("there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}]")
-    benchmark = open_benchmark(benchmark_config)
+    benchmark = open_benchmark(benchmark_config, machinery.sandbox)
     choice = choose_instances(benchmark_config, benchmark, machinery.sandbox)
     instances = choice.instances
     full_set = full_set_of(benchmark)

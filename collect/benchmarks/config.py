@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from collect.benchmarks.base import Language
+from collect.benchmarks.local_repository.config import RepositoryConfig
 from collect.benchmarks.marks import SKIPPED, Mark
 
 
-class BenchmarkConfig(BaseModel):
-    """A benchmark, and which of its instances."""
+class BenchmarkConfig(RepositoryConfig):
+    """A benchmark, and which of its instances; the inherited keys are for a repository."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -20,9 +21,9 @@ class BenchmarkConfig(BaseModel):
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
     with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote; for
-    local a `bugs.jsonl`, or the folder of one, as `stepinto bench make` writes it; for swe_bench a
-    file of its records; for gitbug_java one, or a folder of them. None: the hub, and the bugs that
-    come with StepInto."""
+    local a `bugs.jsonl`, or the folder of one, as `stepinto bench make` writes it, or a repository
+    whose tests fail: its folder, or a git URL; for swe_bench a file of its records; for gitbug_java
+    one, or a folder of them. None: the hub, and the bugs that come with StepInto."""
     hub_id: str | None = None
     """Dataset on the hub, where `path` is None. None: the benchmark's own, which is
     SWE-bench-Live/SWE-bench-Live for swe_bench."""
@@ -50,9 +51,16 @@ class BenchmarkConfig(BaseModel):
     """At most so many, the first ones; those that `skip` leaves out don't count."""
     skip: tuple[Mark, ...] = SKIPPED
     """Marks of `stepinto bench verify` whose bugs collect and eval leave out; []: none."""
-    test_timeout: float = Field(default=60.0, gt=0)
-    """Seconds for one run of an instance's tests, without the time that a Java build takes. Where
-    it is not set, swe_bench and gitbug_java take 1800, with the build included."""
+    test_timeout: float | None = Field(default=None, gt=0)
+    """Seconds for one run of an instance's tests, without the time that a Java build takes. None:
+    60; for swe_bench and gitbug_java 1800, with the build included, and for a repository of local
+    1800."""
+
+    @model_validator(mode="after")
+    def _repository_is_local(self) -> Self:
+        if self.repository_keys and self.name != "local":
+            raise ValueError(f"{', '.join(self.repository_keys)}: for name=local alone")
+        return self
 
     @property
     def languages(self) -> tuple[Language, ...]:

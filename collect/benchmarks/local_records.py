@@ -10,19 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from collect.benchmarks.base import Language
 from collect.record_lines import read_lines
+from collect.strict_record import StrictRecord
 
 BUGS_FILE = "bugs.jsonl"
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class EditRecord(_Record):
+class EditRecord(StrictRecord):
     """One edit that made the bug."""
 
     kind: str
@@ -34,7 +31,7 @@ class EditRecord(_Record):
     """Qualified name of the function or class around it; empty at the module's level."""
 
 
-class FailureRecord(_Record):
+class FailureRecord(StrictRecord):
     """How the first failing test fails."""
 
     type: str
@@ -43,7 +40,7 @@ class FailureRecord(_Record):
     """Bounded."""
 
 
-class Difficulty(_Record):
+class Difficulty(StrictRecord):
     """What makes the bug hard to find, measured on its first failing test."""
 
     failing_tests: int
@@ -60,14 +57,17 @@ class Difficulty(_Record):
     """Whether the faulty function is in the failure's traceback; None where that is not known."""
 
 
-class LocalBug(_Record):
+class LocalBug(StrictRecord):
     """One line: a repository, a state of it, and the tests that tell."""
 
     id: str = Field(min_length=1)
     repository: str = Field(min_length=1)
-    """A folder: absolute, or relative to the file's own folder."""
+    """A folder: absolute, or relative to the file's own folder; or a git URL."""
+    commit: str | None = None
+    """Of a git URL, or of the folder of a clone: a commit, branch or tag. None: the default branch
+    of a URL, and what lies in a folder."""
     project: str | None = None
-    """What the train and held-out splits keep together. None: the folder's name."""
+    """What the train and held-out splits keep together. None: the folder's or URL's name."""
     language: Language = "python"
     problem_statement: str = Field(min_length=1)
     fail_to_pass: tuple[str, ...] = Field(min_length=1)
@@ -94,5 +94,5 @@ class LocalBug(_Record):
 
 def read_local_bugs(path: Path) -> list[LocalBug]:
     """The lines of a file. Raises ConfigError naming the line and the field."""
-    how = "`stepinto bench make` writes one, and docs/bug-factory.md tells how to write one by hand"
+    how = "`stepinto bench make` writes one, and docs/own-bugs.md tells how to write one by hand"
     return read_lines(path, LocalBug, how)

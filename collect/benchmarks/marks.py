@@ -6,9 +6,10 @@ import time
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from collect.benchmarks.base import Instance
+from collect.strict_record import StrictRecord
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
 
@@ -34,18 +35,14 @@ SKIPPED = (Mark.BROKEN, Mark.FLAKY, Mark.SLOW, Mark.ZERO_TESTS)
 """The marks of bugs that collect and eval leave out, unless a config says otherwise."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Finding(_Record):
+class Finding(StrictRecord):
     """One thing that is wrong with a bug."""
 
     mark: Mark
     text: str
 
 
-class Verification(_Record):
+class Verification(StrictRecord):
     """What running one bug before and after its gold patch showed."""
 
     benchmark: str

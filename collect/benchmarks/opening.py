@@ -15,34 +15,66 @@ from collect.benchmarks.gitbug_java.benchmark import GitBugJavaBenchmark
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_rows import HUB_ID
 from collect.benchmarks.local import LocalBenchmark
+from collect.benchmarks.local_records import BUGS_FILE
+from collect.benchmarks.local_repository.benchmark import LocalRepositoryBenchmark
 from collect.benchmarks.self_repair import SelfRepairBenchmark
 from collect.benchmarks.splits import held_out
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError
+from collect.git_clones import is_git_url
 from collect.self_repair.records import BUNDLED_FILE
+from sandbox import SandboxConfig
+
+SHORT_TEST_TIMEOUT = 60.0
+"""Seconds for one run of a bug's tests where they are few; TEST_TIMEOUT is for those that run whole
+suites of real projects, building them."""
 
 
-def open_benchmark(config: BenchmarkConfig) -> Benchmark:
-    """The benchmark; its data is read by `instances()`."""
+def open_benchmark(config: BenchmarkConfig, sandbox: SandboxConfig | None = None) -> Benchmark:
+    """The benchmark; its data is read by `instances()`.
+
+    `sandbox` is where a repository's tests are run to find those that fail; None: the default one.
+    """
     path = Path(config.path) if config.path is not None else None
     if config.name == "bundled":
-        return BundledBenchmark(path or BUNDLED, config.test_timeout, config.languages)
+        return BundledBenchmark(
+            path or BUNDLED, config.test_timeout or SHORT_TEST_TIMEOUT, config.languages
+        )
     if config.name == "self_repair":
-        return SelfRepairBenchmark(path or BUNDLED_FILE, config.test_timeout)
+        return SelfRepairBenchmark(path or BUNDLED_FILE, config.test_timeout or SHORT_TEST_TIMEOUT)
     if config.name == "swe_bench":
         return _swe_bench(config, path)
     if config.name == "gitbug_java":
         return _gitbug_java(config, path)
     if config.name == "local":
-        if path is None:
-            raise ConfigError(
-                "benchmark.path is missing: benchmark.name=local is about a bugs.jsonl, which "
-                "benchmark.path names"
-            )
-        return LocalBenchmark(path, config.test_timeout, config.languages)
+        return _local(config, sandbox or SandboxConfig())
     return HumanEvalFixBenchmark(
-        path, config.hub_id or HUB_ID, config.test_timeout, config.languages
+        path, config.hub_id or HUB_ID, config.test_timeout or SHORT_TEST_TIMEOUT, config.languages
     )
+
+
+def _local(config: BenchmarkConfig, sandbox: SandboxConfig) -> Benchmark:
+    if config.path is None:
+        raise ConfigError(
+            "benchmark.path is missing: benchmark.name=local is about a bugs.jsonl, or a "
+            "repository in a folder or at a git URL, which benchmark.path names"
+        )
+    path = Path(config.path)
+    if is_git_url(config.path) or (path.is_dir() and not (path / BUGS_FILE).is_file()):
+        return LocalRepositoryBenchmark(
+            config.path,
+            config,
+            sandbox,
+            test_timeout=config.test_timeout or TEST_TIMEOUT,
+            java=config.language == "java",
+        )
+    if config.repository_keys:
+        raise ConfigError(
+            f"benchmark.{config.repository_keys[0]} is about a repository, and {path} is not one: "
+            "name its folder or its git URL, or leave the key out; the lines of a bugs.jsonl have "
+            "fields of their own"
+        )
+    return LocalBenchmark(path, config.test_timeout or SHORT_TEST_TIMEOUT, config.languages)
 
 
 def _swe_bench(config: BenchmarkConfig, path: Path | None) -> SweBenchBenchmark:
@@ -50,7 +82,7 @@ def _swe_bench(config: BenchmarkConfig, path: Path | None) -> SweBenchBenchmark:
         path,
         hub_id=config.hub_id,
         hub_split=config.hub_split,
-        test_timeout=_long_timeout(config),
+        test_timeout=config.test_timeout or TEST_TIMEOUT,
         languages=config.languages,
         show_tests=config.show_tests,
     )
@@ -63,16 +95,11 @@ def _gitbug_java(config: BenchmarkConfig, path: Path | None) -> GitBugJavaBenchm
         path,
         hub_id=config.hub_id,
         hub_split=config.hub_split,
-        test_timeout=_long_timeout(config),
+        test_timeout=config.test_timeout or TEST_TIMEOUT,
         repositories=Path(config.repositories) if config.repositories else None,
         image=None if config.repositories else config.image,
         image_folder=config.image_folder,
     )
-
-
-def _long_timeout(config: BenchmarkConfig) -> float:
-    """Of benchmarks that run whole suites of real projects, building them."""
-    return config.test_timeout if "test_timeout" in config.model_fields_set else TEST_TIMEOUT
 
 
 def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:

@@ -9,7 +9,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -73,6 +73,33 @@ def hub_rows(
         ) from error
     for number, row in enumerate(rows, start=1):
         yield f"{hub_id} {name or split}, row {number}", row
+
+
+def open_rows(files: Sequence[Path] | None, hub_id: str, setting: str, *, split: str) -> Rows:
+    """Each row of these files one after the other, or of the hub where there are none."""
+    if files is None:
+        yield from hub_rows(hub_id, setting, split=split)
+        return
+    for file in files:
+        yield from file_rows(file, setting)
+
+
+def checked_by_id(
+    rows: Rows, model: type[Row], published: str, id_of: Callable[[Row], str]
+) -> dict[str, Row]:
+    """Every row as a record, by its id. Raises ConfigError as `checked` does, and where an id
+    stands twice, naming both places."""
+    records: dict[str, Row] = {}
+    places: dict[str, str] = {}
+    for where, row in rows:
+        record = checked(where, row, model, published)
+        key = id_of(record)
+        if key in records:
+            raise ConfigError(
+                f"{where}: {key} stands in {places[key]} already; remove one of the two"
+            )
+        records[key], places[key] = record, where
+    return records
 
 
 def checked(where: str, row: object, model: type[Row], published: str) -> Row:

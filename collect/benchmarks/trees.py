@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+
+from collect.errors import ConfigError
 
 CACHES = frozenset({"__pycache__", ".pytest_cache"})
 LEFT_OUT = CACHES | {
@@ -11,19 +14,32 @@ LEFT_OUT = CACHES | {
     *("node_modules", ".eggs", ".hypothesis"),
 }
 """Folders that hold nothing of a project's own."""
+MEGABYTE = 1024 * 1024
 
 
-def read_folder(folder: Path, left_out: Collection[str] = LEFT_OUT) -> dict[str, bytes]:
+class TreeTooLarge(ConfigError):
+    """A folder holds more than is taken as one tree."""
+
+
+def read_folder(
+    folder: Path, left_out: Collection[str] = LEFT_OUT, max_mb: int | None = None
+) -> dict[str, bytes]:
     """Every regular file, by its path relative to the folder, without what lies in folders of
-    these names. Links are left out, for they may lead elsewhere."""
-    paths = [path.relative_to(folder) for path in sorted(folder.rglob("*"))]
-    return {
-        path.as_posix(): (folder / path).read_bytes()
-        for path in paths
-        if not set(left_out) & set(path.parts)
-        and (folder / path).is_file()
-        and not (folder / path).is_symlink()
-    }
+    these names. Links are left out, for they may lead elsewhere.
+
+    Raises TreeTooLarge as soon as there are more than `max_mb` megabytes.
+    """
+    files: dict[str, bytes] = {}
+    size = 0
+    for path in _paths(folder, left_out):
+        size += path.stat().st_size
+        if max_mb is not None and size > max_mb * MEGABYTE:
+            raise TreeTooLarge(
+                f"{folder}: more than {max_mb} MB of files; raise max_tree_mb, or name a smaller "
+                "folder"
+            )
+        files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return files
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -32,3 +48,14 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
+
+
+def _paths(folder: Path, left_out: Collection[str]) -> Iterator[Path]:
+    """Of the files, in an order that is the same everywhere."""
+    paths = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in left_out]
+        paths += [Path(root, name) for name in names if name not in left_out]
+    for path in sorted(paths):
+        if path.is_file() and not path.is_symlink():
+            yield path

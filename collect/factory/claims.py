@@ -13,6 +13,7 @@ from collect.factory.comparisons import (
     CONDITIONS,
     EQUAL,
     assignments,
+    computed_both,
     computed_right,
     is_constant,
     is_equality,
@@ -97,7 +98,8 @@ def _code(source: str, node: ast.AST | None) -> str:
         return ""
     if not any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(node)):
         return ""
-    text = ast.get_source_segment(source, node) or "\n"
+    made = not hasattr(node, "lineno")
+    text = ast.unparse(node) if made else ast.get_source_segment(source, node) or ""
     text = ast.unparse(node) if "\n" in text else text
     return text if len(text) <= MAX_CHARACTERS and "\n" not in text else ""
 
@@ -112,11 +114,14 @@ def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.ex
     raises = raising(statement)
     if raises is not None:
         rest = raises.args[1:]
-        return ast.Call(rest[0], rest[1:], raises.keywords) if rest else None
+        starred = any(isinstance(argument, ast.Starred) for argument in rest[:1])
+        return ast.Call(rest[0], rest[1:], raises.keywords) if rest and not starred else None
     if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return):
         value = statement.value
-        checks = isinstance(value, ast.Call) and name_of(value.func).startswith("assert")
-        return value.args[0] if checks and isinstance(value, ast.Call) and value.args else value
+        if not isinstance(value, ast.Call) or not name_of(value.func).startswith("assert"):
+            return value
+        computed = (argument for argument in value.args if not is_constant(argument, given))
+        return next(computed, value)
     return None
 
 
@@ -128,8 +133,10 @@ def _condition(statement: ast.AST | None, source: str) -> str:
         call = statement.value
         form = CONDITIONS.get(name_of(call.func))
         texts = [ast.unparse(arg) for arg in call.args]
-        if form is not None and len(texts) > form.count("{1}"):
-            return _code("", ast.parse(form.format(*texts), mode="eval").body)
+        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+        if form is not None and not starred and len(texts) > form.count("{1}"):
+            condition = form.format(*texts)
+            return _code(condition, ast.parse(condition, mode="eval").body)
     return ""
 
 
@@ -155,10 +162,10 @@ def _root(function: ast.expr) -> set[str]:
 
 def _values(statement: ast.AST | None, symptom: Symptom) -> tuple[str, str]:
     """Expected and actual value of an equality."""
-    if not is_equality(statement):
+    given = assignments(symptom.source, symptom.line)
+    if not is_equality(statement) or computed_both(statement, given):
         return "", ""
     left, right = (_shown(value, symptom) for value in printed_values(symptom.message))
-    given = assignments(symptom.source, symptom.line)
     return (left, right) if computed_right(statement, given) else (right, left)
 
 

@@ -98,10 +98,30 @@ def is_method_of_constant(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node.func.value, ast.Constant | ast.JoinedStr)
 
 
+def is_written(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
+    """Whether a value is what a test expects, rather than what it gets: a constant, an object made
+    of constants, or a variable that holds one or comes from outside."""
+    if isinstance(node, ast.Name):
+        return node.id not in given or is_written(given[node.id], {})
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.value.id[:1].isupper()
+    if isinstance(node, ast.Call):
+        made = is_method_of_constant(node) or name_of(node.func)[:1].isupper()
+        return made and all(is_written(argument, given) for argument in node.args)
+    children = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    return all(is_written(child, given) for child in children)
+
+
 def computed_right(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
-    """Whether the right side of a comparison is what is tested: the left one is a constant."""
+    """Whether the right side of a comparison is what is tested: the left one is expected."""
     both = sides(statement)
-    return both is not None and is_constant(both[0], given) and not is_constant(both[1], given)
+    return both is not None and is_written(both[0], given) and not is_written(both[1], given)
+
+
+def computed_both(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
+    """Whether both sides of a comparison are computed, so that neither is what is expected."""
+    both = sides(statement)
+    return both is not None and not any(is_written(side, given) for side in both)
 
 
 def printed_values(message: str) -> tuple[str, str]:

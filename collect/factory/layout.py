@@ -34,7 +34,7 @@ PLUGINS = "pytest11"
 
 def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
     """The project with its packages installed. Raises ProjectRefused."""
-    tests = project.tests or tuple(_test_paths(source.files))
+    tests = project.tests or tuple(find_test_paths(source.files))
     if not tests:
         raise ProjectRefused(
             f"{project.place}: no tests among its {len(source.files)} files (test_*.py or "
@@ -67,7 +67,7 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
-def _test_paths(files: Mapping[str, bytes]) -> list[str]:
+def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
     """The outermost folders named for tests, and test files elsewhere."""
     found: set[str] = set()
     for path in filter(is_test_file, files):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
-
 from collect.benchmarks.local_records import LocalBug
 from collect.funnel import FunnelStep
 from collect.quantities import duration
+from collect.strict_record import StrictRecord
 
 
 class Step(StrEnum):
@@ -28,11 +27,7 @@ class Step(StrEnum):
     WANTED = "not more bugs of its function or project than wanted"
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Outcome(_Record):
+class Outcome(StrictRecord):
     """One candidate's way through the funnel."""
 
     candidate_id: str
@@ -42,7 +37,7 @@ class Outcome(_Record):
     bug: LocalBug | None = None
 
 
-class ProjectCard(_Record):
+class ProjectCard(StrictRecord):
     """What one project gave."""
 
     name: str
@@ -76,7 +71,7 @@ class ProjectCard(_Record):
         )
 
 
-class Card(_Record):
+class Card(StrictRecord):
     """How a folder of bugs was made."""
 
     bugs: int

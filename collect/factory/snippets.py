@@ -139,6 +139,8 @@ def _only(line: str, names: set[str]) -> str:
 
 def _text(symptom: Symptom, node: ast.stmt) -> str:
     """A statement of the test, at the left margin."""
+    if getattr(node, "decorator_list", ()):
+        return ast.unparse(node)  # a source segment begins below the decorators
     return textwrap.dedent(ast.get_source_segment(symptom.source, node, padded=True) or "")
 
 

@@ -8,35 +8,32 @@ from __future__ import annotations
 import hashlib
 import io
 import posixpath
-import subprocess
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from collect.benchmarks.trees import LEFT_OUT, read_folder
+from collect.benchmarks.trees import LEFT_OUT, MEGABYTE, TreeTooLarge, read_folder
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.index import download_sdist
 from collect.factory.metadata import read_metadata
 from collect.factory.project import ProjectRefused, Source
-
-GIT_TIMEOUT = 600.0
-"""Seconds for a clone."""
+from collect.git_clones import GitFailed, read_commit, repository_name
 
 
 def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     """The project's files. Raises ProjectRefused."""
     if project.pypi is not None:
         source = _from_index(project, project.pypi, config)
-    elif project.git is not None:
-        source = _from_git(project, project.git)
     else:
-        source = _from_folder(project, Path(project.folder or "."))
+        try:
+            source = _from_tree(project, config.max_tree_mb)
+        except (GitFailed, TreeTooLarge) as error:
+            raise ProjectRefused(str(error)) from error
     size = sum(map(len, source.files.values()))
-    if size > config.max_tree_mb * 1024 * 1024:
+    if size > config.max_tree_mb * MEGABYTE:
         raise ProjectRefused(
-            f"{project.place}: {size // 1024 // 1024} MB of files, more than factory.max_tree_mb "
+            f"{project.place}: {size // MEGABYTE} MB of files, more than factory.max_tree_mb "
             f"({config.max_tree_mb}); raise it, or leave the project out"
         )
     return source
@@ -58,21 +55,22 @@ def _from_index(project: ProjectConfig, requirement: str, config: FactoryConfig)
     )
 
 
-def _from_git(project: ProjectConfig, url: str) -> Source:
-    with tempfile.TemporaryDirectory(prefix="stepinto-git-") as folder:
-        _git("clone", "--quiet", "--", url, folder)
-        if project.revision is not None:
-            _git("-C", folder, "checkout", "--quiet", project.revision, "--")
-        commit = _git("-C", folder, "rev-parse", "HEAD").strip()
-        files = read_folder(Path(folder))
-    name = project.name or posixpath.basename(url.rstrip("/")).removesuffix(".git")
-    return _source(name, commit[:12], f"git:{url}@{commit}", files)
+def _from_tree(project: ProjectConfig, max_mb: int) -> Source:
+    if project.git is not None:
+        return _from_git(project, project.git, max_mb)
+    return _from_folder(project, Path(project.folder or "."), max_mb)
 
 
-def _from_folder(project: ProjectConfig, folder: Path) -> Source:
+def _from_git(project: ProjectConfig, url: str, max_mb: int) -> Source:
+    checkout = read_commit(url, project.revision, max_mb)
+    commit, name = checkout.commit, project.name or repository_name(url)
+    return _source(name, commit[:12], f"git:{url}@{commit}", checkout.files)
+
+
+def _from_folder(project: ProjectConfig, folder: Path, max_mb: int) -> Source:
     if not folder.is_dir():
-        raise ProjectRefused(f"{folder}: no such folder; factory.projects names it")
-    files = read_folder(folder)
+        raise ProjectRefused(f"{folder}: no such folder")
+    files = read_folder(folder, max_mb=max_mb)
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.encode() + b"\0" + files[path] + b"\0")
@@ -86,26 +84,6 @@ def _source(name: str, version: str, origin: str, files: Mapping[str, bytes]) ->
     metadata = read_metadata(files)
     requires = ((*metadata.requires, *metadata.test_requires), metadata.requires)
     return Source(name, version, origin, metadata.license, files, requires)
-
-
-def _git(*arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ["git", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=GIT_TIMEOUT,
-            check=False,
-            # A repository that asks for a password would wait for ever.
-            stdin=subprocess.DEVNULL,
-        )
-    except FileNotFoundError as error:
-        raise ProjectRefused("git is not installed: install it, or name a folder") from error
-    except subprocess.TimeoutExpired as error:
-        raise ProjectRefused(f"git {arguments[0]} did not end in {GIT_TIMEOUT:.0f} s") from error
-    if done.returncode != 0:
-        raise ProjectRefused(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
-    return done.stdout
 
 
 def _unpacked(path: Path, place: str) -> dict[str, bytes]:

@@ -92,7 +92,7 @@ def answer_all(
 
     Raises ConfigError where the folder holds answers made with other settings, SandboxError.
     """
-    benchmark = open_benchmark(config.benchmark)
+    benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     instances = instances_of(benchmark, questions)
     with closing(RunStore.open(run)) as store:
         asker = _Asker(machinery, config, benchmark, instances, store)

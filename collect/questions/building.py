@@ -77,7 +77,7 @@ def build(machinery: Machinery, config: QuestionsConfig, run: Path) -> Built:
 
     Raises ConfigError, SandboxError.
     """
-    benchmark = open_benchmark(config.benchmark)
+    benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     instances = select_instances(config.benchmark, benchmark)
     path = questions_path(config, run)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,11 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from collect.benchmarks.base import Language
 from collect.durable import write_text
 from collect.record_lines import read_lines
+from collect.strict_record import StrictRecord
 
 SCHEMA_VERSION = 1
 
@@ -43,11 +44,7 @@ class Drop(StrEnum):
     LIMIT = "over the limit of its category"
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Location(_Record):
+class Location(StrictRecord):
     """A statement."""
 
     file: str
@@ -62,7 +59,7 @@ class Location(_Record):
         return f"{self.file}:{self.line}"
 
 
-class ValueAsk(_Record):
+class ValueAsk(StrictRecord):
     """What an expression is when execution comes to a line."""
 
     kind: Literal["value"] = "value"
@@ -74,7 +71,7 @@ class ValueAsk(_Record):
     """Once the line has run, in place of just before."""
 
 
-class ExceptionAsk(_Record):
+class ExceptionAsk(StrictRecord):
     """Which exception, and where it is raised."""
 
     kind: Literal["exception"] = "exception"
@@ -84,13 +81,13 @@ class ExceptionAsk(_Record):
     """Not the one that ends the test: the first that is raised in this function; empty: in any."""
 
 
-class AssertionAsk(_Record):
+class AssertionAsk(StrictRecord):
     """Which assertion fails, with which values."""
 
     kind: Literal["assertion"] = "assertion"
 
 
-class ReachAsk(_Record):
+class ReachAsk(StrictRecord):
     """Whether, and perhaps how often, execution comes to a line."""
 
     kind: Literal["reach"] = "reach"
@@ -98,13 +95,13 @@ class ReachAsk(_Record):
     count: bool = False
 
 
-class RootCauseAsk(_Record):
+class RootCauseAsk(StrictRecord):
     """Where a wrong value is first produced."""
 
     kind: Literal["root_cause"] = "root_cause"
 
 
-class PostFixAsk(_Record):
+class PostFixAsk(StrictRecord):
     """Whether the test passes with a change made, and what an expression then is."""
 
     kind: Literal["post_fix"] = "post_fix"
@@ -117,7 +114,7 @@ Ask = Annotated[
 ]
 
 
-class ValueTruth(_Record):
+class ValueTruth(StrictRecord):
     """A value as the debugger shows it."""
 
     kind: Literal["value"] = "value"
@@ -125,7 +122,7 @@ class ValueTruth(_Record):
     text: str
 
 
-class ExceptionTruth(_Record):
+class ExceptionTruth(StrictRecord):
     """An exception and its origin."""
 
     kind: Literal["exception"] = "exception"
@@ -135,7 +132,7 @@ class ExceptionTruth(_Record):
     origin: Location
 
 
-class AssertionTruth(_Record):
+class AssertionTruth(StrictRecord):
     """A failing assertion."""
 
     kind: Literal["assertion"] = "assertion"
@@ -145,7 +142,7 @@ class AssertionTruth(_Record):
     """None where the assertion compares with nothing."""
 
 
-class ReachTruth(_Record):
+class ReachTruth(StrictRecord):
     """Whether a line is reached."""
 
     kind: Literal["reach"] = "reach"
@@ -154,14 +151,14 @@ class ReachTruth(_Record):
     """How often; None where it was not counted to the end."""
 
 
-class RootCauseTruth(_Record):
+class RootCauseTruth(StrictRecord):
     """What the gold patch changes, all of it executed code."""
 
     kind: Literal["root_cause"] = "root_cause"
     places: tuple[Location, ...] = Field(min_length=1)
 
 
-class PostFixTruth(_Record):
+class PostFixTruth(StrictRecord):
     """What a change comes to."""
 
     kind: Literal["post_fix"] = "post_fix"
@@ -175,7 +172,7 @@ Truth = Annotated[
 ]
 
 
-class Hints(_Record):
+class Hints(StrictRecord):
     """What else the main agent gives (Debug2Fix, section 4.1)."""
 
     path: str | None = None
@@ -183,7 +180,7 @@ class Hints(_Record):
     variables: tuple[str, ...] = ()
 
 
-class Observation(_Record):
+class Observation(StrictRecord):
     """A stop of the debugger that showed the answer."""
 
     place: str
@@ -196,7 +193,7 @@ class Observation(_Record):
     seen: str
 
 
-class Difficulty(_Record):
+class Difficulty(StrictRecord):
     """What makes it hard to answer."""
 
     hit: int = 1
@@ -207,7 +204,7 @@ class Difficulty(_Record):
     """Whether the place lies in the tests."""
 
 
-class Question(_Record):
+class Question(StrictRecord):
     """One line of the file."""
 
     schema_version: int = SCHEMA_VERSION
@@ -229,7 +226,7 @@ class Question(_Record):
     difficulty: Difficulty = Difficulty()
 
 
-class CategoryCard(_Record):
+class CategoryCard(StrictRecord):
     """The funnel of one category."""
 
     asked: int
@@ -238,7 +235,7 @@ class CategoryCard(_Record):
     questions: int
 
 
-class Card(_Record):
+class Card(StrictRecord):
     """How a file of questions was made."""
 
     benchmark: str

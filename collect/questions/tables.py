@@ -13,7 +13,7 @@ from collect.questions.records import Card, Category, Drop
 SHORT = {
     Drop.UNREADABLE: "not comparable",
     Drop.NONDETERMINISTIC: "nondeterministic",
-    Drop.ON_SOURCE: "readable off source",
+    Drop.ON_SOURCE: "readable off the source",
     Drop.DUPLICATE: "duplicate",
     Drop.UNBALANCED: "unbalanced",
     Drop.LIMIT: "over limit",
@@ -23,12 +23,14 @@ SHORT = {
 def funnel_table(card: Card) -> Table:
     """One line a category: what could be asked, what was dropped why, and what is left."""
     table = Table(title=f"{card.questions} questions about {card.instances} bugs")
-    table.add_column("category", overflow="fold")
-    for column in ("asked", *SHORT.values(), "questions"):
-        table.add_column(column, justify="right")
+    table.add_column("category", no_wrap=True)
+    table.add_column("asked", justify="right")
+    table.add_column("dropped as")
+    table.add_column("questions", justify="right")
     for category, counts in card.categories.items():
-        dropped = [str(counts.dropped.get(why, 0)) for why in SHORT]
-        table.add_row(category, str(counts.asked), *dropped, str(counts.questions))
+        dropped = [f"{SHORT[why]} {count}" for why, count in counts.dropped.items() if count]
+        row = (str(counts.asked), ", ".join(dropped) or "-", str(counts.questions))
+        table.add_row(category, *row)
     return table
 
 

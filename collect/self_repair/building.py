@@ -190,6 +190,7 @@ def _card(
         passed=sum(outcome.passed for outcome in outcomes),
         bugs=len(bugs),
         steps=funnel(ORDER, dropped, len(outcomes) + early),
+        without_libraries={each.problem_id: each.missing for each in outcomes if each.missing},
         failures=dict(sorted(failures.items())),
         dollars=sum(outcome.dollars for outcome in outcomes),
         versions={"stepinto": code_version(), "python": platform.python_version()},

@@ -30,6 +30,8 @@ class Outcome(BaseModel):
     problem_id: str
     dropped_at: Step | None = None
     """None: it became a bug."""
+    missing: tuple[str, ...] = ()
+    """Libraries that the sandbox lacks."""
     passed: bool = False
     """Whether the first solution passes every test."""
     dollars: float = 0.0
@@ -46,8 +48,9 @@ class Funnel:
 
     def judge(self, problem: Problem) -> Outcome:
         """All steps after the date range. Raises SandboxError, RolloutError, RolloutStopped."""
-        if self.tester.missing(problem):
-            return Outcome(problem_id=problem.id, dropped_at=Step.LIBRARIES)
+        missing = self.tester.missing(problem)
+        if missing:
+            return Outcome(problem_id=problem.id, dropped_at=Step.LIBRARIES, missing=missing)
         edit_timeout = self._edit_timeout(problem)
         if edit_timeout is None:
             return Outcome(problem_id=problem.id, dropped_at=Step.CANONICAL)

@@ -8,12 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from collect.errors import ConfigError
 from collect.funnel import FunnelStep
 from collect.record_lines import explained, read_lines
 from collect.self_repair.problem import SOLUTION
+from collect.strict_record import StrictRecord
 
 BUNDLED_FILE = Path(__file__).parents[1] / "benchmarks" / "bundled" / "self_repair.jsonl"
 
@@ -32,11 +33,7 @@ class Step(StrEnum):
     REPEATS = "fails the same way again"
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Failure(_Record):
+class Failure(StrictRecord):
     """How the first failing public test fails."""
 
     type: str
@@ -45,7 +42,7 @@ class Failure(_Record):
     """Its first lines, bounded."""
 
 
-class Edit(_Record):
+class Edit(StrictRecord):
     """The oracle's edit of the canonical solution."""
 
     kind: str
@@ -54,7 +51,7 @@ class Edit(_Record):
     """Of the canonical solution, 1-based."""
 
 
-class Bug(_Record):
+class Bug(StrictRecord):
     """One line of the benchmark file: all that an instance needs."""
 
     id: str = Field(min_length=1)
@@ -85,7 +82,7 @@ class Bug(_Record):
         return self
 
 
-class Card(_Record):
+class Card(StrictRecord):
     """How a benchmark file was made. The paper's full-set pass rate needs `problems` and
     `passed`."""
 
@@ -104,6 +101,8 @@ class Card(_Record):
     """Of `problems`, those whose first solution passes every test."""
     bugs: int
     steps: tuple[FunnelStep, ...]
+    without_libraries: Mapping[str, tuple[str, ...]] = {}
+    """Problems that were dropped because the sandbox lacks libraries, and which it lacks."""
     failures: Mapping[str, int]
     """Bugs by the exception of their first failing test."""
     dollars: float

@@ -108,7 +108,7 @@ def bench_contamination(options: argparse.Namespace) -> int:
     from format.contamination.rendering import report_tables, totals, write_report
 
     config = load_config(options.config, options.overrides)
-    instances = _selected(config.eval.benchmark or config.collect.benchmark)
+    instances = _selected(config, config.eval.benchmark or config.collect.benchmark)
     rows = (row for path in options.training for row in _training_rows(path))
     report = measure(instances, rows, [str(path) for path in options.training], options.ngram)
     console.print(*report_tables(report))
@@ -127,14 +127,15 @@ def _training_rows(path: Path) -> Iterator[TrainingRow]:
     from format.contamination.training import instance_rows, rows_of
 
     if path.suffix in (".yaml", ".yml"):
-        return instance_rows(_selected(load_config(path).collect.benchmark))
+        config = load_config(path)
+        return instance_rows(_selected(config, config.collect.benchmark))
     return rows_of(path)
 
 
-def _selected(config: BenchmarkConfig) -> list[Instance]:
+def _selected(config: RunConfig, benchmark: BenchmarkConfig) -> list[Instance]:
     from collect.benchmarks.opening import open_benchmark, select_instances
 
-    return select_instances(config, open_benchmark(config))
+    return select_instances(benchmark, open_benchmark(benchmark, config.sandbox))
 
 
 def _bugs(
@@ -143,5 +144,5 @@ def _bugs(
     from collect.benchmarks.opening import open_benchmark, select_instances
 
     config = load_config(options.config, [*options.overrides, *more])
-    benchmark = open_benchmark(config.collect.benchmark)
+    benchmark = open_benchmark(config.collect.benchmark, config.sandbox)
     return config, benchmark, select_instances(config.collect.benchmark, benchmark)

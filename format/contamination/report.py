@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic import computed_field
+
+from collect.strict_record import StrictRecord
 
 BOUNDS = (0.2, 0.5, 0.8)
 """Shares over which the report counts bugs."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Shared(_Record):
+class Shared(StrictRecord):
     """The n-grams of one text, each counted once."""
 
     shared: int
@@ -32,7 +30,7 @@ class Shared(_Record):
         return self.shared / self.of if self.of else None
 
 
-class BugOverlap(_Record):
+class BugOverlap(StrictRecord):
     """One bug of the benchmark."""
 
     benchmark: str
@@ -64,7 +62,7 @@ class BugOverlap(_Record):
         return same or self.share > 0
 
 
-class ContaminationReport(_Record):
+class ContaminationReport(StrictRecord):
     """All bugs of a benchmark."""
 
     training: tuple[str, ...]

@@ -10,6 +10,7 @@ import pytest
 from collect.agents.config import Variant
 from collect.errors import ConfigError
 from configs.loading import config_saved, load_config
+from configs.run_config import RunConfig
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TEXT = """\
@@ -63,6 +64,24 @@ def test_a_config_that_does_not_fit_leaves_the_earlier_one(config_file: Path) ->
     assert load_config(first.folder) == first
 
 
+def refused(config: RunConfig, *written: str) -> None:
+    with config_saved(config):
+        (config.folder / "rollouts").mkdir()
+        for name in written:
+            (config.folder / name).touch()
+        raise ConfigError("refused")
+
+
+def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) -> None:
+    config = load_config(config_file)
+    with pytest.raises(ConfigError):
+        refused(config)
+    assert not config.folder.exists()
+    with pytest.raises(ConfigError):
+        refused(config, "rollouts/first.parquet")
+    assert load_config(config.folder) == config
+
+
 @pytest.mark.parametrize(
     ("override", "told"),
     [
@@ -81,6 +100,15 @@ def test_bad_overrides_are_refused(config_file: Path, override: str, told: str) 
     with pytest.raises(ConfigError) as caught:
         load_config(config_file, [override])
     assert told in str(caught.value)
+
+
+def test_a_wrong_name_in_a_list_is_one_problem(config_file: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(config_file, ["eval.variants=[nonsense]"])
+    first, *problems = str(caught.value).splitlines()
+    assert first.endswith("the config is wrong:")
+    assert len(problems) == 1
+    assert "eval.variants.0: Input should be 'baseline'" in problems[0]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ def test_the_paper_s_numbers_in_the_paper_s_layout() -> None:
         *("Debug Cost", "#Fixes/Dollar", "Resolved", "95 %"),
     ]
     assert table[1] == [
-        *("One-pass generation", "45.26%", "+0%", "0%", "0s", "0", "$0", "0", "", ""),
+        *("One-pass generation", "45.26%", "+0.00%", "0.00%", "0.00s", "0.00", "$0.0000"),
+        *("0.00", "", ""),
     ]
     # Table 1, which rounds 887 of 1,140 down to 77.80.
     assert table[2][:6] == [
@@ -134,6 +135,17 @@ def test_rows_are_in_the_paper_s_order() -> None:
     assert names == list(REPAIR_NAMES.values())
 
 
+def test_a_column_has_one_precision() -> None:
+    rollouts = [
+        repair_rollout("a", "simple_debugging", dollars=0.0215),
+        repair_rollout("a", dollars=12.3),
+    ]
+    rows = repair_table(only_panel(rollouts), LABELS)
+    assert [row[rows[0].index("Debug Cost")] for row in rows[1:]] == [
+        *("$0.0000", "$0.0215", "$12.3000"),
+    ]
+
+
 def test_what_is_unknown_is_a_dash_and_the_foot_says_why() -> None:
     rollouts = [
         repair_rollout("a", "simple_debugging", dollars=0.0),
@@ -141,7 +153,16 @@ def test_what_is_unknown_is_a_dash_and_the_foot_says_why() -> None:
     ]
     panel = only_panel(rollouts)
     one_pass, simple, inspectcoder = (row[:8] for row in repair_table(panel, LABELS)[1:])
-    assert one_pass == ["One-pass generation", "-", "-", "0%", "0s", "0", "$0", "0"]
+    assert one_pass == [
+        "One-pass generation",
+        "-",
+        "-",
+        "0.00%",
+        "0.00s",
+        "0.00",
+        "$0.0000",
+        "0.00",
+    ]
     assert simple[1:] == ["-", "-", "**100.00%**", "11.00s", "327.27", "-", "-"]
     assert inspectcoder[1:] == ["-", "-", "0.00%", "11.00s", "0.00", "$0.5000", "0.00"]
     notes = repair_foot([panel], LABELS)

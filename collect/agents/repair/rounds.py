@@ -44,8 +44,8 @@ def _rounds(
                 return StopReason.FINISHED
             version = CodeVersion(version.number + 1, patch.code, still_failing)
         if system.exhausted:
-            break
-    return StopReason.STEP_LIMIT
+            return StopReason.STEP_LIMIT
+    return StopReason.ATTEMPT_LIMIT
 
 
 def _read(context: RolloutContext) -> str:

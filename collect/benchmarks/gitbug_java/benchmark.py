@@ -48,8 +48,7 @@ class GitBugJavaBenchmark:
 
     @cached_property
     def _records(self) -> dict[str, Record]:
-        records = read_records(self.path, self.hub_id, self.hub_split)
-        return {record.id: record for record in records}
+        return read_records(self.path, self.hub_id, self.hub_split)
 
     @cached_property
     def _instances(self) -> tuple[Instance, ...]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -177,18 +177,14 @@ def worst(found: set[TestStatus]) -> TestStatus:
     return TestStatus.PASSED
 
 
-def read_records(path: Path | None, hub_id: str | None, split: str | None) -> Iterator[Record]:
-    """The records of a file, of all files of a folder, or of a split on the hub.
+def read_records(path: Path | None, hub_id: str | None, split: str | None) -> dict[str, Record]:
+    """The records of a file, of all files of a folder, or of a split on the hub, by id.
 
     Raises ConfigError.
     """
-    if path is None:
-        sources = [row_files.hub_rows(hub_id or HUB_ID, SETTING, split=split or SPLIT)]
-    else:
-        sources = [row_files.file_rows(file, SETTING) for file in _files(path)]
-    for rows in sources:
-        for where, row in rows:
-            yield row_files.checked(where, row, Record, "GitBug-Java")
+    files = None if path is None else _files(path)
+    rows = row_files.open_rows(files, hub_id or HUB_ID, SETTING, split=split or SPLIT)
+    return row_files.checked_by_id(rows, Record, "GitBug-Java", lambda record: record.id)
 
 
 def _files(path: Path) -> list[Path]:

@@ -46,10 +46,10 @@ class SweBenchBenchmark:
 
     @cached_property
     def _records(self) -> dict[str, Record]:
-        records = list(read_records(self.path, self.hub_id, self.hub_split))
-        for record in records:
+        records = read_records(self.path, self.hub_id, self.hub_split)
+        for record in records.values():
             check_runnable(record)
-        return {record.instance_id: record for record in records}
+        return records
 
     @cached_property
     def _instances(self) -> tuple[Instance, ...]:

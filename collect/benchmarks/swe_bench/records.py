@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,13 +95,11 @@ class Record(BaseModel):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
 
-def read_records(path: Path | None, hub_id: str | None, split: str | None) -> Iterator[Record]:
-    """The records of a local file, else of a split on the hub. Raises ConfigError."""
+def read_records(path: Path | None, hub_id: str | None, split: str | None) -> dict[str, Record]:
+    """The records of a local file, else of a split on the hub, by id. Raises ConfigError."""
     hub_id = hub_id or LIVE_HUB_ID
-    if path is not None:
-        rows = row_files.file_rows(path, SETTING)
-    else:
-        default = LIVE_SPLIT if hub_id == LIVE_HUB_ID else SPLIT
-        rows = row_files.hub_rows(hub_id, SETTING, split=split or default)
-    for where, row in rows:
-        yield row_files.checked(where, row, Record, "SWE-bench or SWE-bench-Live")
+    default = LIVE_SPLIT if hub_id == LIVE_HUB_ID else SPLIT
+    files = None if path is None else [path]
+    rows = row_files.open_rows(files, hub_id, SETTING, split=split or default)
+    published = "SWE-bench or SWE-bench-Live"
+    return row_files.checked_by_id(rows, Record, published, lambda record: record.instance_id)

@@ -140,6 +140,21 @@ TESTS = textwrap.dedent('''\
         assert self.make(Named("a")).total("a") == 1
 
 
+    def test_both_are_computed():
+        assert stock.merge({"x": 1}, {"x": 2}) == merge({"x": 2}, {"x": 1})
+
+
+    def test_an_object_is_expected():
+        assert Exception("a") == load("b")
+
+
+    def test_decorated():
+        @Stock
+        def shelf():
+            return 1
+        shelf.total("a")
+
+
     def test_only_variables():
         wanted = ["c"]
         given = "a"
@@ -147,6 +162,9 @@ TESTS = textwrap.dedent('''\
 
 
     class TestMethods(unittest.TestCase):
+        def test_inside(self):
+            self.assertIn("a", merge({"y": [1]}, {}).get("y"))
+
         def test_refuses_nothing(self):
             self.assertRaises(KeyError, load, "a")
 
@@ -192,7 +210,7 @@ def read(test: str, output: str) -> Symptom:
 
 
 def test_no_text_has_what_only_the_traceback_shows(symptoms: dict[str, Symptom]) -> None:
-    assert len(symptoms) == 19
+    assert len(symptoms) == 23
     for name, symptom in symptoms.items():
         texts = {write_issue(symptom, f"{name}:{seed}") for seed in range(60)}
         assert len(texts) > 10
@@ -222,6 +240,9 @@ def test_the_same_seed_writes_the_same(symptoms: dict[str, Symptom]) -> None:
         ("test_equal", (Outcome.WRONG_VALUE, "merge", "3", "1")),
         ("test_helper_of_the_tests", (Outcome.WRONG_VALUE, "merge", "{'x': 2}", "{'x': 1}")),
         ("test_refused_by_call", (Outcome.WRONG_ERROR, "first", "ValueError", "")),
+        ("test_both_are_computed", (Outcome.UNMET, "merge", "", "")),
+        ("test_an_object_is_expected", (Outcome.WRONG_VALUE, "load", "Exception('a')", "['b']")),
+        ("test_inside", (Outcome.UNMET, "merge", "", "")),
         ("test_refuses_nothing", (Outcome.NO_ERROR, "load", "KeyError", "")),
         ("test_refuses_otherwise", (Outcome.WRONG_ERROR, "first", "ValueError", "")),
         ("test_later_assignment", (Outcome.WRONG_VALUE, "load", "[]", "['a', 'b']")),
@@ -261,6 +282,10 @@ def test_a_message_is_told_unless_it_has_an_inner_name(symptoms: dict[str, Sympt
         ("test_identity", "import stock\n\nprint(stock.merge({}, {}))"),
         ("test_of_the_module", ""),
         ("test_needs_its_class", ""),
+        (
+            "test_decorated",
+            'from stock import Stock\n\n@Stock\ndef shelf():\n    return 1\nshelf.total("a")',
+        ),
         ("test_refuses_nothing", "from stock import load\n\nload('a')"),
     ],
 )

@@ -101,7 +101,10 @@ def test_a_torn_download_is_fetched_again(index: str, tmp_path: Path) -> None:
     assert fetch(ProjectConfig(pypi="shop"), config) == first
 
 
-def test_a_repository_is_cloned_at_a_revision(tmp_path: Path) -> None:
+def test_a_repository_is_cloned_at_a_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = write_project(tmp_path / "shop")
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
@@ -118,7 +121,7 @@ def test_a_repository_is_cloned_at_a_revision(tmp_path: Path) -> None:
     assert older.files.keys() == set(FILES)
     assert (newest.name, older.name) == ("shop", "old")
     assert older.origin == f"git:{folder}@{_commit(git, 'v1')}"
-    with pytest.raises(ProjectRefused, match=r"git .*checkout.* failed: .*v9"):
+    with pytest.raises(ProjectRefused, match="has no commit, branch or tag v9"):
         fetch(ProjectConfig(git=str(folder), revision="v9"), config)
 
 
@@ -139,5 +142,5 @@ def test_a_folder_is_taken_without_what_is_not_the_projects(tmp_path: Path) -> N
 
 def test_a_large_project_is_refused(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", {"data.txt": "x" * 2_000_000})
-    with pytest.raises(ProjectRefused, match=r"1 MB of files, more than factory\.max_tree_mb"):
+    with pytest.raises(ProjectRefused, match="more than 1 MB of files; raise max_tree_mb"):
         fetch(ProjectConfig(folder=str(folder)), FactoryConfig(max_tree_mb=1))

@@ -180,6 +180,7 @@ def test_the_oracle_breaks_what_passes_and_only_that(tmp_path: Path) -> None:
     card = card_of(build(Machinery(), config, NOWHERE))
     dropped = {step.name: step.dropped for step in card.steps if step.dropped}
     assert dropped == {Step.LIBRARIES: 1, Step.CANONICAL: 1}
+    assert card.without_libraries == {"without": ("no_such_library",)}
     (bug,) = read_bugs(Path(str(config.output)))
     assert bug.edit is not None
     assert bug.gold_solution is not None

@@ -85,9 +85,7 @@ def java_benches() -> Iterator[Callable[..., JavaBench]]:
         pytest.skip("there is no JDK on this machine")
     opened: list[JavaBench] = []
 
-    def open_one(
-        limits: DebugLimits = LIMITS, config: SandboxConfig | None = None
-    ) -> JavaBench:
+    def open_one(limits: DebugLimits = LIMITS, config: SandboxConfig | None = None) -> JavaBench:
         sandbox = open_sandbox(config or SandboxConfig())
         bench = JavaBench(sandbox, JavaDebugger(sandbox, limits))
         opened.append(bench)

@@ -65,7 +65,7 @@ def test_malformed_verdicts_and_missing_programs_end_nothing() -> None:
     replies = ("{'block': [}", "I'd rather not.", '[{"block": null', "Still not.")
     trace = repair(Variant.LDB_FUNCTION, scripted(*replies), max_patch_attempts=2)
     assert trace.failure is None
-    assert trace.stop_reason is StopReason.STEP_LIMIT
+    assert trace.stop_reason is StopReason.ATTEMPT_LIMIT
     assert len(said(trace)) == 4
     assert "no fenced code block" in said(trace)[2]
 

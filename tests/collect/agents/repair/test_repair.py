@@ -70,7 +70,7 @@ def test_a_failed_patch_is_the_next_round_s_program() -> None:
     proposal = act('propose_repair("The root cause of the bug is line 14.")')
     backend = scripted([proposal], [program(WRONG)])
     trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=2)
-    assert (trace.verdict.resolved, trace.stop_reason) == (False, StopReason.STEP_LIMIT)
+    assert (trace.verdict.resolved, trace.stop_reason) == (False, StopReason.ATTEMPT_LIMIT)
     assert [log.patch_attempt for log in trace.logs] == [1, 1, 2, 2]
     second_inspector, second_coder = trace.logs[2], trace.logs[3]
     task = second_inspector.rows[1].message.content

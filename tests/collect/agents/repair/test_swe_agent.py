@@ -134,7 +134,7 @@ def test_tests_and_what_steers_them_are_not_its_to_change() -> None:
     cheat = f"echo > test_solution.py; printf '{hook}' > conftest.py; {SUBMIT}"
     trace = play(cheat, cheat, attempts=2)
     assert not trace.verdict.resolved
-    assert trace.stop_reason is StopReason.STEP_LIMIT
+    assert trace.stop_reason is StopReason.ATTEMPT_LIMIT
     assert "still fails" in told(trace)[1]
 
 

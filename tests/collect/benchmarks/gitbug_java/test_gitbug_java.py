@@ -108,6 +108,16 @@ def test_what_is_missing_is_said(tmp_path: Path, benchmark: GitBugJavaBenchmark)
         open_benchmark(BenchmarkConfig(name="gitbug_java", path=str(path)))
 
 
+def test_a_bug_that_stands_in_two_files_is_refused(
+    tmp_path: Path, benchmark: GitBugJavaBenchmark
+) -> None:
+    first = tmp_path / "bugs" / "made-counter.json"
+    first.with_name("other.json").write_text(first.read_text())
+    told = r"other\.json, line 1: made-counter-\w+ stands in .*made-counter\.json, line 1 already"
+    with pytest.raises(ConfigError, match=told):
+        benchmark.instances()
+
+
 def test_an_image_is_named_by_a_pattern(tmp_path: Path, benchmark: GitBugJavaBenchmark) -> None:
     config = BenchmarkConfig(
         name="gitbug_java",
@@ -171,7 +181,7 @@ def test_reports_of_both_tools_are_read(sandbox: Sandbox) -> None:
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no GitBug-Java records; set STEPINTO_GITBUG_JAVA")
 def test_every_published_record(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    records = {each.id: each for each in read_records(DATA, None, None)}
+    records = read_records(DATA, None, None)
     bugs = {bug.id: bug for bug in GitBugJavaBenchmark(DATA).instances()}
     assert len(records) == len(bugs) == 10
     for name, bug in bugs.items():

@@ -79,6 +79,14 @@ def test_a_record_that_cannot_be_run_is_named(
         open_benchmark(BenchmarkConfig(name="swe_bench", path=str(path))).instances()
 
 
+def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text("\n".join(map(json.dumps, [first(), live(), first(patch="other")])))
+    told = r"records\.jsonl, line 3: pallets__flask-1 stands in .*records\.jsonl, line 1 already"
+    with pytest.raises(ConfigError, match=told):
+        open_benchmark(BenchmarkConfig(name="swe_bench", path=str(path))).instances()
+
+
 def test_parsers_by_record_and_by_repository() -> None:
     assert parser_name(record(first())) == "pytest"
     assert parser_name(record(first(repo="django/django"))) == "django"
