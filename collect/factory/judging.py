@@ -15,6 +15,7 @@ from collect.factory.records import Outcome, Step
 from collect.factory.suite import Suite
 from collect.factory.workbench import TrialRun, Workbench
 from collect.mutations import Mutation
+from sandbox.errors import ImageMissing, SandboxUnavailable
 
 PATIENCE = 5.0
 """How many times as long as without the edit, and START_SECONDS, its tests may take."""
@@ -33,9 +34,20 @@ class Judge:
     config: FactoryConfig
 
     def judge(self, candidate: Candidate) -> Outcome:
-        """All steps that a candidate takes alone. Raises SandboxError."""
-        found = self._found(candidate)
+        """All steps that a candidate takes alone.
+
+        Raises OSError, SandboxUnavailable, ImageMissing: what would hit every candidate.
+        """
         kind = candidate.mutation.kind
+        try:
+            found = self._found(candidate)
+        except (OSError, SandboxUnavailable, ImageMissing):
+            raise
+        except Exception as error:  # One edit of thousands must not end the run.
+            problem = f"{candidate.id} ({kind}): {type(error).__name__}: {error}"
+            return Outcome(
+                candidate_id=candidate.id, kind=kind, dropped_at=Step.JUDGED, problem=problem
+            )
         if isinstance(found, Step):
             return Outcome(candidate_id=candidate.id, kind=kind, dropped_at=found)
         return Outcome(candidate_id=candidate.id, kind=kind, bug=found)

@@ -27,6 +27,8 @@ from collect.factory.work import Work, settings_hash
 from collect.funnel import funnel
 from collect.runner import AsyncioRunner
 
+SHOWN_PROBLEMS = 5
+"""On a project's card."""
 MIN_WAVE = 8
 """Candidates judged at least before it is asked whether there are enough bugs."""
 
@@ -120,14 +122,14 @@ def _refused(wanted: ProjectConfig, source: Source | None, refusal: Exception) -
 def _card(
     project: Project, suite: Suite, candidates: Candidates, selection: Selection, seconds: float
 ) -> ProjectCard:
-    unread = f"not parsed: {', '.join(candidates.unread)}"
+    unread = [f"not parsed: {', '.join(candidates.unread)}"] if candidates.unread else []
     tried = sum(selection.dropped.values()) + len(selection.kept)
     return ProjectCard(
         name=project.source.name,
         version=project.source.version,
         origin=project.source.origin,
         license=project.source.license,
-        notes=(*project.notes, *([unread] if candidates.unread else [])),
+        notes=(*project.notes, *unread, *selection.problems[:SHOWN_PROBLEMS]),
         tests=len(suite.tests),
         failing_tests=suite.failing,
         flaky_tests=suite.flaky,

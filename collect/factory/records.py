@@ -14,6 +14,7 @@ from collect.strict_record import StrictRecord
 class Step(StrEnum):
     """What an edit must get through, in this order."""
 
+    JUDGED = "its tests leave sandbox and factory whole"
     PARSES = "still a program that parses"
     LOADS = "its code and tests still compile and load"
     ENDS = "its tests end"
@@ -34,6 +35,8 @@ class Outcome(StrictRecord):
     kind: str
     dropped_at: Step | None = None
     """None: it became a bug, as far as it alone can tell."""
+    problem: str = ""
+    """The error that kept it from being judged."""
     bug: LocalBug | None = None
 
 

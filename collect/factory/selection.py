@@ -20,6 +20,8 @@ class Selection:
         self._functions: Counter[tuple[str, str]] = Counter()
         self.kept: list[LocalBug] = []
         self.dropped: Counter[Step] = Counter()
+        self.problems: list[str] = []
+        """Errors that kept candidates from being judged."""
 
     @property
     def full(self) -> bool:
@@ -35,6 +37,8 @@ class Selection:
                 self.kept.append(outcome.bug)
         if step is not None:
             self.dropped[step] += 1
+        if outcome.problem:
+            self.problems.append(outcome.problem)
 
     def add_all(self, outcomes: Sequence[Outcome]) -> None:
         """One after the other."""

@@ -1,0 +1,73 @@
+"""What becomes of a candidate that can't be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from collect.benchmarks.base import Environment
+from collect.factory.bug import Caught
+from collect.factory.candidates import Candidate
+from collect.factory.config import FactoryConfig
+from collect.factory.judging import Judge
+from collect.factory.project import Project, Source
+from collect.factory.records import Step
+from collect.factory.selection import Selection
+from collect.factory.suite import Suite
+from collect.factory.workbench import TrialRun
+from collect.mutations import Mutation, find_project_mutations
+from sandbox.errors import SandboxDead, SandboxUnavailable
+
+CODE = "def last(rows):\n    return rows[-1]\n"
+TEST = "tests/test_rows.py::test_last"
+PROJECT = Project(
+    Source("rows", "1", "here", "", {"rows.py": CODE.encode()}), Environment(), (), ()
+)
+SUITE = Suite(tests=(TEST,), seconds={TEST: 0.1}, failing=0, flaky=0, lines={})
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A workbench whose runs end in an error."""
+
+    error: Exception
+
+    def run_suite(self) -> Suite:
+        return SUITE
+
+    def edited(self, mutation: object) -> Mapping[str, bytes]:
+        return PROJECT.source.files
+
+    def run(self, *arguments: object) -> TrialRun:
+        raise self.error
+
+    def group_of(self, test: str) -> str:
+        return test
+
+    def write_issue(self, caught: Caught, seed: str) -> str:
+        return ""
+
+
+def candidate() -> Candidate:
+    mutation: Mutation = find_project_mutations(CODE, "rows.py")[0]
+    return Candidate(mutation, (TEST,), 1)
+
+
+@pytest.mark.parametrize("error", [SandboxDead("it is gone"), IndexError("out of range")])
+def test_a_candidate_that_can_not_be_judged_is_counted(error: Exception) -> None:
+    outcome = Judge(PROJECT, SUITE, Failing(error), FactoryConfig()).judge(candidate())
+    assert (outcome.dropped_at, outcome.bug) == (Step.JUDGED, None)
+    selection = Selection(FactoryConfig())
+    selection.add(outcome)
+    assert selection.dropped == {Step.JUDGED: 1}
+    assert selection.problems == [
+        f"{candidate().id} ({outcome.kind}): {type(error).__name__}: {error}"
+    ]
+
+
+@pytest.mark.parametrize("error", [SandboxUnavailable("no bubblewrap"), OSError("disk full")])
+def test_what_would_hit_every_candidate_ends_the_run(error: Exception) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        Judge(PROJECT, SUITE, Failing(error), FactoryConfig()).judge(candidate())
