@@ -44,6 +44,11 @@ class Candidate:
         return hashlib.sha256("\0\0".join(facts).encode()).hexdigest()[:8]
 
     @property
+    def places(self) -> set[tuple[str, str]]:
+        """The file and the function or class of each edit."""
+        return {(part.path, part.scope) for part in self.parts}
+
+    @property
     def parts(self) -> tuple[Mutation, ...]:
         """The single edits."""
         mutation = self.mutation

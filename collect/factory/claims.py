@@ -147,7 +147,9 @@ def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozen
     for part in parts:
         if isinstance(part, ast.Call) and not is_method_of_constant(part):
             name = name_of(part.func)
-            if name not in {*_BUILT_IN, *EQUAL, ""} and not _root(part.func) & helpers:
+            own = isinstance(part.func, ast.Name) and part.func.id in given
+            known = own or name in {*_BUILT_IN, *EQUAL, ""}
+            if not known and not _root(part.func) & helpers:
                 return name
     sources = [given[part.id] for part in parts if isinstance(part, ast.Name) and part.id in given]
     return next(filter(None, (_called(source, {}, helpers) for source in sources)), "")

@@ -92,12 +92,19 @@ class ProjectMaker:
         work: Work,
         on_kept: Callable[[int], None],
     ) -> Selection:
-        """Judge wave after wave, until there are enough bugs or nothing is left."""
+        """Judge wave after wave, until there are enough bugs or nothing is left.
+
+        Of a place with enough bugs, no more edits are tried.
+        """
         selection = Selection(self.config)
         runner = AsyncioRunner(self.machinery.runner.concurrency, self.stop)
         size = max(MIN_WAVE, self.config.bugs_per_project // 2)
         for start in range(0, len(candidates), size):
-            wave = candidates[start : start + size]
+            wave = [
+                candidate
+                for candidate in candidates[start : start + size]
+                if not selection.is_crowded(candidate.places)
+            ]
             missing = [candidate for candidate in wave if candidate.id not in work.outcomes]
             runner.run(missing, lambda candidate: work.add(judge.judge(candidate)))
             if self.stop.is_set():

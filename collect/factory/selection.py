@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from collect.benchmarks.local_records import LocalBug
 from collect.factory.config import FactoryConfig
 from collect.factory.records import Outcome, Step
+
+Place = tuple[str, str]
+"""A file, and the qualified name of a function or class in it."""
 
 
 class Selection:
@@ -17,7 +20,7 @@ class Selection:
         self._config = config
         self._patches: set[str] = set()
         self._symptoms: set[tuple[object, ...]] = set()
-        self._functions: Counter[tuple[str, str]] = Counter()
+        self._functions: Counter[Place] = Counter()
         self.kept: list[LocalBug] = []
         self.dropped: Counter[Step] = Counter()
         self.problems: list[str] = []
@@ -27,6 +30,11 @@ class Selection:
     def full(self) -> bool:
         """Whether there are as many bugs as wanted."""
         return len(self.kept) >= self._config.bugs_per_project
+
+    def is_crowded(self, places: Iterable[Place]) -> bool:
+        """Whether there are as many bugs as wanted of one of these places already."""
+        wanted = self._config.bugs_per_function
+        return any(self._functions[place] >= wanted for place in places)
 
     def add(self, outcome: Outcome) -> None:
         """Keep the outcome's bug, or count the step that it fell at."""
@@ -51,8 +59,7 @@ class Selection:
         symptom = (frozenset(places), bug.fail_to_pass, bug.failure)
         if bug.gold_patch in self._patches or symptom in self._symptoms:
             return Step.NEW
-        crowded = any(self._functions[p] >= self._config.bugs_per_function for p in places)
-        if crowded or self.full:
+        if self.is_crowded(places) or self.full:
             return Step.WANTED
         self._patches.add(bug.gold_patch)
         self._symptoms.add(symptom)
