@@ -23,7 +23,7 @@ FINDERS: Mapping[Language, Callable[[str, str], list[Mutation]]] = {
 
 TRIES_PER_FUNCTION = 3
 """Candidates of one function for each bug of it that may be kept."""
-TEST_SECONDS = 10.0
+TEST_SECONDS = 4.0
 """Of the unedited project's tests, at most so many are run for one candidate."""
 
 
