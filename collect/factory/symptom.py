@@ -6,6 +6,7 @@ import ast
 import builtins
 import keyword
 import re
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class Symptom:
     expected_exception: str = ""
     """What the test wants that statement to raise, as it is written there."""
     helpers: frozenset[str] = frozenset()
-    """Names of the tests' own functions and classes."""
+    """Names of the tests' own functions and classes, and of the standard library's."""
     hidden: frozenset[str] = frozenset()
     """Names that the traceback shows and the test does not: no report may have them."""
 
@@ -164,18 +165,25 @@ def _expected_exception(module: str, around: Sequence[ast.stmt]) -> str:
 
 
 def _helpers(tree: ast.Module) -> Iterator[str]:
-    """What the test's module defines, and what it takes from other modules of tests."""
+    """What the test's module defines, and what it takes from other modules of tests or from the
+    standard library."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.ImportFrom) and _is_of_tests(node):
             yield from (alias.asname or alias.name for alias in node.names)
         elif isinstance(node, ast.Import):
-            names = [alias for alias in node.names if _OF_TESTS.search(alias.name)]
+            names = [alias for alias in node.names if _is_foreign(alias.name)]
             yield from (alias.asname or alias.name for alias in names)
 
 
 def _is_of_tests(statement: ast.ImportFrom) -> bool:
     if statement.module is None:
         return statement.level == 1
-    return _OF_TESTS.search(statement.module) is not None
+    return _is_foreign(statement.module)
+
+
+def _is_foreign(module: str) -> bool:
+    """Whether a module is not the project's own code, as far as its name tells."""
+    standard = module.partition(".")[0] in sys.stdlib_module_names
+    return standard or _OF_TESTS.search(module) is not None

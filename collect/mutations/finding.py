@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
@@ -13,6 +14,8 @@ from collect.mutations.left_alone import in_programs, in_projects
 from collect.mutations.places import Place, Places
 from collect.mutations.scopes import key_literals, opened, span
 from collect.mutations.surroundings import Scope, Surroundings
+
+_ITSELF = re.compile(r"\s*([\w.]+) = \1\s*(?:#.*)?")
 
 
 def find_mutations(
@@ -37,7 +40,17 @@ def find_mutations(
 
 def find_project_mutations(code: str, path: str = "") -> list[Mutation]:
     """Every mutation of a project's module. Raises ConfigError."""
-    return find_mutations(code, PROJECT_KINDS, left_alone=in_projects, path=path)
+    found = find_mutations(code, PROJECT_KINDS, left_alone=in_projects, path=path)
+    return [mutation for mutation in found if not _assigns_itself(mutation)]
+
+
+def _assigns_itself(mutation: Mutation) -> bool:
+    """Whether `x = x` is left, as no one writes it."""
+    source = mutation.source
+    begin = source.rfind("\n", 0, mutation.start) + 1
+    end = source.find("\n", mutation.end)
+    rest = source[mutation.end : len(source) if end < 0 else end]
+    return _ITSELF.fullmatch(source[begin : mutation.start] + mutation.text + rest) is not None
 
 
 class _Finder:

@@ -50,6 +50,7 @@ PACKAGE = {
         """,
 }
 TESTS = textwrap.dedent('''\
+    import copy
     import unittest
 
     import pytest
@@ -148,6 +149,10 @@ TESTS = textwrap.dedent('''\
         assert Exception("a") == load("b")
 
 
+    def test_library():
+        assert copy.copy(load("a,b")) == []
+
+
     def test_own_function():
         both = lambda text: load(text)[1:]
         assert both("a,b") == []
@@ -215,7 +220,7 @@ def read(test: str, output: str) -> Symptom:
 
 
 def test_no_text_has_what_only_the_traceback_shows(symptoms: dict[str, Symptom]) -> None:
-    assert len(symptoms) == 24
+    assert len(symptoms) == 25
     for name, symptom in symptoms.items():
         texts = {write_issue(symptom, f"{name}:{seed}") for seed in range(60)}
         assert len(texts) > 10
@@ -248,6 +253,7 @@ def test_the_same_seed_writes_the_same(symptoms: dict[str, Symptom]) -> None:
         ("test_both_are_computed", (Outcome.UNMET, "merge", "", "")),
         ("test_an_object_is_expected", (Outcome.WRONG_VALUE, "load", "Exception('a')", "['b']")),
         ("test_own_function", (Outcome.WRONG_VALUE, "load", "[]", "['b']")),
+        ("test_library", (Outcome.WRONG_VALUE, "load", "[]", "['a', 'b']")),
         ("test_inside", (Outcome.UNMET, "merge", "", "")),
         ("test_refuses_nothing", (Outcome.NO_ERROR, "load", "KeyError", "")),
         ("test_refuses_otherwise", (Outcome.WRONG_ERROR, "first", "ValueError", "")),
