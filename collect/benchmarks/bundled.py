@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collect.benchmarks.base import Instance, Language, TestResults
 from collect.benchmarks.running import BUILD_FOLDERS, run_tests
-from collect.benchmarks.trees import CACHES, read_folder
+from collect.benchmarks.trees import LEFT_OUT, read_folder
 from collect.errors import ConfigError
 from collect.patches import PatchError, apply_patch, drop_paths, reverse_patch
 from sandbox import Sandbox
@@ -130,7 +130,7 @@ def _read(path: Path) -> str:
 
 
 def _tree(folder: Path, language: Language) -> dict[str, bytes]:
-    return read_folder(folder, CACHES | (BUILD_FOLDERS if language == "java" else set()))
+    return read_folder(folder, LEFT_OUT | (BUILD_FOLDERS if language == "java" else set()))
 
 
 def _test_paths(tree: Mapping[str, bytes], language: Language) -> tuple[str, ...]:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from collect.errors import ConfigError
 
-CACHES = frozenset({"__pycache__", ".pytest_cache"})
-LEFT_OUT = CACHES | {
-    *(".git", ".hg", ".mypy_cache", ".ruff_cache", ".tox", ".nox", ".venv", "venv"),
-    *("node_modules", ".eggs", ".hypothesis"),
-}
+LEFT_OUT = frozenset(
+    {
+        *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
+        *(".git", ".hg", ".tox", ".nox", ".venv", "venv", "node_modules", ".eggs"),
+    }
+)
 """Folders that hold nothing of a project's own."""
 MEGABYTE = 1024 * 1024
 

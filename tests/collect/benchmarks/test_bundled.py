@@ -27,6 +27,16 @@ def test_an_instance(bundle: Path) -> None:
     assert fixed["counter/totals.py"] == correct.read_bytes()
 
 
+def test_what_tools_leave_behind_is_no_part_of_a_bug(bundle: Path) -> None:
+    (before,) = BundledBenchmark(bundle).instances()
+    for cache in (".ruff_cache", ".mypy_cache", "counter/__pycache__"):
+        folder = bundle / "repositories" / "counter" / cache
+        folder.mkdir()
+        (folder / "left").write_text("behind")
+    (after,) = BundledBenchmark(bundle).instances()
+    assert after.hash == before.hash
+
+
 def replace(file: str, old: str, new: str) -> Callable[[Path], None]:
     def change(root: Path) -> None:
         path = root / "bugs" / "counter__total" / file
