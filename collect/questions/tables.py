@@ -38,7 +38,7 @@ def score_table(answered: Sequence[Answered], by: str) -> Table:
     """Accuracy by category and overall, and why the wrong answers are wrong."""
     right = sum(each.verdict.correct for each in answered)
     table = Table(title=f"{by}: {right} of {len(answered)} right ({_share(right, len(answered))})")
-    table.add_column("category", overflow="fold")
+    table.add_column("category", no_wrap=True)
     for column in ("questions", "right", "accuracy", "facts", "steps"):
         table.add_column(column, justify="right")
     table.add_column("wrong because", overflow="fold")
