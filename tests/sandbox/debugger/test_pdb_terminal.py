@@ -228,7 +228,7 @@ def test_an_endless_loop_is_interrupted_and_the_session_goes_on(some_bench: Benc
 
 
 def test_an_endless_evaluation_is_interrupted(open_bench: Callable[..., Bench]) -> None:
-    bench = open_bench("3.11", DebugLimits(action_timeout=0.5, interrupt_grace=2))
+    bench = open_bench("3.11", DebugLimits(action_timeout=0.5, interrupt_grace=6))
     bench.start("x = 1\nprint(x)\n", at(2))
     event = bench.debugger.evaluate("all(n >= 0 for n in __import__('itertools').count())")
     assert event.error_kind is ErrorKind.TIMEOUT
