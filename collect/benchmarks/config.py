@@ -47,6 +47,9 @@ class BenchmarkConfig(RepositoryConfig):
     split_seed: int = 0
     instances: tuple[str, ...] | None = None
     """Ids, or globs over them (`textflow__*`). None: all."""
+    shuffle_seed: int | None = None
+    """Puts the bugs into an order by chance, the same for the same seed, so that `limit` draws
+    from all repositories. None: the benchmark's own order."""
     limit: int | None = Field(default=None, ge=1)
     """At most so many, the first ones; those that `skip` leaves out don't count."""
     skip: tuple[Mark, ...] = SKIPPED

@@ -18,7 +18,7 @@ from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.local_records import BUGS_FILE
 from collect.benchmarks.local_repository.benchmark import LocalRepositoryBenchmark
 from collect.benchmarks.self_repair import SelfRepairBenchmark
-from collect.benchmarks.splits import held_out
+from collect.benchmarks.splits import held_out, shuffled
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError
 from collect.git_clones import is_git_url
@@ -103,7 +103,7 @@ def _gitbug_java(config: BenchmarkConfig, path: Path | None) -> GitBugJavaBenchm
 
 
 def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:
-    """The instances that the config asks for, in the benchmark's order. Raises ConfigError."""
+    """The instances that the config asks for, in its order. Raises ConfigError."""
     instances = benchmark.instances()
     patterns = config.instances
     _refuse_duplicates(config, instances)
@@ -120,6 +120,8 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
             f"benchmark.split is {config.split}, "
             f"benchmark.instances is {'all' if patterns is None else ', '.join(patterns)}"
         )
+    if config.shuffle_seed is not None:
+        selected = shuffled(selected, config.shuffle_seed)
     return selected[: config.limit]
 
 

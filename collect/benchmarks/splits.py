@@ -1,9 +1,11 @@
-"""Split a benchmark by repository: no repository is on both sides."""
+"""Split a benchmark by repository: no repository is on both sides; and shuffle it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+
+from collect.benchmarks.base import Instance
 
 
 def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> frozenset[str]:
@@ -19,5 +21,10 @@ def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> fro
     return frozenset(ranked[:count])
 
 
-def _rank(repository: str, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}:{repository}".encode()).digest()
+def shuffled(instances: Iterable[Instance], seed: int) -> list[Instance]:
+    """In an order by chance, where an instance more or less does not change that of the others."""
+    return sorted(instances, key=lambda instance: _rank(instance.id, seed))
+
+
+def _rank(name: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}:{name}".encode()).digest()

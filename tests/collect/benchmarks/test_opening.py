@@ -39,6 +39,15 @@ def test_opening(bundle: Path) -> None:
     assert isinstance(open_benchmark(BenchmarkConfig(name="humanevalfix")), HumanEvalFixBenchmark)
 
 
+def test_a_seed_draws_from_all_repositories() -> None:
+    everything = selected(shuffle_seed=3)
+    assert sorted(everything) == sorted(selected())
+    assert selected(shuffle_seed=3, limit=3) == everything[:3] != selected(limit=3)
+    assert selected(shuffle_seed=4) != everything
+    fewer = [each for each in everything if not each.startswith("cache__")]
+    assert selected(shuffle_seed=3, instances=["[!c]*"]) == fewer
+
+
 def test_selection_by_id_glob_and_limit() -> None:
     assert len(selected()) == 8
     assert selected(limit=2) == ["cache__one", "cache__two"]
