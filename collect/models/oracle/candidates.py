@@ -46,19 +46,22 @@ def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[
     """
     gold = gold_candidate(instance)
     taken = {(gold.path, gold.function)}
-    spare: list[Candidate] = []
+    spare: list[_WrongChange] = []
     chosen = [gold]
     changes = list(_wrong_changes(instance, gold))
     rng.shuffle(changes)
     for change in changes:
         if len(chosen) == count:
             break
-        key = (change.ranges[0].path, change.function)
-        (spare if key in taken else chosen).append(change)
+        key = (change.line.path, change.function)
+        if key in taken:
+            spare.append(change)
+        else:
+            chosen.append(change.candidate(instance.files))
         taken.add(key)
     for change in spare:
-        if len(chosen) < count and all(_apart(change, other) for other in chosen):
-            chosen.append(change)
+        if len(chosen) < count and all(_apart(change.line, other) for other in chosen):
+            chosen.append(change.candidate(instance.files))
     rng.shuffle(chosen)
     return chosen
 
@@ -93,15 +96,30 @@ def _distance(candidate: Candidate, path: str, line: int) -> float:
     return min(distances, default=float("inf"))
 
 
-def _apart(one: Candidate, other: Candidate) -> bool:
+@dataclass(frozen=True)
+class _WrongChange:
+    """What can be made into a candidate. A large project has thousands, and a diff takes time."""
+
+    line: ChangedRange
+    function: str
+    text: str
+    """The whole file."""
+
+    def candidate(self, files: Mapping[str, bytes]) -> Candidate:
+        path = self.line.path
+        patch = diff_trees({path: files[path]}, {path: self.text.encode()})
+        edits = tuple(hunk_edits(files, patch))
+        return Candidate((self.line,), edits, f"{path}:{self.line.start}", self.function)
+
+
+def _apart(line: ChangedRange, other: Candidate) -> bool:
     return all(
-        a.path != b.path or a.start > b.end or b.start > a.end
-        for a in one.ranges
-        for b in other.ranges
+        line.path != changed.path or line.start > changed.end or changed.start > line.end
+        for changed in other.ranges
     )
 
 
-def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[Candidate]:
+def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_WrongChange]:
     for path, data in sorted(instance.files.items()):
         is_test = any(path == t or path.startswith(f"{t}/") for t in instance.test_paths)
         source = read_source(path, data) if not is_test else None
@@ -109,15 +127,6 @@ def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[Candidate]:
             continue
         for function in source.functions:
             for mutation in source.mutations(function):
-                changed = ChangedRange(path, mutation.line, mutation.line)
-                made = _candidate(instance.files, changed, function.name, mutation.text)
-                if _apart(made, gold):
-                    yield made
-
-
-def _candidate(
-    files: Mapping[str, bytes], changed: ChangedRange, name: str, text: str
-) -> Candidate:
-    patch = diff_trees({changed.path: files[changed.path]}, {changed.path: text.encode()})
-    place = f"{changed.path}:{changed.start}"
-    return Candidate((changed,), tuple(hunk_edits(files, patch)), place, name)
+                line = ChangedRange(path, mutation.line, mutation.line)
+                if _apart(line, gold):
+                    yield _WrongChange(line, function.name, mutation.text)
