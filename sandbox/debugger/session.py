@@ -186,7 +186,8 @@ class DebugSession:
             return self._error(action, arguments, kind, str(error))
         if answer.get("error", {}).get("kind") in LAUNCH_ERRORS:
             self._end_program()
-            answer = {**answer, "state": failed_state(action), "all_breakpoints": None}
+            answer = {**answer, "state": failed_state(action)}
+            answer |= {"all_breakpoints": None, "breakpoint_news": None}
         return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _connect(self) -> Connection:
@@ -225,9 +226,7 @@ class DebugSession:
 
     def _event(self, action: Action, arguments: Json, answer: Json, seconds: float) -> DebugEvent:
         """The answer as a record; the session's own state follows it."""
-        known = answer.get("all_breakpoints")
-        if known is not None:
-            self._breakpoints = known
+        self._learn_breakpoints(action, answer)
         if action in (Action.START, Action.RESTART, *BREAKPOINTS):
             answer = {**answer, "breakpoints": self._known_and(answer.get("breakpoints", ()))}
         event = event_from_answer(action, json.dumps(arguments), answer, seconds)
@@ -235,6 +234,17 @@ class DebugSession:
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
         return event
+
+    def _learn_breakpoints(self, action: Action, answer: Json) -> None:
+        """All of them, or what has changed since the launch: there may be thousands."""
+        known, news = answer.get("all_breakpoints"), answer.get("breakpoint_news")
+        if news is not None:
+            before = () if action in (Action.START, Action.RESTART) else self._breakpoints
+            table = {point["number"]: point for point in before if "number" in point}
+            table |= {point["number"]: point for point in news["changed"]}
+            known = [point for number, point in table.items() if number not in news["gone"]]
+        if known is not None:
+            self._breakpoints = known
 
     def _known_and(self, hit: Iterable[Json]) -> list[Json]:
         """All breakpoints, and those just hit that have removed themselves."""

@@ -24,6 +24,7 @@ class BreakpointTable:
         self.workspace = workspace
         self.breakpoints: Dict[int, Breakpoint] = {}
         self.by_path: Dict[str, List[Breakpoint]] = {}
+        """Those on exceptions under the empty path."""
         self.raised = KindCache([])
         self.uncaught = KindCache([])
         self.trace_raises = False
@@ -36,6 +37,8 @@ class BreakpointTable:
         self.only_raising: Dict[int, types.CodeType] = {}
         """Code that is traced for its exceptions and nothing else, kept in the same way."""
         self.next_number = 1
+        self.untold: Set[int] = set()
+        """The numbers of those that were set, hit, changed or removed since `news`."""
 
     def add(self, arguments: Json) -> Tuple[Breakpoint, List[str]]:
         """Set one. Raises Refusal where the file, line, function or condition is unknown."""
@@ -54,15 +57,17 @@ class BreakpointTable:
             notes += point.on_line(path, line, self.workspace.source(path))
         else:
             raise Refusal("a breakpoint needs a file and a line, a function, or an exception")
-        for other in self.breakpoints.values():
+        for other in self.by_path.get(path, ()):
             if point.same_place(other):
                 other.temporary = point.temporary
+                self.untold.add(other.number)
                 return other, [f"breakpoint {other.number} is there already"]
-            if path and (other.path, other.line) == (path, point.line):
+            if path and other.line == point.line:
                 notes.append(f"breakpoint {other.number} is at this line too")
         self.breakpoints[number] = point
         self.next_number = max(self.next_number, number + 1)
-        self.changed()
+        self.by_path.setdefault(path, []).append(point)
+        self._changed(point)
         return point, notes
 
     def _function(self, arguments: Json) -> Tuple[str, Function]:
@@ -87,30 +92,43 @@ class BreakpointTable:
         if number not in self.breakpoints:
             known = ", ".join(str(known) for known in self.breakpoints) or "none"
             raise Refusal(f"there is no breakpoint {number}; set: {known}")
-        point = self.breakpoints.pop(number)
-        self.changed()
+        point = self.breakpoints[number]
+        self.discard(point)
         return point
 
     def discard(self, point: Breakpoint) -> bool:
-        """Remove one that is hit for its only time; False where that has been done."""
+        """Remove one, as after it is hit for its only time; False where that has been done."""
         if self.breakpoints.pop(point.number, None) is None:
             return False
-        self.changed()
+        self.by_path[point.path] = [p for p in self.by_path[point.path] if p is not point]
+        self._changed(point)
         return True
+
+    def count_hit(self, point: Breakpoint) -> None:
+        point.hits += 1
+        self.untold.add(point.number)
+
+    def news(self) -> Json:
+        """What has changed since this was asked last."""
+        self.untold.update(p.number for p in self.by_path.get("", ()) if self._has_come(p))
+        # What another thread adds meanwhile stays for the next time.
+        numbers = sorted(self.untold)
+        self.untold.difference_update(numbers)
+        changed = [self.breakpoints[number] for number in numbers if number in self.breakpoints]
+        gone = [number for number in numbers if number not in self.breakpoints]
+        return {"changed": [self.describe(point) for point in changed], "gone": gone}
 
     def holds(self, point: Breakpoint) -> bool:
         """Whether one that was hit has not been removed since."""
         return point.temporary or point.number in self.breakpoints
 
-    def changed(self) -> None:
+    def _changed(self, point: Breakpoint) -> None:
+        self.untold.add(point.number)
         self._forget_plans()
-        self.by_path = {}
-        points = list(self.breakpoints.values())
-        for point in points:
-            if not point.exception:
-                self.by_path.setdefault(point.path, []).append(point)
-        self.raised = KindCache([p for p in points if p.exception and not p.uncaught])
-        self.uncaught = KindCache([p for p in points if p.exception and p.uncaught])
+        if point.exception:
+            raised = self.by_path[""]
+            self.raised = KindCache([p for p in raised if not p.uncaught])
+            self.uncaught = KindCache([p for p in raised if p.uncaught])
 
     def arm_entry(self, code: Optional[types.CodeType]) -> None:
         self.entry_code = code
@@ -152,10 +170,16 @@ class BreakpointTable:
     def lines(self, path: str) -> Set[int]:
         return {point.line for point in self.by_path.get(path, [])}
 
+    @staticmethod
+    def _has_come(point: Breakpoint) -> bool:
+        """Whether the class of a pending one has been loaded meanwhile."""
+        if not point.pending or point.exception is None or not is_loaded(point.exception):
+            return False
+        point.pending = False
+        return True
+
     def describe(self, point: Breakpoint) -> Json:
-        if point.pending:
-            assert point.exception is not None
-            point.pending = not is_loaded(point.exception)
+        self._has_come(point)
         return {
             "number": point.number,
             "file": self.workspace.relative(point.path) if point.path else "",

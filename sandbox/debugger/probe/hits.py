@@ -63,6 +63,6 @@ class HitCounter:
             hits.notes.extend([note] if note else [])
             # Another thread may have been the first to hit a temporary one.
             if holds and (not point.temporary or self.table.discard(point)):
-                point.hits += 1
+                self.table.count_hit(point)
                 hits.points.append(point)
         return hits

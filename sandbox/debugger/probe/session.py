@@ -156,9 +156,8 @@ class Session:
             self.answer(state=self.state, **fields)
 
     def answer(self, **fields: Any) -> None:
-        points = self.table.breakpoints.values()
         self.evaluator.flush(self.link.streams())
-        fields["all_breakpoints"] = [self.table.describe(point) for point in points]
+        fields["breakpoint_news"] = self.table.news()
         notes = [*self.notes, *fields.get("notes", ()), *self.workspace.news]
         if notes:
             fields["notes"] = list(dict.fromkeys(notes))
