@@ -88,9 +88,12 @@ def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Cand
 
 
 def _distance(candidate: Candidate, path: str, line: int) -> float:
+    """In lines, from what it changes or from its place, which may lie far below: that of a default
+    value is the function's first statement."""
+    place = int(candidate.place.rpartition(":")[2])
     distances = [
         max(changed.start - line, line - changed.end, 0)
-        for changed in candidate.ranges
+        for changed in (*candidate.ranges, ChangedRange(candidate.path, place, place))
         if changed.path == path or changed.path.endswith(f"/{path}") or path.endswith(changed.path)
     ]
     return min(distances, default=float("inf"))

@@ -76,11 +76,20 @@ def function_at(source: SourceFile, line: int) -> FunctionRange | None:
 
 def place_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> Place:
     """Where to stop for a change: at the first of its ranges that lies in a function."""
+    return places_of(files, ranges)[0]
+
+
+def places_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> list[Place]:
+    """Where to stop for a change, once in each function that it changes; at least one place."""
     places = []
+    inside: dict[tuple[str, str], Place] = {}
     for changed in ranges:
         source = read_source(changed.path, files[changed.path]) or NOTHING
-        places.append(place_to_stop(source, changed))
-    return next((place for place in places if place.function), places[0])
+        place = place_to_stop(source, changed)
+        places.append(place)
+        if place.function:
+            inside.setdefault((place.path, place.function), place)
+    return list(inside.values()) or places[:1]
 
 
 def place_to_stop(source: SourceFile, changed: ChangedRange) -> Place:

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from collect.benchmarks.base import Instance
 from collect.messages import Message
 from collect.models.oracle.scripted import Turns, say
-from collect.models.oracle.source import NOTHING, function_at, place_of, read_source
+from collect.models.oracle.source import NOTHING, Place, function_at, places_of, read_source
 from collect.patches import changed_lines
 
 PAUSED = re.compile(
@@ -32,23 +32,31 @@ class OracleSubagent:
     """One investigation."""
 
     def __init__(self, instance: Instance, rng: random.Random) -> None:
-        self._place = place_of(instance.files, changed_lines(instance.gold_patch))
-        self._path = self._place.path
-        data = instance.files[self._path]
-        self._lines = data.decode("utf-8", "replace").splitlines()
-        self._source = read_source(self._path, data) or NOTHING
+        self._instance = instance
+        self._places = places_of(instance.files, changed_lines(instance.gold_patch))
         self._rng = rng
         self._question = ""
         self._findings: list[str] = []
         self._outcome = ""
         self._stopped_at: str | None = None
+        self._never_run = ""
+        self._investigate(self._places[0])
+
+    def _investigate(self, place: Place) -> None:
+        self._place, self._path = place, place.path
+        data = self._instance.files[place.path]
+        self._lines = data.decode("utf-8", "replace").splitlines()
+        self._source = read_source(place.path, data) or NOTHING
 
     def turns(self, task: str) -> Turns:
         """Read the code, run to the suspicious line, look, step, and answer."""
         self._question = _first(ASKED, task)
         test = _first(TEST, task)
         yield from self._read()
-        at_place = yield from self._go_to_place(test)
+        targets = [f"{place.path}:{place.line}" for place in self._places]
+        at_place = yield from self._go_to(test, targets, "I start the test under the debugger")
+        if not at_place:
+            at_place = yield from self._go_to_entry(test)
         if at_place:
             yield from self._look()
             yield from self._see_failure()
@@ -56,7 +64,7 @@ class OracleSubagent:
 
     def last_word(self) -> str:
         """The answer block, from what was observed so far."""
-        where = self._stopped_at or "not reached"
+        where = self._never_run or self._stopped_at or "not reached"
         evidence = "; ".join(self._findings[:MAX_EVIDENCE]) or "none"
         return (
             "<debug_answer>\n"
@@ -77,31 +85,53 @@ class OracleSubagent:
             ("read_file", {"path": self._path, "start_line": first, "end_line": last}),
         )
 
-    def _go_to_place(self, test: str) -> Generator[Message, list[str], bool]:
-        target = f"{self._path}:{self._place.line}"
+    def _go_to(
+        self, test: str, targets: list[str], what: str
+    ) -> Generator[Message, list[str], bool]:
+        """Run to the first of these that is reached. False where none is."""
+        plural = "s" if len(targets) > 1 else ""
         seen = yield say(
-            f"I start the test under the debugger with a breakpoint at {target}.",
-            ("debug_start_session", {"test": test, "breakpoints": [target]}),
+            f"{what} with {'' if plural else 'a '}breakpoint{plural} at {' and '.join(targets)}.",
+            ("debug_start_session", {"test": test, "breakpoints": targets}),
         )
         for _ in range(MAX_CONTINUES):
             stop = PAUSED.search(seen[0])
             if stop is None:
                 self._note_outcome(seen[0])
                 return False
-            if self._is_place(stop):
+            if self._at_place(stop):
                 self._note_stop(stop)
                 return True
             seen = yield say(
-                f"Paused in {stop['function']}; I continue to the breakpoint.",
+                f"Paused in {stop['function']}; I continue to the breakpoint{plural}.",
                 ("debug_control", {"action": "continue"}),
             )
         return False
 
-    def _is_place(self, stop: re.Match[str]) -> bool:
-        if stop["file"] != self._path:
+    def _go_to_entry(self, test: str) -> Generator[Message, list[str], bool]:
+        """The line is never run: see whether its function is, and on what values."""
+        aimed = f"{self._path}:{self._place.line}"
+        found = function_at(self._source, self._place.line)
+        entry = min(self._source.stops(found), default=self._place.line) if found else None
+        if entry is None or entry == self._place.line:
             return False
-        found = function_at(self._source, int(stop["line"]))
-        return (found.name if found else "") == self._place.function
+        reached = yield from self._go_to(
+            test, [f"{self._path}:{entry}"], f"{aimed} is never run. I start the test again"
+        )
+        if reached:
+            self._never_run = aimed
+        return reached
+
+    def _at_place(self, stop: re.Match[str]) -> bool:
+        """Whether it is in a function that the fault may lie in, which then is the one."""
+        for place in self._places:
+            source = read_source(place.path, self._instance.files[place.path]) or NOTHING
+            found = function_at(source, int(stop["line"]))
+            name = found.name if found else ""
+            if (stop["file"], name) == (place.path, place.function):
+                self._investigate(place)
+                return True
+        return False
 
     def _note_stop(self, stop: re.Match[str]) -> None:
         self._stopped_at = f"{stop['file']}:{stop['line']}"
@@ -164,6 +194,12 @@ class OracleSubagent:
         text = self._lines[self._stopped_line - 1].strip()
         function = self._place.function or "module level"
         values = f", where {'; '.join(self._findings[:2])}" if self._findings else ""
+        if self._never_run:
+            aimed = self._lines[self._place.line - 1].strip()
+            return (
+                f"{function} is entered at {self._stopped_at}{values}, but never gets to "
+                f"{self._never_run}, `{aimed}`.{self._outcome}"
+            )
         return (
             f"The values go wrong in {function} at {self._stopped_at}, in `{text}`{values}."
             f"{self._outcome}"

@@ -58,7 +58,7 @@ _PYTEST = "timeout 60 python -m pytest -q --no-header -p no:cacheprovider"
 PYTEST = TestRuns(
     every=_PYTEST,
     one=f"{_PYTEST} {{test}}",
-    failed=re.compile(r"^(?:FAILED|ERROR) (\S+::\S+)", re.MULTILINE),
+    failed=re.compile(r"^(?:FAILED|ERROR) ([^\s[]+::[^\s[]+(?:\[.*?\](?= - |$))?)", re.MULTILINE),
     raised=re.compile(rf"^E\s+{RAISED}", re.MULTILINE),
 )
 MAVEN = TestRuns(

@@ -56,6 +56,8 @@ def test_the_failed_test_and_its_exception(
 def test_pytest_names_the_whole_test() -> None:
     assert PYTEST.failing(WITH_PYTEST, PYTHON_TESTS) == PYTHON_TESTS[1]
     assert PYTEST.failing("FAILED test_a.py::test_x[1]", PYTHON_TESTS) == "test_a.py::test_x[1]"
+    spaced = "FAILED test_a.py::test_x[in [4] months] - assert 0\nFAILED test_b.py::test_y\n"
+    assert PYTEST.failing(spaced, PYTHON_TESTS) == "test_a.py::test_x[in [4] months]"
     assert PYTEST.exception(WITH_PYTEST) == "KeyError"
 
 
