@@ -48,6 +48,12 @@ def called_name(call: Node) -> str:
     return text_of(name) if name is not None else ""
 
 
+def has_modifier(declaration: Node, word: str) -> bool:
+    """Whether a declaration says `final`, `abstract` or the like."""
+    modifiers = [child for child in declaration.children if child.type == "modifiers"]
+    return any(word in text_of(each).split() for each in modifiers)
+
+
 def declarators(node: Node) -> list[Node]:
     """The variables of a declaration."""
     return node.children_by_field_name("declarator")

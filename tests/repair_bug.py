@@ -117,15 +117,20 @@ def repair(
     backend: ModelBackend | None = None,
     sandbox: SandboxConfig | None = None,
     instance: Instance = BUG,
+    test_timeout: float = 30.0,
     **settings: object,
 ) -> RolloutTrace:
-    """A rollout of a system on a bug; by the oracle where no other model is given."""
+    """A rollout of a system on a bug; by the oracle where no other model is given.
+
+    `test_timeout` is in seconds, for one run of the tests.
+    """
     played_by_oracle = backend is None
     backend = backend or OracleBackend("m", OracleConfig(backend="oracle"))
     player = Player(backend, Sampling(), is_oracle=played_by_oracle)
     agents = AgentsConfig(repair=RepairConfig.model_validate(settings))
+    bugs = RepairBugs(instance, test_timeout=test_timeout)
     rollout_settings = RolloutSettings(
-        RepairBugs(instance), sandbox or SandboxConfig(), agents, {"m": player}, threading.Event()
+        bugs, sandbox or SandboxConfig(), agents, {"m": player}, threading.Event()
     )
     sub = "m" if variant.has_subagent else None
     return run_rollout(RolloutSpec(instance, variant, "m", sub, 0), rollout_settings)

@@ -209,7 +209,7 @@ def java_statuses(
     found = {}
     for test in tests:
         # What fails before all or after all of a class's tests is reported of the class.
-        of_classes = [reported.get(name, set()) for name in _enclosing(test)]
+        of_classes = [reported.get(name, set()) for name in enclosing_classes(test)]
         found[test] = _status(reported.get(test, set()), set().union(*of_classes))
     return found
 
@@ -230,7 +230,7 @@ def _class_of(test: str) -> str:
     return test.partition("#")[0]
 
 
-def _enclosing(test: str) -> list[str]:
-    """The test's class and those that it is nested in."""
+def enclosing_classes(test: str) -> list[str]:
+    """The test's class and those that it is nested in, the outermost first."""
     parts = _class_of(test).split("$")
     return ["$".join(parts[:size]) for size in range(1, len(parts) + 1)]

@@ -6,7 +6,7 @@ The one place that tells the languages apart: benchmarks and scoring know only s
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from collect.benchmarks import java_testing, testing
 from collect.benchmarks.base import Instance, TestResults
@@ -50,5 +50,10 @@ def build_outputs(instance: Instance) -> list[str]:
     """The folders that the instance's build tool writes to: nothing in them is a change."""
     if instance.language != "java":
         return []
-    modules = {posixpath.dirname(path) for path in instance.files if is_build_file(path)}
+    return java_build_outputs(instance.files)
+
+
+def java_build_outputs(paths: Iterable[str]) -> list[str]:
+    """The folders that Maven and Gradle write to, in a tree that has these files."""
+    modules = {posixpath.dirname(path) for path in paths if is_build_file(path)}
     return sorted(posixpath.join(module, name) for module in modules for name in BUILD_FOLDERS)

@@ -21,6 +21,8 @@ FINDERS: Mapping[Language, Callable[[str, str], list[Mutation]]] = {
 }
 """Every mutation of a file, given its text and path; they raise ConfigError."""
 
+Place = tuple[str, str]
+"""A file, and the qualified name of a function or class in it."""
 TRIES_PER_FUNCTION = 3
 """Candidates of one function for each bug of it that may be kept."""
 TEST_SECONDS = 4.0
@@ -44,8 +46,8 @@ class Candidate:
         return hashlib.sha256("\0\0".join(facts).encode()).hexdigest()[:8]
 
     @property
-    def places(self) -> set[tuple[str, str]]:
-        """The file and the function or class of each edit."""
+    def places(self) -> set[Place]:
+        """Of each edit."""
         return {(part.path, part.scope) for part in self.parts}
 
     @property

@@ -6,6 +6,7 @@ import random
 import string
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -30,24 +31,32 @@ def write_issue(symptom: Symptom, seed: str) -> str:
     It has no name that only the traceback shows, and no message or value that has one.
     """
     claim = read_claim(symptom)
-    facts = {
-        "project": symptom.project,
-        "test": symptom.tests[0],
-        "count": str(len(symptom.tests)) if len(symptom.tests) > 1 else "",
-        "exception": symptom.exception,
-        "snippet": snippet(symptom, claim),
-    }
-    return compose(claim, facts, seed)
+    shown = Shown(symptom.project, symptom.tests, symptom.exception, snippet(symptom, claim))
+    return compose(claim, shown, seed)
 
 
-def compose(
-    claim: Claim, facts: Mapping[str, str], seed: str, language: Language = "python"
-) -> str:
-    """A report of a claim; `facts` are further parts that phrases may name, those without a text
-    not known."""
+@dataclass(frozen=True)
+class Shown:
+    """What a report tells beside the claim."""
+
+    project: str
+    tests: Sequence[str]
+    """Those that fail."""
+    exception: str
+    """The class that the first of them fails with."""
+    snippet: str
+    """Empty where there is none."""
+
+
+def compose(claim: Claim, shown: Shown, seed: str, language: Language = "python") -> str:
+    """A report of a claim. Phrases that need a part without a text are not taken."""
     structures, phrases = _read_phrases()
     known = {
-        **facts,
+        "project": shown.project,
+        "test": shown.tests[0],
+        "count": str(len(shown.tests)) if len(shown.tests) > 1 else "",
+        "exception": shown.exception,
+        "snippet": shown.snippet,
         "call": claim.call,
         "function": claim.function,
         "expected": claim.expected,

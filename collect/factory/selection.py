@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from collect.benchmarks.local_records import LocalBug
+from collect.factory.candidates import Place
 from collect.factory.config import FactoryConfig
 from collect.factory.records import Outcome, Step
-
-Place = tuple[str, str]
-"""A file, and the qualified name of a function or class in it."""
 
 
 class Selection:

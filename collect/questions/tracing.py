@@ -14,6 +14,7 @@ from functools import cached_property
 from collect.errors import InfrastructureFailure
 from collect.questions.assertions import SeenAssertion, see_assertion
 from collect.questions.program import Program
+from collect.questions.records import Location
 from collect.questions.statements import Statement
 from sandbox.debugger import (
     Action,
@@ -84,6 +85,16 @@ class Trace:
         """The files and functions in which it stopped; once the run has ended."""
         places = {stop.statement.place for stop in self.stops}
         return {(place.file, place.function) for place in places}
+
+    def position(self, place: Location, hit: int = 1) -> int | None:
+        """Where among the stops a visit of a statement is; once the run has ended."""
+        index = self._positions.get((place.file, place.line, hit))
+        return index if index is not None and self.stops[index].statement.place == place else None
+
+    @cached_property
+    def _positions(self) -> Mapping[tuple[str, int, int], int]:
+        places = [(stop.statement.place, stop.hit) for stop in self.stops]
+        return {(place.file, place.line, hit): i for i, (place, hit) in enumerate(places)}
 
 
 def _inside(base: str, name: str) -> str:

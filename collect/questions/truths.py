@@ -100,8 +100,8 @@ def values_at(stop: Stop) -> Mapping[str, Value]:
 
 def next_in_frame(stop: Stop, trace: Trace) -> Stop | None:
     """The next stop of the same call; None where it can't be told, or there is none."""
-    later = trace.stops[trace.stops.index(stop) + 1 :]
-    for other in later:
+    position = trace.position(stop.statement.place, stop.hit)
+    for other in trace.stops[position + 1 :] if position is not None else ():
         if other.depth < stop.depth:
             return None
         if other.depth == stop.depth:
@@ -113,8 +113,8 @@ def next_in_frame(stop: Stop, trace: Trace) -> Stop | None:
 
 
 def _value(ask: ValueAsk, trace: Trace) -> Finding | None:
-    stops = [s for s in trace.stops if s.statement.place == ask.place and s.hit == ask.hit]
-    stop = stops[0] if stops else None
+    position = trace.position(ask.place, ask.hit)
+    stop = trace.stops[position] if position is not None else None
     if stop is not None and ask.after:
         stop = next_in_frame(stop, trace)
     value = values_at(stop).get(ask.expression) if stop is not None else None
@@ -210,9 +210,9 @@ def _reach(ask: ReachAsk, trace: Trace) -> Finding | None:
     if ask.count and (not counted or hits > MAX_COUNT):
         return None
     truth = ReachTruth(reached=hits > 0, count=hits if counted else None)
-    first = next((s for s in trace.stops if s.statement.place == ask.place), None)
+    first = trace.position(ask.place)
     if first is not None:
-        return Finding(truth, (observed(first, f"stopped here {hits} times"),))
+        return Finding(truth, (observed(trace.stops[first], f"stopped here {hits} times"),))
     missed = Observation(
         place=str(ask.place), function=ask.place.function, hit=0, depth=0, seen="never stopped here"
     )

@@ -34,6 +34,10 @@ def collect(folder: Path, run: str, *overrides: str) -> tuple[list[Rollout], lis
     return list(store.read_rollouts()), list(store.read_conversations())
 
 
+def only(instances: list[str]) -> str:
+    return f"collect.benchmark.instances=[{','.join(instances)}]"
+
+
 def stopped_in_buggy_function(conversation: Conversation) -> bool:
     instance = INSTANCES[conversation.instance_id]
     gold = gold_candidate(instance)
@@ -52,24 +56,31 @@ def stopped_in_buggy_function(conversation: Conversation) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_oracle_resolves_the_bundled_bugs_and_depends_on_the_answer(tmp_path: Path) -> None:
-    rollouts, conversations = collect(tmp_path, "full")
-    assert len(rollouts) == len(PYTHON) >= 30
+@pytest.mark.parametrize("half", [0, 1])
+def test_the_oracle_resolves_the_bundled_bugs(tmp_path: Path, half: int) -> None:
+    wanted = PYTHON[half::2]
+    rollouts, conversations = collect(tmp_path, "full", only(wanted))
+    assert len(rollouts) == len(wanted) >= 15
     resolved = {row.instance_id for row in rollouts if row.resolved}
-    assert len(resolved) >= 0.93 * len(PYTHON)
-    stopped = {c.instance_id for c in conversations if stopped_in_buggy_function(c)}
-    assert resolved <= stopped
-    silent, _ = collect(
-        tmp_path, "silent", "models.silent={backend: oracle, answer: nothing}", "collect.sub=silent"
-    )
-    assert sum(row.resolved for row in silent) <= 0.5 * len(resolved)
+    assert len(resolved) >= 0.93 * len(wanted)
+    assert resolved <= {c.instance_id for c in conversations if stopped_in_buggy_function(c)}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_oracle_depends_on_the_answer(tmp_path: Path) -> None:
+    """One candidate of four is right by chance; a third of the bugs say as much as all."""
+    silent = ["models.silent={backend: oracle, answer: nothing}", "collect.sub=silent"]
+    rollouts, _ = collect(tmp_path, "silent", *silent, only(PYTHON[::3]))
+    assert len(rollouts) == len(PYTHON[::3]) >= 10
+    assert sum(row.resolved for row in rollouts) <= 0.45 * len(rollouts)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @needs_maven
 def test_the_oracle_resolves_java_bugs_from_inside_the_buggy_function(tmp_path: Path) -> None:
-    chosen = ["collect.benchmark.language=java", f"collect.benchmark.instances=[{','.join(JAVA)}]"]
+    chosen = ["collect.benchmark.language=java", only(JAVA)]
     rollouts, conversations = collect(tmp_path, "java", *chosen, "runner.concurrency=2")
     assert {row.instance_id for row in rollouts if row.resolved} == set(JAVA)
     assert {row.language for row in rollouts} == {"java"}

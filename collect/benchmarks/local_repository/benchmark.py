@@ -14,10 +14,10 @@ from collect.benchmarks.local_repository.finding import Finder
 from collect.benchmarks.local_repository.runs import Suite
 from collect.benchmarks.local_repository.statement import read_statement
 from collect.benchmarks.local_repository.suites import choose_suite
-from collect.benchmarks.running import build_outputs
 from collect.errors import ConfigError
 from collect.factory.config import FactoryConfig, ProjectConfig
-from collect.factory.layout import arrange, is_below
+from collect.factory.java.layout import without_outputs
+from collect.factory.layout import arrange
 from collect.factory.project import ProjectRefused, Source
 from collect.factory.sources import fetch
 from collect.git_clones import is_git_url
@@ -64,7 +64,7 @@ class LocalRepositoryBenchmark:
         statement = None if told is None else read_statement(told)
         project = self._project()
         source = fetch(project, FactoryConfig(max_tree_mb=self.config.max_tree_mb))
-        bare = _without_outputs(_without_tests(source))
+        bare = _without_tests(source)
         suite = choose_suite(bare, self.config.test_command, self.java)
         environment = self._environment(project, source, suite)
         bare = replace(
@@ -117,16 +117,9 @@ def _without_tests(source: Source) -> Instance:
         fail_to_pass=(),
         pass_to_pass=(),
         gold_patch="",
-        files=source.files,
+        files=without_outputs(source.files),
         commit=source.origin.rpartition("@")[2] if source.origin.startswith("git:") else "",
     )
-
-
-def _without_outputs(instance: Instance) -> Instance:
-    """Without what earlier builds have left in the folder."""
-    outputs = build_outputs(replace(instance, language="java"))
-    kept = {path: data for path, data in instance.files.items() if not is_below(path, outputs)}
-    return replace(instance, files=kept)
 
 
 def _variables(

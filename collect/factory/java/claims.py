@@ -75,8 +75,8 @@ def _call(statement: Node | None) -> Node | None:
         return None
     first = statement.named_children[0]
     if statement.type == "local_variable_declaration":
-        values = [each.child_by_field_name("value") for each in declarators(statement)]
-        first = next((value for value in values if value is not None), first)
+        value = _value(statement)
+        first = value if value is not None else first
     return first if first.type == "method_invocation" else None
 
 
@@ -97,13 +97,7 @@ def _subject(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> Node
     """The expression that goes wrong; of a comparison, what is tested."""
     if name in _EQUAL:
         both = _without_message(arguments, 2, symptom)
-        return (
-            None
-            if len(both) < 2
-            else both[1]
-            if _is_constant(both[0]) or not _is_constant(both[1])
-            else both[0]
-        )
+        return both[_tested(both)] if len(both) > 1 else None
     if name in _CONDITIONS:
         return next(iter(_without_message(arguments, 1, symptom)), None)
     if name in _THROWS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -55,10 +56,10 @@ class Compilation:
         sandbox: Sandbox,
         build: JavaBuild,
         files: Mapping[str, bytes],
-        deadline: float,
         class_path: tuple[str, ...] = (),
     ) -> Compilation:
-        """`deadline` is of `time.monotonic`. Raises JavaUnavailable, SandboxError."""
+        """To be done in COMPILE_TIMEOUT from now. Raises JavaUnavailable, SandboxError."""
+        deadline = time.monotonic() + COMPILE_TIMEOUT
         job = BuildJob(sandbox, find_jdk(sandbox), Scan(), deadline)
         return cls(job, build.at(sandbox.workspace), files, class_path)
 

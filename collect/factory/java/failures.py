@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from collect.benchmarks.java_testing import enclosing_classes
 from collect.factory.reasons import Reason
 
 _FRAME = re.compile(r"^\tat (?:[\w.@/-]+/)?([\w.$<>]+)\.([\w$<>]+)\(([\w$-]+\.java):(\d+)\)", re.M)
@@ -56,20 +57,12 @@ def read_traces(tests: Sequence[str], reports: Sequence[Mapping[str, object]]) -
     for report in reports:
         if report["status"] == "failed":
             traces.setdefault(str(report["test"]), str(report.get("message", "")))
-    around = {test: [test, *_enclosing(test)] for test in tests}
+    around = {test: [test, *reversed(enclosing_classes(test))] for test in tests}
     return {
         test: next(traces[name] for name in names if name in traces)
         for test, names in around.items()
         if any(name in traces for name in names)
     }
-
-
-def _enclosing(test: str) -> Iterator[str]:
-    """The test's class and those that it is nested in."""
-    name = test.partition("#")[0]
-    while name:
-        yield name
-        name = name.rpartition("$")[0]
 
 
 def read_failure(trace: str) -> Failure:

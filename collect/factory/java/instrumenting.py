@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from collect.java_tree import line_of, parse, text_of, words
+from collect.java_tree import line_of, parse, text_of, walk, words
 from collect.mutations.java.variables import CLASSES, METHODS
 
 TRACE = "stepinto_trace.Trace"
@@ -53,13 +53,11 @@ def method_key(method: Node) -> str:
 
 def methods_at(source: bytes, lines: tuple[int, int]) -> list[str]:
     """The keys of the methods that begin at the first of these lines and end at the last."""
-    pending, found = [parse(source)], []
-    while pending:
-        node = pending.pop()
-        if node.type in METHODS and (line_of(node), node.end_point.row + 1) == lines:
-            found.append(method_key(node))
-        pending += node.named_children
-    return found
+    return [
+        method_key(node)
+        for node in walk(parse(source))
+        if node.type in METHODS and (line_of(node), node.end_point.row + 1) == lines
+    ]
 
 
 @dataclass
@@ -74,16 +72,13 @@ class _Writer:
     closing: list[tuple[int, str]] = field(default_factory=list)
 
     def visit(self, root: Node) -> None:
-        pending = [root]
-        while pending:
-            node = pending.pop()
+        for node in walk(root):
             if node.type in METHODS:
                 self._method(node)
             if node.type in _BLOCKS:
                 self._block(node)
             if node.type in _BRANCHING:
                 self._branches(node)
-            pending += reversed(node.named_children)
 
     def _method(self, node: Node) -> None:
         body = node.child_by_field_name("body")

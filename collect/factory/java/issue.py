@@ -6,7 +6,7 @@ from tree_sitter import Node
 
 from collect.factory.bug import Caught
 from collect.factory.claims import Claim, Outcome
-from collect.factory.issue_text import compose
+from collect.factory.issue_text import Shown, compose
 from collect.factory.java.claims import checked_call, read_java_claim, thrown_in
 from collect.factory.java.failures import read_failure
 from collect.factory.java.symptom import JavaSymptom, margin_text, read_java_symptom
@@ -27,16 +27,9 @@ def write_java_issue(project: Project, caught: Caught, seed: str) -> str:
         project.source.name, caught.failing, failure, project.source.files, tests
     )
     claim = read_java_claim(symptom)
-    facts = {
-        "project": symptom.project,
-        "test": symptom.tests[0],
-        "count": str(len(symptom.tests)) if len(symptom.tests) > 1 else "",
-        "exception": failure.type,
-        "snippet": java_snippet(symptom, claim),
-    }
-    if claim.outcome is Outcome.WRONG_ERROR:
-        facts["exception"] = claim.actual
-    return compose(claim, facts, seed, "java")
+    exception = claim.actual if claim.outcome is Outcome.WRONG_ERROR else failure.type
+    shown = Shown(symptom.project, symptom.tests, exception, java_snippet(symptom, claim))
+    return compose(claim, shown, seed, "java")
 
 
 def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from collect.benchmarks.base import Environment
-from collect.benchmarks.running import BUILD_FOLDERS
+from collect.benchmarks.running import java_build_outputs
 from collect.factory.config import ProjectConfig
 from collect.factory.layout import NO_CODE, is_below
 from collect.factory.project import Project, ProjectRefused, Source
-from sandbox.java.scan import is_build_file
 
 NO_CLASSES = frozenset({"package-info.java", "module-info.java"})
 _LICENSE = re.compile(rb"<license>\s*<name>\s*(.*?)\s*</name>", re.DOTALL)
@@ -21,7 +20,7 @@ _LICENSE = re.compile(rb"<license>\s*<name>\s*(.*?)\s*</name>", re.DOTALL)
 
 def arrange(project: ProjectConfig, source: Source) -> Project:
     """The project as Maven or Gradle lays it out. Raises ProjectRefused."""
-    files = _without_outputs(source.files)
+    files = without_outputs(source.files)
     tests = project.tests or tuple(_test_paths(files))
     if not tests:
         raise ProjectRefused(
@@ -37,10 +36,9 @@ def arrange(project: ProjectConfig, source: Source) -> Project:
     )
 
 
-def _without_outputs(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def without_outputs(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """What a build wrote in a module's folder is none of the project's own."""
-    modules = {posixpath.dirname(path) for path in files if is_build_file(path)}
-    outputs = {posixpath.join(module, name) for module in modules for name in BUILD_FOLDERS}
+    outputs = java_build_outputs(files)
     return {path: data for path, data in files.items() if not is_below(path, outputs)}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from tree_sitter import Node
 
 from collect.factory.layout import is_below
-from collect.java_tree import parse, text_of, walk, words
+from collect.java_tree import has_modifier, parse, text_of, walk, words
 
 _NAMED = re.compile(r"Test\w*|\w+(?:Test|Tests|TestCase)")
 """Surefire's own patterns."""
@@ -36,15 +36,10 @@ def package_of(root: Node) -> str:
 def _classes(root: Node) -> Iterator[str]:
     for node in root.named_children:
         name = node.child_by_field_name("name")
-        if node.type != "class_declaration" or name is None or _is_abstract(node):
+        if node.type != "class_declaration" or name is None or has_modifier(node, "abstract"):
             continue
         if _NAMED.fullmatch(text_of(name)) or _has_tests(node):
             yield text_of(name)
-
-
-def _is_abstract(node: Node) -> bool:
-    modifiers = [text_of(child) for child in node.children if child.type == "modifiers"]
-    return any("abstract" in text.split() for text in modifiers)
 
 
 def _has_tests(node: Node) -> bool:

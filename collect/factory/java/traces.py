@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from collect.factory.candidates import Candidate
 from collect.factory.java.builds import JavaBuild
-from collect.factory.java.compiling import COMPILE_TIMEOUT, Compilation
+from collect.factory.java.compiling import Compilation
 from collect.factory.java.instrumenting import instrument, methods_at
 from collect.factory.project import Project, ProjectRefused
 from collect.java_tree import parse
@@ -92,9 +91,8 @@ def _compiled(
         raise ProjectRefused(f"{project.source.slug}: its JDK can't compile: {result.output}")
     files = {**project.source.files, **sources}
     extra = (f"{sandbox.workspace}/{FOLDER}",)
-    deadline = time.monotonic() + COMPILE_TIMEOUT
     try:
-        Compilation.of(sandbox, build, files, deadline, extra).all()
+        Compilation.of(sandbox, build, files, extra).all()
     except BuildFailed as error:
         raise ProjectRefused(
             f"{project.source.slug}: its coverage can't be measured, for its sources do not "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from collect.factory.bug import Caught
 from collect.factory.candidates import Candidate
 from collect.factory.config import FactoryConfig
 from collect.factory.java.builds import JavaBuild, build_project
-from collect.factory.java.compiling import COMPILE_TIMEOUT, Compilation
+from collect.factory.java.compiling import Compilation
 from collect.factory.java.distance import read_distance, shows
 from collect.factory.java.failures import read_failure, read_traces
 from collect.factory.java.issue import write_java_issue
@@ -82,9 +81,8 @@ class JavaWorkbench:
         build, _ = self._prepared()
         with open_sandbox(self.sandbox) as opened:
             opened.write_files({**files, **build.outputs})
-            deadline = time.monotonic() + COMPILE_TIMEOUT
             try:
-                compilation = Compilation.of(opened, build, files, deadline)
+                compilation = Compilation.of(opened, build, files)
                 compilation.changed(self.project.source.files)
             except BuildFailed as error:
                 return TrialRun({}, {}, str(error))
@@ -112,10 +110,9 @@ class JavaWorkbench:
         after = {**files, **sources}
         with open_sandbox(self.sandbox) as opened:
             opened.write_files({**after, **traced.build.outputs})
-            deadline = time.monotonic() + COMPILE_TIMEOUT
             extra = (f"{opened.workspace}/{FOLDER}",)
             try:
-                Compilation.of(opened, traced.build, after, deadline, extra).changed(before)
+                Compilation.of(opened, traced.build, after, extra).changed(before)
             except BuildFailed as error:
                 return TrialRun({}, {}, str(error))
             runs = ModuleRuns(opened, timeout)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
-from collect.java_tree import declarators, declared_name, text_of, walk, words
+from collect.java_tree import declarators, declared_name, has_modifier, text_of, walk, words
 
 METHODS = words("method_declaration constructor_declaration compact_constructor_declaration")
 CLASSES = words("class_declaration enum_declaration record_declaration interface_declaration")
@@ -23,7 +23,7 @@ class Variables:
         self._final = {
             text_of(name)
             for node in walk(root)
-            if node.type == "field_declaration" and _is_final(node)
+            if node.type == "field_declaration" and has_modifier(node, "final")
             for name in map(declared_name, declarators(node))
             if name is not None
         }
@@ -83,11 +83,6 @@ def method_of(node: Node) -> Node | None:
     while around is not None and around.type not in CLASSES | METHODS:
         around = around.parent
     return around if around is not None and around.type in METHODS else None
-
-
-def _is_final(declaration: Node) -> bool:
-    modifiers = [child for child in declaration.children if child.type == "modifiers"]
-    return any("final" in text_of(each).split() for each in modifiers)
 
 
 def _fields(node: Node) -> Iterator[tuple[str, str]]:

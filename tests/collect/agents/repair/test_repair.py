@@ -255,7 +255,9 @@ def test_a_rewritten_program_that_hangs_is_a_failed_attempt() -> None:
     code = "def top_word(text, stop_words=()):\n    while True: pass\ndef top_words(): pass\n"
     endless = replace(BUG, pass_to_pass=(), fail_to_pass=BUG.fail_to_pass[:1])
     backend = scripted([], [program(code)])
-    trace = repair(Variant.SIMPLE_DEBUGGING, backend, instance=endless, max_patch_attempts=1)
+    trace = repair(
+        Variant.SIMPLE_DEBUGGING, backend, instance=endless, test_timeout=5, max_patch_attempts=1
+    )
     assert trace.failure is None, trace.failure
     assert [test.after for test in trace.verdict.tests] == ["timed_out"]
 
