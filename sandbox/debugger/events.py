@@ -59,7 +59,7 @@ def event_from_answer(action: Action, arguments: str, answer: Json, seconds: flo
         output_truncated=answer.get("output_truncated", False),
         frames=tuple(Frame(**frame) for frame in answer.get("frames", ())),
         values=tuple(Value(**value) for value in answer.get("values", ())),
-        breakpoints=tuple(_breakpoint(fields) for fields in answer.get("breakpoints", ())),
+        breakpoints=tuple(breakpoint_record(fields) for fields in answer.get("breakpoints", ())),
         threads=tuple(_thread(fields) for fields in answer.get("threads", ())),
         next_start=answer.get("next_start"),
         source=tuple(stop.get("source", ())),
@@ -76,7 +76,8 @@ def _thread(fields: Json) -> ThreadStack:
     return ThreadStack(**{**fields, "frames": frames})
 
 
-def _breakpoint(fields: Json) -> Breakpoint:
+def breakpoint_record(fields: Json) -> Breakpoint:
+    """A breakpoint as a probe describes it."""
     names = Breakpoint.__dataclass_fields__
     return Breakpoint(**{name: value for name, value in fields.items() if name in names})
 

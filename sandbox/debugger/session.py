@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 from sandbox.base import Sandbox
 from sandbox.debugger.channel import Json
-from sandbox.debugger.events import event_from_answer
+from sandbox.debugger.events import breakpoint_record, event_from_answer
 from sandbox.debugger.records import (
     CONTROL_ACTIONS,
     Action,
+    Breakpoint,
     BreakpointRequest,
     DebugEvent,
     DebugLimits,
@@ -52,6 +53,7 @@ variables still: expressions and code run in them as in a paused program.
 """
 
 
+LAUNCHES = (Action.START, Action.RESTART)
 LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_SUCH_TEST)
 
 
@@ -98,7 +100,11 @@ class DebugSession:
         self._channel: Connection | None = None
         self._launch: Launch | None = None
         self._state = State.START
-        self._breakpoints: list[Json] = []
+        self._requested: list[Json] = []
+        """The launch's breakpoints, until the probe has told what became of them."""
+        self._points: dict[int, Json] | None = None
+        self._records: dict[int, Breakpoint] = {}
+        """The points by their numbers, as they are shown. There may be thousands."""
 
     @property
     def state(self) -> State:
@@ -107,8 +113,8 @@ class DebugSession:
     def start(self, launch: Launch) -> DebugEvent:
         self.close()
         self._launch = launch
-        self._breakpoints = [asdict(request) for request in launch.breakpoints]
-        return self._start(Action.START, {"test": launch.test, "breakpoints": self._breakpoints})
+        self._requested = [asdict(request) for request in launch.breakpoints]
+        return self._start(Action.START, {"test": launch.test, "breakpoints": self._requested})
 
     def restart(self) -> DebugEvent:
         if self._launch is None or Action.RESTART not in ALLOWED[self._state]:
@@ -165,7 +171,7 @@ class DebugSession:
         self._end_program()
         self._state = State.START
         self._launch = None
-        self._breakpoints = []
+        self._requested, self._points, self._records = [], None, {}
 
     def _end_program(self) -> None:
         channel, self._channel = self._channel, None
@@ -202,7 +208,7 @@ class DebugSession:
             "target": target,
             "stop_at_entry": launch.stop_at_entry,
             "stdin": launch.stdin,
-            "breakpoints": self._breakpoints,
+            "breakpoints": self._requested if self._points is None else [*self._points.values()],
             "limits": asdict(self._limits),
         }
         limits = self._limits
@@ -227,30 +233,33 @@ class DebugSession:
     def _event(self, action: Action, arguments: Json, answer: Json, seconds: float) -> DebugEvent:
         """The answer as a record; the session's own state follows it."""
         self._learn_breakpoints(action, answer)
-        if action in (Action.START, Action.RESTART, *BREAKPOINTS):
-            answer = {**answer, "breakpoints": self._known_and(answer.get("breakpoints", ()))}
         event = event_from_answer(action, json.dumps(arguments), answer, seconds)
+        if action in (*LAUNCHES, *BREAKPOINTS):
+            event = replace(event, breakpoints=self._known_and(event.breakpoints))
         self._state = event.state
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
         return event
 
     def _learn_breakpoints(self, action: Action, answer: Json) -> None:
-        """All of them, or what has changed since the launch: there may be thousands."""
-        known, news = answer.get("all_breakpoints"), answer.get("breakpoint_news")
-        if news is not None:
-            before = () if action in (Action.START, Action.RESTART) else self._breakpoints
-            table = {point["number"]: point for point in before if "number" in point}
-            table |= {point["number"]: point for point in news["changed"]}
-            known = [point for number, point in table.items() if number not in news["gone"]]
-        if known is not None:
-            self._breakpoints = known
+        """All of them, or what has changed since the launch."""
+        known = answer.get("all_breakpoints")
+        news = answer.get("breakpoint_news") if known is None else {"changed": known, "gone": ()}
+        if news is None:
+            return
+        if known is not None or action in LAUNCHES or self._points is None:
+            self._points, self._records = {}, {}
+        for point in news["changed"]:
+            self._points[point["number"]] = point
+            self._records[point["number"]] = breakpoint_record(point)
+        for number in news["gone"]:
+            self._points.pop(number, None)
+            self._records.pop(number, None)
 
-    def _known_and(self, hit: Iterable[Json]) -> list[Json]:
+    def _known_and(self, hit: Iterable[Breakpoint]) -> tuple[Breakpoint, ...]:
         """All breakpoints, and those just hit that have removed themselves."""
-        bound = [point for point in self._breakpoints if "number" in point]
-        numbers = {point["number"] for point in bound}
-        return [*bound, *(point for point in hit if point["number"] not in numbers)]
+        gone = (point for point in hit if point.number not in self._records)
+        return (*self._records.values(), *gone)
 
     def _refuse(self, action: Action, arguments: Json) -> DebugEvent:
         message = f"{action} is not possible {WHY[self._state]}; nothing changed"

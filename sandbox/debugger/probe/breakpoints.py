@@ -67,7 +67,9 @@ class BreakpointTable:
         self.breakpoints[number] = point
         self.next_number = max(self.next_number, number + 1)
         self.by_path.setdefault(path, []).append(point)
-        self._changed(point)
+        self.untold.add(number)
+        self._forget_plans()
+        self._sort_raised()
         return point, notes
 
     def _function(self, arguments: Json) -> Tuple[str, Function]:
@@ -101,7 +103,12 @@ class BreakpointTable:
         if self.breakpoints.pop(point.number, None) is None:
             return False
         self.by_path[point.path] = [p for p in self.by_path[point.path] if p is not point]
-        self._changed(point)
+        self.untold.add(point.number)
+        if point.exception:
+            self._forget_plans()
+            self._sort_raised()
+        else:
+            self._forget_plans_with(point)
         return True
 
     def count_hit(self, point: Breakpoint) -> None:
@@ -122,13 +129,10 @@ class BreakpointTable:
         """Whether one that was hit has not been removed since."""
         return point.temporary or point.number in self.breakpoints
 
-    def _changed(self, point: Breakpoint) -> None:
-        self.untold.add(point.number)
-        self._forget_plans()
-        if point.exception:
-            raised = self.by_path[""]
-            self.raised = KindCache([p for p in raised if not p.uncaught])
-            self.uncaught = KindCache([p for p in raised if p.uncaught])
+    def _sort_raised(self) -> None:
+        raised = self.by_path.get("", [])
+        self.raised = KindCache([point for point in raised if not point.uncaught])
+        self.uncaught = KindCache([point for point in raised if point.uncaught])
 
     def arm_entry(self, code: Optional[types.CodeType]) -> None:
         self.entry_code = code
@@ -138,6 +142,13 @@ class BreakpointTable:
         self.plans.clear()
         self.quiet.clear()
         self.only_raising.clear()
+
+    def _forget_plans_with(self, point: Breakpoint) -> None:
+        """Those of other code stay as they are, where one point of many is removed."""
+        for key, plan in list(self.plans.items()):
+            if point in plan.points:
+                self.plans.pop(key, None)
+                self.only_raising.pop(key, None)
 
     def plan(self, code: types.CodeType) -> Optional[Plan]:
         """The stops of one code object; None where there are none."""

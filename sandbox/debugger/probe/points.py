@@ -94,6 +94,7 @@ class Plan:
 
     def __init__(self, code: types.CodeType, points: List[Breakpoint], entry: bool) -> None:
         self.code = code
+        self.points = points
         self.offset = entry_offset(code)
         self.reentered = self.offset in dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes bytes
         self.at_entry = [point for point in points if point.at_entry]
