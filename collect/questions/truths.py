@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from collect.questions.comparing import is_comparable, same_text
+from collect.questions.comparing import ADDRESS, is_comparable, same_text
 from collect.questions.program import Program
 from collect.questions.records import (
     AssertionAsk,
@@ -127,13 +127,13 @@ def _value(ask: ValueAsk, trace: Trace) -> Finding | None:
 
 
 def observed(stop: Stop, text: str) -> Observation:
-    """A stop as evidence."""
+    """A stop as evidence, without the addresses of objects, which differ on every run."""
     return Observation(
         place=str(stop.statement.place),
         function=stop.statement.place.function,
         hit=stop.hit,
         depth=stop.depth,
-        seen=text[:MAX_SEEN],
+        seen=ADDRESS.sub("", text)[:MAX_SEEN],
     )
 
 
