@@ -162,7 +162,7 @@ def _eval(config: RunConfig) -> int:
 def _alone_status(report: AloneReport) -> int:
     for reason in report.reasons[:SHOWN_REASONS]:
         print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
-    if report.stopped:
+    if report.stopped and not report.reasons:
         return stopped()
     if report.missing:
         told = f"{report.missing} questions have no answer yet; the same command goes on"

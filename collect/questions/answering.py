@@ -36,7 +36,7 @@ from collect.questions.workspace import lay_out, with_files
 from collect.records import Conversation, Role, Rollout
 from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, failure_of
 from collect.rollout_rows import RunIdentity, rows_of
-from collect.rollouts import TRIED_AGAIN, is_oracle
+from collect.rollouts import TRIED_AGAIN, FailuresInARow, is_oracle
 from collect.runner import AsyncioRunner
 from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
@@ -93,7 +93,7 @@ class Answers:
     reasons: tuple[str, ...] = ()
     """Different failures of the infrastructure or the budget, as `type: message`."""
     stopped: bool = False
-    """Whether the user or the budget ended it before the end."""
+    """Whether the user, the budget or too many failures in a row ended it before the end."""
 
 
 def answer_all(
@@ -152,6 +152,7 @@ class _Asker:
         self._model = machinery.model_config_of(self._name)
         self._identity = RunIdentity(store.folder.name, machinery.seed)
         self._stop = threading.Event()
+        self._failures = FailuresInARow(machinery.runner.give_up_after)
 
     def ask(self, questions: Sequence[Question]) -> None:
         """Ask what has no row yet. Raises ConfigError."""
@@ -245,11 +246,12 @@ class _Asker:
             raise
         except Exception as error:
             trace.failure = failure_of(error)
-            if trace.failure.kind is FailureKind.BUDGET:
-                self._stop.set()
         trace.seconds = time.monotonic() - started
         rows = rows_of(spec, trace, settings, self._identity, config_hash)
-        self._store.add(*as_question(question, right, *rows))
+        row, conversations = as_question(question, right, *rows)
+        self._store.add(row, conversations)
+        if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
+            self._stop.set()
 
     def _hold(
         self,

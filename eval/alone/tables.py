@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from collect.questions.config import SOURCE_READER
 from collect.questions.records import Category
 from eval.alone.metrics import Accuracy, AloneMetrics
 from eval.labels import Labels
@@ -14,7 +15,7 @@ from eval.numbers import MISSING, counts, decimal, dollars, seconds, span, token
 from eval.paired.report import PairedReport
 from eval.paired.tables import paired_parts
 
-SOURCE_READER_NAME = "source reader (runs nothing)"
+SOURCE_READER_NAME = f"{SOURCE_READER} (runs nothing)"
 COLUMNS: dict[str, Callable[[AloneMetrics], str]] = {
     "Questions": lambda m: str(m.questions),
     "Right": lambda m: str(m.accuracy.right) if m.accuracy else MISSING,

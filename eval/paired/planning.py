@@ -11,9 +11,15 @@ from eval.paired.outcomes import Aligned
 
 
 def discordance(pair: Aligned) -> float:
-    """The mean square of the clusters' differences: with one attempt a bug, the share of bugs that
-    exactly one of the arms resolves."""
-    return float(np.mean((pair.gaps() / pair.trials.mean()) ** 2))
+    """With one attempt a bug, the share of bugs that exactly one of the arms resolves.
+
+    With several: the mean square of the clusters' differences, which is the same for one attempt.
+    That clusters are of different sizes does not count as difference.
+    """
+    trials, gaps = pair.trials, pair.gaps()
+    difference = gaps.sum() / trials.sum()
+    spread = np.mean((gaps - difference * trials) ** 2) / trials.mean() ** 2
+    return float(spread + difference**2)
 
 
 def clusters_needed(difference: float, discordant: float, power: float, level: float) -> int | None:

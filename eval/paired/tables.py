@@ -54,32 +54,40 @@ def gains_table(report: PairedReport, labels: Labels) -> list[list[str]]:
 
 def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
     """What a reader of the two tables must know."""
-    config = report.config
-    level, points = f"{100 * config.confidence:g} %", "percentage points"
-    lines = []
-    if report.comparisons:
-        several = any(each.mcnemar_p is None and each.instances for each in report.comparisons)
-        lines += [
-            f"Difference: first minus second in {points}, over the {report.trial}s at which both "
-            "have a verdict; left out are bugs without such. Interval: "
-            f"{level}, a bootstrap of bugs ({config.resamples} resamples, seed {config.seed}).",
-            "First better, second better: bugs at which it got more right. p: "
-            f"{_test_name(several)}; (Holm): corrected for {len(report.comparisons)} comparisons.",
-            f"Non-inferior: the interval's lower end is above -{config.margin:g} {points}. Bugs "
-            f"needed: to see {config.difference:g} {points} with {100 * config.power:g} % power at "
-            f"the {100 * config.level:g} % level, with the discordance found here.",
-        ]
-    if report.gains:
-        lines.append(
-            "Recovered: (small - baseline) / (frontier - baseline), with its bootstrap interval "
-            "by bug; undefined where the interval of the frontier's gain includes 0."
-        )
-        lines += [
-            f"Undefined for {_name(each.arms.small, report, labels)}: {each.undefined}."
-            for each in report.gains
-            if each.undefined
-        ]
-    return lines
+    return [*_comparison_notes(report), *_gain_notes(report, labels)]
+
+
+def _comparison_notes(report: PairedReport) -> list[str]:
+    if not report.comparisons:
+        return []
+    config, points = report.config, "percentage points"
+    several = any(each.mcnemar_p is None and each.instances for each in report.comparisons)
+    return [
+        f"Difference: first minus second in {points}, over the {report.trial}s at which both have "
+        f"a verdict; left out are bugs without such. Interval: {100 * config.confidence:g} %, a "
+        f"bootstrap of bugs ({config.resamples} resamples, seed {config.seed}).",
+        "First better, second better: bugs at which it got more right. p: "
+        f"{_test_name(report.trial, several)}; (Holm): corrected for {len(report.comparisons)} "
+        "comparisons.",
+        f"Non-inferior: the interval's lower end is above -{config.margin:g} {points}. Bugs "
+        f"needed: to see {config.difference:g} {points} with {100 * config.power:g} % power at the "
+        f"{100 * config.level:g} % level, with the discordance found here.",
+    ]
+
+
+def _gain_notes(report: PairedReport, labels: Labels) -> list[str]:
+    if not report.gains:
+        return []
+    undefined = [
+        f"Undefined for {_name(each.arms.small, report, labels)}: {each.undefined}."
+        for each in report.gains
+        if each.undefined
+    ]
+    return [
+        "Recovered: (small - baseline) / (frontier - baseline), with its bootstrap interval by "
+        "bug; undefined where the interval of the frontier's gain includes 0.",
+        *undefined,
+    ]
 
 
 def comparison_facts(report: PairedReport) -> list[Facts]:
@@ -132,13 +140,11 @@ def _share_cell(found: RecoveredGain) -> str:
     return f"{found.share:.1f} ({low} to {high})"
 
 
-def _test_name(several: bool) -> str:
-    if several:
-        return (
-            "sign-flip permutation test over bugs where one has several attempts, else McNemar's "
-            "exact test"
-        )
-    return "McNemar's exact test"
+def _test_name(trial: str, several: bool) -> str:
+    exact = "McNemar's exact test"
+    if not several:
+        return exact
+    return f"sign-flip permutation test over bugs where one has several {trial}s, else {exact}"
 
 
 def _name(arm: Arm, report: PairedReport, labels: Labels) -> str:

@@ -108,7 +108,7 @@ def test_tables() -> None:
     assert [row[0] for row in rows] == [
         "oracle (scripted)",
         "small",
-        "source reader (runs nothing)",
+        "source_reader (runs nothing)",
     ]
     cells = dict(zip(header, rows[1], strict=True))
     assert (cells["Accuracy %"], cells["Answer block %"]) == ("33.3", "66.7")

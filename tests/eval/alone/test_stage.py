@@ -46,7 +46,7 @@ def test_a_subagent_alone(
     assert evaluate(config, tmp_path) == 0
     printed = capsys.readouterr().out
     assert "oracle (scripted)" in printed
-    assert "source reader (runs nothing)" in printed
+    assert "source_reader (runs nothing)" in printed
     folder = tmp_path / "alone" / "eval" / "questions"
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     oracle, reader = results["models"]
@@ -65,6 +65,31 @@ def test_a_subagent_alone(
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     (compared,) = results["comparisons"]
     assert (compared["first_sub_model"], compared["attempts"]) == ("oracle", 3)
+
+
+def test_a_model_that_does_not_answer(
+    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dead = {
+        "backend": "openai",
+        "model": "dead",
+        "base_url": "http://127.0.0.1:9/v1",
+        "api_key_env": None,
+        "retries": {"max_retries": 0},
+    }
+    config["models"] = {"oracle": {"backend": "oracle"}, "dead": dead, "later": dead}
+    config["runner"] = {"give_up_after": 2, "concurrency": 1}
+    config["eval"]["questions"]["models"] = ["oracle", "dead", "later"]
+    assert evaluate(config, tmp_path) == 1
+    told = capsys.readouterr()
+    assert "6 questions have no answer yet" in told.err
+    folder = tmp_path / "alone" / "eval" / "questions"
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    oracle, first, later, _ = results["models"]
+    assert (oracle["questions"], oracle["missing"]) == (3, 0)
+    assert (first["questions"], first["missing"], later["missing"]) == (0, 3, 3)
+    assert sum(row.sub_model == "dead" for row in RunStore(folder).read_rollouts()) == 2
+    assert all(row["instances"] == 0 for row in results["comparisons"])
 
 
 @pytest.mark.slow

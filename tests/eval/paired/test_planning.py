@@ -37,3 +37,5 @@ def test_discordance() -> None:
     assert discordance(table(5, 3, 1, 1)) == pytest.approx(0.4)
     attempts = Aligned(np.array([[3, 1], [1, 2]]), np.array([4, 4]), 0)
     assert discordance(attempts) == pytest.approx((0.25 + 0.0625) / 2)
+    sizes = Aligned(np.array([[1, 2, 9], [0, 0, 0]]), np.array([1, 2, 9]), 0)
+    assert discordance(sizes) == pytest.approx(1)
