@@ -60,7 +60,11 @@ def test_a_subagent_alone(
         assert [row["model"] for row in csv.DictReader(file)] == ["oracle", "source_reader"]
 
     before = {row.rollout_id: row.started_at for row in RunStore(folder).read_rollouts()}
+    trained = tmp_path / "alone" / "sft" / "report.json"
+    trained.parent.mkdir()
+    trained.write_text(json.dumps({"splits": {"train": {"repositories": ["shop"]}}}))
     assert evaluate(config, tmp_path, "eval.statistics.baseline=source_reader") == 0
+    assert "Warning: questions about shop are asked" in capsys.readouterr().out
     assert before == {r.rollout_id: r.started_at for r in RunStore(folder).read_rollouts()}
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     (compared,) = results["comparisons"]
