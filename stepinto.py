@@ -7,6 +7,7 @@ import errno
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -26,6 +27,9 @@ from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
 from train.report import LossPoint
+
+if TYPE_CHECKING:
+    from eval.alone.stage import AloneReport
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 KEPT = "rollouts that were finished before are kept"
@@ -147,9 +151,23 @@ def _eval(config: RunConfig) -> int:
     described = config.model_dump(mode="json")
     report = run_eval(config, config.eval, config.collect.benchmark, config.folder, described)
     console.print(report.summary, markup=False, highlight=False)
-    tables = report.tables
-    console.print(f"tables: {tables.markdown}, {tables.csv}, {tables.json}")
-    return _status(report.rollouts)
+    alone = report.alone
+    for tables in (report.tables, alone.tables if alone is not None else None):
+        if tables is not None:
+            console.print(f"tables: {tables.markdown}, {tables.csv}, {tables.json}")
+    status = _status(report.rollouts) if report.rollouts is not None else 0
+    return status or (_alone_status(alone) if alone is not None else 0)
+
+
+def _alone_status(report: AloneReport) -> int:
+    for reason in report.reasons[:SHOWN_REASONS]:
+        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+    if report.stopped and not report.reasons:
+        return stopped()
+    if report.missing:
+        told = f"{report.missing} questions have no answer yet; the same command goes on"
+        print(f"stepinto: {told}", file=sys.stderr)
+    return FAILED if report.missing else 0
 
 
 COMMANDS: dict[str, tuple[tuple[Callable[[RunConfig], int], ...], str]] = {

@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
+from collect.questions.config import SOURCE_READER
+from eval.alone.config import AloneConfig
+from eval.paired.config import ArmName, StatisticsConfig
 
 
 class Pair(BaseModel):
@@ -33,6 +36,10 @@ class EvalConfig(BaseModel):
     """Rollouts a bug in every arm."""
     baseline: Variant = Variant.BASELINE
     """The variant that relative changes refer to, where it is among the variants."""
+    statistics: StatisticsConfig = StatisticsConfig()
+    """Which arms are compared over the same bugs and seeds, and how."""
+    questions: AloneConfig | None = None
+    """Subagents to measure alone, on runtime questions. None: none."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -40,6 +47,37 @@ class EvalConfig(BaseModel):
             repeated = [value for i, value in enumerate(values) if value in values[:i]]
             if repeated:
                 raise ValueError(f"eval.{name} names {repeated[0]!s} twice; remove one")
+        return self
+
+    @model_validator(mode="after")
+    def _comparisons_are_of_arms(self) -> Self:
+        arms = {ArmName(variant=v, main=main, sub=sub) for v, main, sub in self.arms()}
+        for compared in self.statistics.comparisons:
+            for name in (compared.first, compared.second):
+                if name not in arms:
+                    raise ValueError(
+                        f"eval.statistics.comparisons names an arm that is not run: {name}; its "
+                        "variant must be among eval.variants, and its models a pair of eval.pairs "
+                        "(without `sub` for a variant that has no subagent)"
+                    )
+            if compared.first == compared.second:
+                raise ValueError(
+                    f"eval.statistics.comparisons compares an arm with itself: {compared.first}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _statistics_name_models(self) -> Self:
+        known = {name for pair in self.pairs for name in (pair.main, pair.sub) if name is not None}
+        if self.questions is not None:
+            known |= {*self.questions.models, SOURCE_READER}
+        for key in ("baseline", "frontier"):
+            name = getattr(self.statistics, key)
+            if known and name is not None and name not in known:
+                raise ValueError(
+                    f"eval.statistics.{key} names {name!r}, which is in no pair of eval.pairs and "
+                    f"answers no eval.questions; there are: {', '.join(sorted(known))}"
+                )
         return self
 
     def arms(self) -> tuple[tuple[Variant, str, str | None], ...]:

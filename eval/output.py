@@ -1,6 +1,7 @@
 """What an evaluation leaves in its folder: tables.md, arms.csv, results.json.
 
-Where it has systems of InspectCoder's tables, also a CSV file for each of `DATA`.
+Where it has systems of InspectCoder's tables, also a CSV file for each of `DATA`; where arms were
+compared in pairs, one for each of `PAIRED`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from eval.labels import Labels
 from eval.metrics import ArmMetrics, Comparison, change, has_verdict
 from eval.overlap import pairs_facts, sets_facts
 from eval.page import all_notes, markdown
+from eval.paired.report import PairedReport
+from eval.paired.tables import comparison_facts, gain_facts
 from eval.panels import Facts, Panel
 from eval.repair_tables import repair_facts
 
@@ -46,6 +49,12 @@ DATA: dict[str, Callable[[Panel], list[Facts]]] = {
 """The numbers of InspectCoder's tables and figures, by the name of their CSV file and of their list
 in results.json. Rates and shares are in percent."""
 
+PAIRED: dict[str, Callable[[PairedReport], list[Facts]]] = {
+    "comparisons": comparison_facts,
+    "recovered_gain": gain_facts,
+}
+"""Paired statistics, by the name of their CSV file and of their list in results.json."""
+
 
 @dataclass(frozen=True)
 class TablePaths:
@@ -56,6 +65,8 @@ class TablePaths:
     json: Path
     data: tuple[Path, ...] = ()
     """The CSV files of InspectCoder's tables and figures."""
+    paired: tuple[Path, ...] = ()
+    """The CSV files of the paired statistics."""
 
 
 def write_tables(
@@ -64,24 +75,29 @@ def write_tables(
     folder: Path,
     *,
     panels: Sequence[Panel] = (),
+    paired: PairedReport | None = None,
     config: Mapping[str, Any] | None = None,
     labels: Labels | None = None,
     title: str = "Evaluation",
 ) -> TablePaths:
     """Write the tables in three forms, each file whole or not at all.
 
-    `panels` are those of the same rollouts; without them there is nothing of InspectCoder's.
+    `panels` and `paired` are those of the same rollouts; without them there is nothing of
+    InspectCoder's, and no paired statistics.
     `config` must be JSON-serialisable; it goes into results.json, as do the rollouts' outcomes.
     """
     labels = labels or Labels()
     folder.mkdir(parents=True, exist_ok=True)
+    data = {name: _distinct(of, panels) for name, of in DATA.items()} if panels else {}
+    compared = {name: of(paired) for name, of in PAIRED.items()} if paired else {}
     paths = TablePaths(
         folder / "tables.md",
         folder / "arms.csv",
         folder / "results.json",
-        tuple(folder / f"{name}.csv" for name in DATA) if panels else (),
+        tuple(folder / f"{name}.csv" for name in data),
+        tuple(folder / f"{name}.csv" for name, rows in compared.items() if rows),
     )
-    data = {name: _distinct(of, panels) for name, of in DATA.items()}
+    data |= compared
     results = {
         "format_version": FORMAT_VERSION,
         "config": dict(config) if config is not None else None,
@@ -90,12 +106,12 @@ def write_tables(
         "instances": [_instance(key) for key in comparison.instances],
         "left_out": [_instance(key) for key in comparison.left_out],
         "arms": [arm_row(comparison, metrics) for metrics in comparison.arms],
-        **(data if panels else {}),
+        **data,
         "outcomes": sorted((_outcome(row) for row in rollouts), key=_outcome_key),
     }
-    write_text(paths.markdown, markdown(comparison, labels, panels, title))
+    write_text(paths.markdown, markdown(comparison, labels, panels, title, paired))
     write_text(paths.csv, arms_csv(comparison))
-    for path in paths.data:
+    for path in (*paths.data, *paths.paired):
         write_text(path, csv_text(data[path.stem]))
     write_text(paths.json, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     return paths

@@ -11,6 +11,8 @@ from eval.labels import Labels
 from eval.markdown import notes, table
 from eval.metrics import Comparison
 from eval.overlap import pairs_table, sets_table
+from eval.paired.report import PairedReport
+from eval.paired.tables import paired_parts
 from eval.panels import Panel, is_repair
 from eval.repair_tables import by_benchmark, models_table, repair_foot, repair_table
 from eval.tables import flat_table, foot, paper_table
@@ -54,14 +56,21 @@ def all_notes(comparison: Comparison, labels: Labels, panels: Sequence[Panel] = 
     return [*repair, *foot(comparison, labels)]
 
 
-def summary(comparison: Comparison, labels: Labels, panels: Sequence[Panel] = ()) -> str:
-    """The papers' tables for the systems at hand and their notes: Markdown that a terminal shows
-    aligned.
+def summary(
+    comparison: Comparison,
+    labels: Labels,
+    panels: Sequence[Panel] = (),
+    paired: PairedReport | None = None,
+) -> str:
+    """The papers' tables for the systems at hand, their notes, and the paired comparisons: Markdown
+    that a terminal shows aligned.
 
     Debug2Fix's variants stand in its table, the others in InspectCoder's.
     """
     parts = [*_debug2fix_parts(comparison, labels, panels), *_repair_parts(panels, labels)]
-    return "\n\n".join([*parts, notes(all_notes(comparison, labels, panels))]) + "\n"
+    parts.append(notes(all_notes(comparison, labels, panels)))
+    parts += paired_parts(paired, labels) if paired else []
+    return "\n\n".join(parts) + "\n"
 
 
 def markdown(
@@ -69,9 +78,10 @@ def markdown(
     labels: Labels,
     panels: Sequence[Panel] = (),
     title: str = "Evaluation",
+    paired: PairedReport | None = None,
 ) -> str:
     """All tables as one page."""
-    parts = [f"# {title}", summary(comparison, labels, panels).rstrip()]
+    parts = [f"# {title}", summary(comparison, labels, panels, paired).rstrip()]
     for figure in FIGURES:
         parts += _figure_parts(figure, panels, labels)
     parts += ["## Every arm", table(flat_table(comparison, labels))]

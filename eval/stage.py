@@ -1,4 +1,5 @@
-"""The eval stage: (main, sub) pairs of models on held-out bugs, and the papers' tables."""
+"""The eval stage: (main, sub) pairs of models on held-out bugs, subagents alone on runtime
+questions, and the tables of both."""
 
 from __future__ import annotations
 
@@ -16,12 +17,14 @@ from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.rollouts import RolloutsSummary, do_rollouts
 from collect.store import RunStore
+from eval.alone.stage import AloneReport, AloneStage
 from eval.config import EvalConfig
 from eval.full_set import full_set_of
 from eval.labels import Labels
 from eval.metrics import compare
 from eval.output import TablePaths, write_tables
 from eval.page import summary
+from eval.paired.report import paired_report
 from eval.panels import panels_of
 from eval.training_data import note_training
 
@@ -32,10 +35,13 @@ FOLDER = "eval"
 class EvalReport:
     """What an evaluation came to."""
 
-    rollouts: RolloutsSummary
     summary: str
-    """The papers' tables, for a terminal."""
-    tables: TablePaths
+    """The tables, for a terminal."""
+    rollouts: RolloutsSummary | None
+    """None where the config names no pair of models."""
+    tables: TablePaths | None
+    alone: AloneReport | None = None
+    """Subagents alone; None where the config has no questions, or was stopped before them."""
 
 
 def run_eval(
@@ -45,22 +51,51 @@ def run_eval(
     run: Path,
     described: dict[str, Any],
 ) -> EvalReport:
-    """Do the rollouts that `run/eval` does not have yet, and write the tables.
+    """Do the rollouts and ask the questions that `run/eval` does not have; write the tables.
 
     `collected` is collect's benchmark: its held-out split is evaluated where the config names no
     benchmark. `described` is the whole config, noted beside the numbers. Raises ConfigError.
     """
-    benchmark_config = config.benchmark or collected.model_copy(update={"split": "held_out"})
-    if not config.arms():
-        raise ConfigError("there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}]")
+    benchmark = config.benchmark or collected.model_copy(update={"split": "held_out"})
+    if not config.arms() and config.questions is None:
+        raise ConfigError(
+            "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "
+            "eval.questions, e.g. {models: [b]}"
+        )
+    scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
+    labels = Labels(scripted=scripted)
+    alone = None
+    if config.questions is not None:
+        asked = config.questions.benchmark or benchmark
+        alone = AloneStage(machinery, config.questions, config.statistics, asked, run, labels)
+        alone.check()
+    report = EvalReport("", None, None)
+    if config.arms():
+        report = _in_place(machinery, config, benchmark, run, described=described, labels=labels)
+    if alone is None or (report.rollouts is not None and report.rollouts.stopped):
+        return report
+    measured = alone.measure(described)
+    summary = "\n".join(part for part in (report.summary, measured.summary) if part)
+    return replace(report, summary=summary, alone=measured)
+
+
+def _in_place(
+    machinery: Machinery,
+    config: EvalConfig,
+    benchmark_config: BenchmarkConfig,
+    run: Path,
+    *,
+    described: dict[str, Any],
+    labels: Labels,
+) -> EvalReport:
+    """Every arm on the bugs of the benchmark."""
     benchmark = open_benchmark(benchmark_config, machinery.sandbox)
     choice = choose_instances(benchmark_config, benchmark, machinery.sandbox)
-    instances = choice.instances
     full_set = full_set_of(benchmark)
     specs = [
         RolloutSpec(instance, variant, main, sub, attempt)
         for attempt in range(config.attempts)
-        for instance in instances
+        for instance in choice.instances
         for variant, main, sub in config.arms()
     ]
     folder = run / FOLDER
@@ -70,10 +105,11 @@ def run_eval(
     )
     asked = {spec.id for spec in specs}
     rows = [row for row in RunStore(folder).read_rollouts() if row.rollout_id in asked]
-    comparison = note_training(compare(rows, config.baseline), instances, run)
+    comparison = note_training(compare(rows, config.baseline), choice.instances, run)
     comparison = replace(comparison, skipped=str(choice))
-    scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
-    labels = Labels(scripted=scripted)
     panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
-    tables = write_tables(comparison, rows, folder, panels=panels, config=described, labels=labels)
-    return EvalReport(rollouts, summary(comparison, labels, panels), tables)
+    paired = paired_report(rows, config.statistics, config.baseline)
+    tables = write_tables(
+        comparison, rows, folder, panels=panels, paired=paired, config=described, labels=labels
+    )
+    return EvalReport(summary(comparison, labels, panels, paired), rollouts, tables)

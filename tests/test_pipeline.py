@@ -38,7 +38,11 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert len(list(RunStore(run).read_rollouts())) == 4
     assert split_file(run / "sft", "train").is_file()
     assert json.loads((run / "model" / "training.json").read_text())["steps"] == 2
-    arms = json.loads((run / "eval" / "results.json").read_text())["arms"]
+    results = json.loads((run / "eval" / "results.json").read_text())
+    arms = results["arms"]
+    compared = [(row["first_sub_model"], row["second_sub_model"]) for row in results["comparisons"]]
+    assert compared == [("oracle", ""), ("small", ""), ("small", "oracle")]
+    assert results["recovered_gain"][0]["undefined"], "one bug says nothing about a gain"
     assert {(arm["variant"], arm["sub_model"]) for arm in arms} == {
         ("baseline", ""),
         ("debug2fix_tool_limit", "oracle"),

@@ -1,11 +1,18 @@
-"""Split a benchmark by repository: no repository is on both sides; and shuffle it."""
+"""Split a benchmark by repository: no repository is on both sides; and shuffle it, or questions."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
-from collect.benchmarks.base import Instance
+
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_Named)
 
 
 def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> frozenset[str]:
@@ -21,9 +28,9 @@ def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> fro
     return frozenset(ranked[:count])
 
 
-def shuffled(instances: Iterable[Instance], seed: int) -> list[Instance]:
-    """In an order by chance, where an instance more or less does not change that of the others."""
-    return sorted(instances, key=lambda instance: _rank(instance.id, seed))
+def shuffled(items: Iterable[Named], seed: int) -> list[Named]:
+    """In an order by chance, where an item more or less does not change that of the others."""
+    return sorted(items, key=lambda item: _rank(item.id, seed))
 
 
 def _rank(name: str, seed: int) -> bytes:

@@ -8,6 +8,7 @@ question's. So `stepinto format` makes training data of the right answers.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -32,10 +33,10 @@ from collect.questions.rows import VARIANT, QuestionSpec, as_question
 from collect.questions.scoring import score_text
 from collect.questions.verdicts import Verdict
 from collect.questions.workspace import lay_out, with_files
-from collect.records import Role
+from collect.records import Conversation, Role, Rollout
 from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, failure_of
 from collect.rollout_rows import RunIdentity, rows_of
-from collect.rollouts import TRIED_AGAIN, is_oracle
+from collect.rollouts import TRIED_AGAIN, FailuresInARow, is_oracle
 from collect.runner import AsyncioRunner
 from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
@@ -48,7 +49,15 @@ class Answered:
 
     question: Question
     verdict: Verdict
-    steps: int = 0
+    rollout: Rollout | None = None
+    """What it took; None where nobody held a conversation."""
+    tool_calls: int = 0
+    """Calls of tools in the conversation, of whatever outcome."""
+
+    @property
+    def steps(self) -> int:
+        """Completions."""
+        return self.rollout.sub_steps if self.rollout is not None else 0
 
 
 def run_question(context: RolloutContext, question: Question) -> Verdict:
@@ -83,6 +92,8 @@ class Answers:
     """Where they lie as Parquet; None where nobody held any."""
     reasons: tuple[str, ...] = ()
     """Different failures of the infrastructure or the budget, as `type: message`."""
+    stopped: bool = False
+    """Whether the user, the budget or too many failures in a row ended it before the end."""
 
 
 def answer_all(
@@ -90,7 +101,8 @@ def answer_all(
 ) -> Answers:
     """Answer what the run's folder does not have yet, and judge all that it has.
 
-    Raises ConfigError where the folder holds answers made with other settings, SandboxError.
+    Answers of several models may lie in one folder. Raises ConfigError where the folder holds
+    answers made with other settings, SandboxError.
     """
     benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     instances = instances_of(benchmark, questions)
@@ -120,6 +132,10 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
     return known
 
 
+def _tool_calls(conversation: Conversation) -> int:
+    return sum(row.tool_outcome is not None for row in conversation.messages)
+
+
 class _Asker:
     """One start: the questions to ask, and who answers."""
 
@@ -136,6 +152,7 @@ class _Asker:
         self._model = machinery.model_config_of(self._name)
         self._identity = RunIdentity(store.folder.name, machinery.seed)
         self._stop = threading.Event()
+        self._failures = FailuresInARow(machinery.runner.give_up_after)
 
     def ask(self, questions: Sequence[Question]) -> None:
         """Ask what has no row yet. Raises ConfigError."""
@@ -167,7 +184,12 @@ class _Asker:
     def answers(self, questions: Sequence[Question]) -> Answers:
         """The verdicts on all answers that the folder holds, in the questions' order."""
         rows = {row.rollout_id: row for row in self._store.read_rollouts()}
-        said = {row.rollout_id: row for row in self._store.read_conversations()}
+        wanted = {self._spec(question).id for question in questions}
+        said = {
+            row.rollout_id: (row.final_answer, _tool_calls(row))
+            for row in self._store.read_conversations()
+            if row.rollout_id in wanted
+        }
         answered: list[Answered] = []
         reasons: dict[str, None] = {}
         for question in questions:
@@ -177,12 +199,12 @@ class _Asker:
             if row.failure_kind in TRIED_AGAIN:
                 reasons[f"{row.failure_type}: {row.failure_message}"] = None
                 continue
-            held = said.get(row.rollout_id)
-            verdict = score_text(question, held.final_answer if held is not None else "")
-            answered.append(Answered(question, verdict, row.sub_steps))
+            text, tool_calls = said.get(row.rollout_id, ("", 0))
+            verdict = score_text(question, text)
+            answered.append(Answered(question, verdict, row, tool_calls))
         missing = len(questions) - len(answered)
         conversations = self._store.folder / "conversations"
-        return Answers(tuple(answered), missing, conversations, tuple(reasons))
+        return Answers(tuple(answered), missing, conversations, tuple(reasons), self._stop.is_set())
 
     def _missing(self, questions: Sequence[Question], facts: Facts) -> list[Question]:
         wanted = {self._spec(question).id for question in questions}
@@ -215,7 +237,7 @@ class _Asker:
 
     def _ask_one(self, question: Question, settings: RolloutSettings, config_hash: str) -> None:
         spec, trace = self._spec(question), RolloutTrace()
-        right = False
+        started, right = time.monotonic(), False
         try:
             right = self._hold(question, spec, settings, trace).correct
         except RolloutStopped:
@@ -224,10 +246,12 @@ class _Asker:
             raise
         except Exception as error:
             trace.failure = failure_of(error)
-            if trace.failure.kind is FailureKind.BUDGET:
-                self._stop.set()
+        trace.seconds = time.monotonic() - started
         rows = rows_of(spec, trace, settings, self._identity, config_hash)
-        self._store.add(*as_question(question, right, *rows))
+        row, conversations = as_question(question, right, *rows)
+        self._store.add(row, conversations)
+        if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
+            self._stop.set()
 
     def _hold(
         self,

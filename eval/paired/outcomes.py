@@ -1,0 +1,81 @@
+"""The outcomes of arms side by side, on what all of them were judged on.
+
+Outcomes come in clusters that are independent of each other: a bug with its attempts, or a bug with
+the questions about it. Within a cluster they are not, so that every test and interval here takes
+the cluster for its unit. Attempts are paired by their number, which is also that of their seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collect.records import Rollout
+from eval.metrics import Arm, arm_of, has_verdict, instance_of
+
+Counts = NDArray[np.int64]
+Outcomes = Mapping[Any, Mapping[Any, bool]]
+"""By cluster, and within it by attempt, whatever these are called. A cluster without any attempt
+was tried, and never judged."""
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Some arms on the attempts that all of them have a verdict for."""
+
+    successes: Counts
+    """One row an arm, one column a cluster."""
+    trials: Counts
+    """Attempts of each cluster, at least one."""
+    left_out: int
+    """Clusters that not all of the arms were judged on."""
+
+    @property
+    def clusters(self) -> int:
+        return len(self.trials)
+
+    def rates(self) -> list[float]:
+        """Share of successes of each arm, in 0..1; there must be a cluster."""
+        total = self.trials.sum()
+        return [float(row.sum() / total) for row in self.successes]
+
+    def gaps(self) -> Counts:
+        """By cluster, how many successes the first arm has more than the second."""
+        gaps: Counts = self.successes[0] - self.successes[1]
+        return gaps
+
+
+def outcomes_by_arm(rollouts: Iterable[Rollout]) -> dict[Arm, dict[Any, dict[Any, bool]]]:
+    """What each arm resolved; a rollout without a verdict is no outcome."""
+    arms: dict[Arm, dict[Any, dict[Any, bool]]] = {}
+    for row in rollouts:
+        attempts = arms.setdefault(arm_of(row), {}).setdefault(instance_of(row), {})
+        if has_verdict(row):
+            attempts[row.attempt] = row.resolved
+    return arms
+
+
+def align(arms: Sequence[Outcomes]) -> Aligned:
+    """The arms on what they share, in an order that is the same for the same outcomes."""
+    tried = set().union(*arms)
+    shared = {cluster: _shared_attempts(arms, cluster) for cluster in sorted(tried, key=repr)}
+    kept = {cluster: attempts for cluster, attempts in shared.items() if attempts}
+    successes = [
+        [sum(arm[cluster][attempt] for attempt in attempts) for cluster, attempts in kept.items()]
+        for arm in arms
+    ]
+    trials = [len(attempts) for attempts in kept.values()]
+    shape = (len(arms), len(kept))
+    return Aligned(
+        np.array(successes, dtype=np.int64).reshape(shape),
+        np.array(trials, dtype=np.int64),
+        len(tried) - len(kept),
+    )
+
+
+def _shared_attempts(arms: Sequence[Outcomes], cluster: Any) -> set[Any]:
+    return set.intersection(*(set(arm.get(cluster, ())) for arm in arms))

@@ -1,0 +1,107 @@
+"""Arms against each other, from outcomes made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from collect.errors import FailureKind
+from eval.metrics import Arm
+from eval.paired.comparing import PairedComparison, compare_pair, compare_pairs
+from eval.paired.config import StatisticsConfig
+from eval.paired.outcomes import Outcomes, align, outcomes_by_arm
+from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL, once, several
+from tests.records import make_failed_rollout, make_rollout
+
+CONFIG = StatisticsConfig(resamples=1000)
+
+
+def compared(
+    first: Outcomes, second: Outcomes, config: StatisticsConfig = CONFIG
+) -> PairedComparison:
+    return compare_pair(SMALL, BASELINE, {SMALL: first, BASELINE: second}, config)
+
+
+def test_one_attempt_a_bug() -> None:
+    found = compared(once([1] * 8 + [0] * 2), once([0] * 6 + [1] * 2 + [0] * 2))
+    assert (found.instances, found.attempts, found.left_out) == (10, 10, 0)
+    assert (found.first_rate, found.second_rate, found.difference) == pytest.approx((80, 20, 60))
+    assert (found.first_better, found.second_better) == (6, 0)
+    assert found.mcnemar_p == found.p == pytest.approx(2 / 64)
+    assert found.permutation_p == pytest.approx(2 / 64)
+    assert found.discordance == pytest.approx(0.6)
+    assert found.low is not None
+    assert 0 < found.low < 60
+    assert found.significant is None, "that is known once all comparisons are"
+
+
+def test_several_attempts_a_bug() -> None:
+    found = compared(several([[1, 1, 1]] * 4 + [[0, 1, 0]]), several([[0, 0, 0]] * 4 + [[1, 1, 1]]))
+    assert (found.instances, found.attempts) == (5, 15)
+    assert found.mcnemar_p is None
+    # Gaps of 3, 3, 3, 3 and -2: of 32 sign flips the observed sum is reached or passed by two.
+    assert found.p == found.permutation_p == pytest.approx(2 * 2 / 32)
+
+
+def test_only_what_both_were_judged_on_counts() -> None:
+    rows = [
+        make_rollout("a", sub_model="large"),
+        make_rollout("b", sub_model="large", resolved=False),
+        make_failed_rollout(FailureKind.MODEL, "c", sub_model="large"),
+        make_failed_rollout(FailureKind.INFRASTRUCTURE, "d", sub_model="large"),
+        make_rollout("a"),
+        make_failed_rollout(FailureKind.BUDGET, "b"),
+        make_rollout("c"),
+        make_rollout("d"),
+        make_rollout("a", 1),
+    ]
+    found = compare_pair(SMALL, FRONTIER, outcomes_by_arm(rows), CONFIG)
+    assert (found.instances, found.attempts, found.left_out) == (2, 2, 2)
+    assert (found.first_rate, found.second_rate) == (100, 50)
+
+
+def test_nothing_is_shared() -> None:
+    outcomes = {SMALL: {"a": {0: True}}, BASELINE: {"b": {0: True}, "a": {}}}
+    (found,) = compare_pairs(outcomes, [(SMALL, BASELINE)], CONFIG)
+    assert (found.instances, found.left_out) == (0, 2)
+    assert found.p is found.difference is found.non_inferior is found.instances_for_planned is None
+
+
+def test_equal_arms() -> None:
+    found = compared(once([1, 0] * 200), once([1, 0] * 200))
+    assert (found.difference, found.p) == (0, 1)
+    assert found.instances_for_observed is None
+    assert found.non_inferior, "of 400 bugs not one was lost"
+    assert not compared(once([1, 0]), once([1, 0])).non_inferior
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(1, False), (30, True)])
+def test_non_inferiority(margin: float, expected: bool) -> None:
+    config = StatisticsConfig(resamples=1000, margin=margin)
+    found = compared(once([1] * 30 + [0] * 20), once([1] * 28 + [0] * 20 + [1] * 2), config)
+    assert found.non_inferior is expected
+    assert found.low is not None
+    assert (found.low > -margin) is expected
+
+
+def test_holm_over_all_comparisons() -> None:
+    other = Arm("debug2fix", "large", "other")
+    outcomes = {
+        SMALL: once([1] * 7 + [0] * 3),
+        BASELINE: once([0] * 10),
+        other: once([0] * 9 + [1]),
+    }
+    pairs = [(SMALL, BASELINE), (other, BASELINE), (SMALL, other)]
+    found = compare_pairs(outcomes, pairs, CONFIG)
+    assert [each.p for each in found] == pytest.approx([1 / 64, 1.0, 9 / 128])
+    assert [each.p_corrected for each in found] == pytest.approx([3 / 64, 1.0, 18 / 128])
+    assert [each.significant for each in found] == [True, False, False]
+
+
+def test_the_order_of_rollouts_does_not_matter() -> None:
+    rows = [make_rollout(name, resolved=name in "ab") for name in "abcdef"]
+    rows += [make_rollout(name, sub_model="large") for name in "abcdef"]
+    forward, backward = outcomes_by_arm(rows), outcomes_by_arm(reversed(rows))
+    assert compare_pair(SMALL, FRONTIER, forward, CONFIG) == compare_pair(
+        SMALL, FRONTIER, backward, CONFIG
+    )
+    assert align([forward[SMALL]]).successes.tolist() == [[1, 1, 0, 0, 0, 0]]

@@ -1,0 +1,71 @@
+"""The share of the frontier's gain that a small model recovers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eval.paired.config import StatisticsConfig
+from eval.paired.gain import GainArms, RecoveredGain, recovered_gain
+from eval.paired.outcomes import Outcomes
+from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL, once
+
+CONFIG = StatisticsConfig(resamples=1000)
+ARMS = GainArms(SMALL, FRONTIER, BASELINE)
+
+
+def recovered(small: list[int], frontier: list[int], baseline: list[int]) -> RecoveredGain:
+    outcomes = {SMALL: once(small), FRONTIER: once(frontier), BASELINE: once(baseline)}
+    return recovered_gain(ARMS, outcomes, CONFIG)
+
+
+def test_half_of_it() -> None:
+    found = recovered([1] * 60 + [0] * 40, [1] * 80 + [0] * 20, [1] * 40 + [0] * 60)
+    assert (found.gain, found.share) == pytest.approx((40, 50))
+    assert found.low is not None
+    assert found.high is not None
+    # The share is that of the 40 gained bugs which the small model resolves: 50 % of 40.
+    assert found.low == pytest.approx(34.5, abs=4)
+    assert found.high == pytest.approx(65.5, abs=4)
+    assert (found.instances, found.left_out, found.undefined) == (100, 0, "")
+
+
+def test_all_of_it_and_none_of_it() -> None:
+    frontier, baseline = [1] * 80 + [0] * 20, [1] * 40 + [0] * 60
+    assert recovered(frontier, frontier, baseline).share == 100
+    assert recovered(baseline, frontier, baseline).share == 0
+    worse = recovered([0] * 100, frontier, baseline)
+    assert worse.share == -100
+
+
+def test_undefined_without_a_gain() -> None:
+    same = recovered([1, 0] * 20, [1, 0] * 20, [1, 0] * 20)
+    assert (same.share, same.low, same.high) == (None, None, None)
+    assert "includes 0" in same.undefined
+    assert same.gain == 0
+    little = recovered([1] * 10, [1] * 10, [1] * 9 + [0])
+    assert "includes 0" in little.undefined
+    assert "worse" in recovered([1] * 40, [0] * 40, [1] * 30 + [0] * 10).undefined
+
+
+def test_undefined_without_shared_bugs() -> None:
+    elsewhere: Outcomes = {"other": {0: True}}
+    outcomes = {SMALL: once([1]), FRONTIER: once([1]), BASELINE: elsewhere}
+    found = recovered_gain(ARMS, outcomes, CONFIG)
+    assert (found.instances, found.left_out) == (0, 2)
+    assert "no bug that all three" in found.undefined
+    assert recovered([1], [1], [0]).share is None
+
+
+def test_coverage() -> None:
+    rng = np.random.default_rng(11)
+    held = []
+    for _ in range(200):
+        baseline = rng.random(80) < 0.3
+        frontier = baseline | (rng.random(80) < 0.5)
+        small = np.where(frontier & ~baseline, rng.random(80) < 0.6, baseline)
+        found = recovered(small.tolist(), frontier.tolist(), baseline.tolist())
+        assert found.low is not None
+        assert found.high is not None
+        held.append(found.low <= 60 <= found.high)
+    assert np.mean(held) >= 0.92

@@ -1,0 +1,88 @@
+"""Bootstrap intervals: degenerate cases, and how often they hold the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from eval.paired.config import StatisticsConfig
+from eval.paired.intervals import difference_interval, unseen_share
+from eval.paired.outcomes import Aligned
+from tests.eval.paired.outcomes import table
+
+CONFIG = StatisticsConfig(resamples=2000)
+QUICK = StatisticsConfig(resamples=1000)
+
+
+def clustered(rng: Generator, bugs: int, attempts: int) -> Aligned:
+    """Two arms with rates of 60 % and 50 %, on bugs that are easy or hard for both."""
+    ease = rng.beta(1, 1, bugs)
+    first = rng.binomial(attempts, np.clip(ease + 0.1, 0, 1))
+    second = rng.binomial(attempts, ease)
+    return Aligned(np.array([first, second]), np.full(bugs, attempts), 0)
+
+
+def discordant(rng: Generator, bugs: int, better: float, worse: float) -> Aligned:
+    """One attempt a bug, with given shares of bugs that only one arm resolves."""
+    counts = rng.multinomial(bugs, [0.4, better, worse, 0.6 - better - worse])
+    return table(*(int(count) for count in counts))
+
+
+def coverage(pairs: list[Aligned], truth: float) -> float:
+    return float(np.mean([difference_interval(pair, QUICK).holds(truth) for pair in pairs]))
+
+
+def test_rule_of_three() -> None:
+    # Hanley and Lippman-Hand (1983): none of n leaves 3 / n at 95 %, one-sided.
+    assert unseen_share(100, 0.1) == pytest.approx(0.0295, abs=5e-4)
+    assert unseen_share(1, 0.05) == pytest.approx(0.975)
+
+
+def test_arms_that_agree_everywhere_are_not_known_to_be_equal() -> None:
+    few, many = (difference_interval(table(n, 0, 0, n), CONFIG) for n in (5, 500))
+    assert few.low == pytest.approx(-few.high) == pytest.approx(-unseen_share(10, 0.05))
+    assert many.high < 0.005
+
+
+def test_one_bug() -> None:
+    won = difference_interval(table(0, 1, 0, 0), CONFIG)
+    assert (won.low, won.high) == pytest.approx((-0.95, 1.0))
+    tied = difference_interval(table(1, 0, 0, 0), CONFIG)
+    assert (tied.low, tied.high) == pytest.approx((-0.975, 0.975))
+
+
+def test_a_bug_won_and_none_lost_is_no_proof() -> None:
+    # Tango's score interval (1998) for 1 and 0 discordant of 30 is -0.08 to 0.17.
+    found = difference_interval(table(20, 1, 0, 9), CONFIG)
+    assert found.low == pytest.approx(-0.083, abs=0.01)
+    assert found.high == pytest.approx(0.1, abs=0.04)
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    pair = table(30, 12, 5, 20)
+    assert difference_interval(pair, CONFIG) == difference_interval(pair, CONFIG)
+    other = CONFIG.model_copy(update={"seed": 1, "resamples": 2001})
+    assert difference_interval(pair, other).low == pytest.approx(
+        difference_interval(pair, CONFIG).low, abs=0.03
+    )
+
+
+def test_against_the_normal_interval() -> None:
+    """Of many bugs both are the same: Agresti's approval ratings, 944 of 1600 against 880."""
+    found = difference_interval(table(794, 150, 86, 570), CONFIG)
+    assert (found.low, found.high) == pytest.approx((0.0213, 0.0587), abs=0.003)
+
+
+@pytest.mark.parametrize(("better", "worse"), [(0.2, 0.1), (0.02, 0.02), (0.1, 0.0), (0.01, 0.0)])
+def test_coverage_with_one_attempt(better: float, worse: float) -> None:
+    rng = np.random.default_rng(3)
+    pairs = [discordant(rng, 50, better, worse) for _ in range(300)]
+    assert coverage(pairs, better - worse) >= 0.92
+
+
+def test_coverage_with_several_attempts() -> None:
+    rng = np.random.default_rng(4)
+    pairs = [clustered(rng, 40, 4) for _ in range(300)]
+    # The mean of min(ease + 0.1, 1) - ease over ease in 0..1.
+    assert coverage(pairs, 0.1 - 0.1**2 / 2) >= 0.92
