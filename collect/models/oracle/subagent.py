@@ -145,7 +145,8 @@ class OracleSubagent:
         )
         used = self._source.probes(self._stopped_line, self._stopped_in)
         known = {value["name"]: value for value in VALUE.finditer(seen[0])}
-        for name in used:
+        # Where a line is never run, the function's arguments say why.
+        for name in dict.fromkeys([*used, *known]) if self._never_run else used:
             if name in known:
                 self._note(known[name])
         for expression in [e for e in used if e not in known][:MAX_PROBES]:

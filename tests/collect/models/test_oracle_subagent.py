@@ -1,0 +1,69 @@
+"""Where the oracle looks when the faulty line is not the first it gets to."""
+
+from __future__ import annotations
+
+from collect.agents.answer import parse_answer
+from collect.agents.config import Variant
+from collect.benchmarks.base import Instance
+from collect.patches import diff_trees
+from collect.records import DebugAnswer, Role
+from sandbox.debugger import Action
+from tests.repair_bug import repair
+
+SOURCE = """\
+def plural(count):
+    return count != 1
+
+
+def label(count):
+    name = "many"
+    if count < 0:
+        name = "none"
+    return name
+
+
+def shown(count):
+    text = label(count)
+    return text.upper()
+"""
+TEST = "from solution import shown\n\n\ndef test_one():\n    assert shown(1) == 'ONE'\n"
+
+
+def asked(fixed: str) -> tuple[DebugAnswer, int]:
+    """The subagent's answer on a bug with this fix, and how many sessions it took."""
+    files = {"solution.py": SOURCE.encode(), "test_solution.py": TEST.encode()}
+    bug = Instance(
+        id="labels",
+        benchmark="repair-bugs",
+        language="python",
+        repository="repair-bugs/labels",
+        problem_statement="One is shown as many.",
+        fail_to_pass=("test_solution.py::test_one",),
+        pass_to_pass=(),
+        gold_patch=diff_trees(files, {**files, "solution.py": fixed.encode()}),
+        files=files,
+        test_paths=("test_solution.py",),
+    )
+    trace = repair(Variant.DEBUG2FIX_TOOL_LIMIT, instance=bug)
+    assert trace.failure is None, trace.failure
+    [log] = [log for log in trace.logs if log.role is Role.DEBUG_SUBAGENT]
+    answer = parse_answer(log.final_answer)
+    assert answer is not None
+    return answer, sum(row.event.action is Action.START for row in log.events)
+
+
+def test_of_a_line_that_never_runs_it_tells_what_its_function_got() -> None:
+    answer, sessions = asked(SOURCE.replace('"none"', '"one"'))
+    assert sessions == 2
+    assert "label is entered at solution.py:6" in answer.answer
+    assert "never gets to solution.py:8" in answer.answer
+    assert "count = 1" in answer.evidence
+    assert answer.location == "solution.py:8"
+
+
+def test_of_several_functions_it_looks_at_the_one_that_runs() -> None:
+    fixed = SOURCE.replace("count != 1", "count > 1").replace("text.upper()", '"ONE"')
+    answer, sessions = asked(fixed)
+    assert sessions == 1
+    assert answer.location == "solution.py:14"
+    assert "text = 'many'" in answer.evidence
