@@ -39,10 +39,7 @@ from sandbox import clean_up
 from sandbox.errors import SandboxError, SandboxUnavailable
 
 DEFAULT_NAME = "questions.jsonl"
-ADVICE = (
-    "another questions or sandbox section, or other bugs; remove it, or choose another "
-    "questions.output"
-)
+ADVICE = "another questions or sandbox section; remove it, or choose another questions.output"
 
 
 class Outcome(BaseModel):
@@ -51,6 +48,7 @@ class Outcome(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     instance_id: str
+    instance_hash: str
     questions: tuple[Question, ...] = ()
     asked: dict[Category, int] = {}
     dropped: dict[Category, dict[Drop, int]] = {}
@@ -81,10 +79,10 @@ def build(machinery: Machinery, config: QuestionsConfig, run: Path) -> Built:
     instances = select_instances(config.benchmark, benchmark)
     path = questions_path(config, run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    settings = _settings(machinery, config, instances)
-    work = WorkFile(path, settings, Outcome, lambda outcome: outcome.instance_id, ADVICE)
+    settings = _settings(machinery, config)
+    work = WorkFile(path, settings, Outcome, lambda outcome: outcome.instance_hash, ADVICE)
     _investigate(machinery, config, benchmark, instances, work)
-    done = [work.outcomes[each.id] for each in instances if each.id in work.outcomes]
+    done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
     if len(done) < len(instances):
         return Built(path, None)
     questions = [question for outcome in done for question in outcome.questions]
@@ -101,7 +99,7 @@ def _investigate(
     instances: Sequence[Instance],
     work: WorkFile[Outcome],
 ) -> None:
-    missing = [instance for instance in instances if instance.id not in work.outcomes]
+    missing = [instance for instance in instances if instance.hash not in work.outcomes]
     if not missing:
         return
     clean_up(machinery.sandbox)
@@ -127,16 +125,17 @@ def outcome_of(investigator: Investigator, instance: Instance) -> Outcome:
     try:
         questions = investigator.questions(instance, funnel)
     except NoQuestions as reason:
-        return Outcome(instance_id=instance.id, without=str(reason))
+        return _without(instance, str(reason))
     except SandboxUnavailable:
         raise
     except SandboxError as error:
-        return Outcome(instance_id=instance.id, without=f"{type(error).__name__}: {error}")
+        return _without(instance, f"{type(error).__name__}: {error}")
     dropped: dict[Category, dict[Drop, int]] = {}
     for (category, why), count in funnel.dropped.items():
         dropped.setdefault(category, {})[why] = count
     return Outcome(
         instance_id=instance.id,
+        instance_hash=instance.hash,
         questions=tuple(questions),
         asked=dict(funnel.asked),
         dropped=dropped,
@@ -144,13 +143,18 @@ def outcome_of(investigator: Investigator, instance: Instance) -> Outcome:
     )
 
 
-def _settings(machinery: Machinery, config: QuestionsConfig, instances: Sequence[Instance]) -> str:
-    """A hash over what decides the outcomes."""
-    not_asking = {"answer_with", "answer_limit", "output"}
+def _without(instance: Instance, reason: str) -> Outcome:
+    return Outcome(instance_id=instance.id, instance_hash=instance.hash, without=reason)
+
+
+def _settings(machinery: Machinery, config: QuestionsConfig) -> str:
+    """A hash over what decides the outcome of a bug. Which bugs there are may change."""
+    not_asking = {"answer_with", "answer_limit", "output", "benchmark"}
     facts = {
         "questions": config.model_dump(mode="json", exclude=not_asking),
+        "benchmark": config.benchmark.name,
+        "test_timeout": config.benchmark.test_timeout,
         "sandbox": machinery.sandbox.model_dump(mode="json"),
-        "instances": [(instance.id, instance.hash) for instance in instances],
         "code": code_version(),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]

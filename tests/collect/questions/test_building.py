@@ -96,7 +96,8 @@ def test_the_card_counts_all(shop_run: Path, shop_questions: list[Question]) -> 
 def test_a_stopped_run_can_go_on(
     shop_config: QuestionsConfig, shop_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that was killed leaves its work file, which is only for the same settings."""
+    """A run that was killed leaves its work file, which is only for the same settings; there may
+    be more bugs, or fewer."""
 
     def killed(self: Investigator, *_: object) -> list[Question]:
         raise KeyboardInterrupt
@@ -105,6 +106,9 @@ def test_a_stopped_run_can_go_on(
     with pytest.raises(KeyboardInterrupt):
         build(Machinery(), shop_config, tmp_path)
     assert (tmp_path / "questions.work.jsonl").is_file()
+    fewer = shop_config.benchmark.model_copy(update={"limit": 1, "shuffle_seed": 1})
+    with pytest.raises(KeyboardInterrupt):
+        build(Machinery(), shop_config.model_copy(update={"benchmark": fewer}), tmp_path)
     other = shop_config.model_copy(update={"seed": 1})
     with pytest.raises(ConfigError, match="another questions or sandbox section"):
         build(Machinery(), other, tmp_path)
