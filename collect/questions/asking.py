@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collect.benchmarks.base import Instance
 from collect.models.oracle.source import function_at, read_source
 from collect.patches import changed_lines
+from collect.questions.comparing import without_addresses
 from collect.questions.program import Program
 from collect.questions.records import (
     AssertionAsk,
@@ -74,14 +75,20 @@ def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseT
     return RootCauseTruth(places=tuple(places)) if functions & trace.entered else None
 
 
-def root_cause_finding(truth: RootCauseTruth, trace: Trace) -> Finding | None:
-    """The root cause with the first stop in its function."""
+def root_cause_finding(truth: RootCauseTruth, first: Trace, second: Trace) -> Finding | None:
+    """The root cause with the first stop in its function, and what two runs agree on there."""
     functions = {(place.file, place.function) for place in truth.places}
-    for stop in trace.stops:
+    for stop in first.stops:
         place = stop.statement.place
         if (place.file, place.function) in functions:
-            names = stop.statement.used[:3]
-            shown = [f"{n} = {stop.locals[n].text}" for n in names if n in stop.locals]
+            position = second.position(place, stop.hit)
+            again = second.stops[position].locals if position is not None else {}
+            shown = [
+                f"{name} = {stop.locals[name].text}"
+                for name in stop.statement.used[:3]
+                if name in stop.locals and name in again
+                if without_addresses(stop.locals[name].text) == without_addresses(again[name].text)
+            ]
             return Finding(truth, (observed(stop, "; ".join(shown)),))
     return None
 

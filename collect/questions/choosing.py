@@ -147,7 +147,7 @@ class Chooser:
 
     def _add_root_cause(self, runs: Runs) -> None:
         truth = root_cause(self._instance, runs.first, runs.program)
-        finding = root_cause_finding(truth, runs.first) if truth is not None else None
+        finding = root_cause_finding(truth, runs.first, runs.second) if truth is not None else None
         if finding is not None and runs.first.failed and runs.second.failed:
             self._funnel.asked[Category.ROOT_CAUSE] += 1
             readable = root_cause_is_readable(runs.first)

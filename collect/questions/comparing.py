@@ -60,7 +60,7 @@ def parse_value(text: str) -> object:
 
 
 def _as_text(text: str) -> Text:
-    return Text(SPACE.sub(" ", ADDRESS.sub("", text.strip())))
+    return Text(SPACE.sub(" ", without_addresses(text.strip())))
 
 
 def _without_objects(text: str, objects: dict[str, Text]) -> str:
@@ -82,6 +82,11 @@ def is_comparable(text: str) -> bool:
     is_unread = isinstance(value, Text) and not text.startswith("<")
     says_nothing = is_unread or isinstance(value, Name) or BARE.fullmatch(text) is not None
     return "..." not in text and "0x" not in text and not says_nothing
+
+
+def without_addresses(text: str) -> str:
+    """A text without the addresses of objects, which differ on every run."""
+    return ADDRESS.sub("", text)
 
 
 def same_text(one: str, other: str) -> bool:

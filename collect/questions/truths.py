@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from collect.questions.comparing import ADDRESS, is_comparable, same_text
+from collect.questions.comparing import is_comparable, same_text, without_addresses
 from collect.questions.program import Program
 from collect.questions.records import (
     AssertionAsk,
@@ -133,7 +133,7 @@ def observed(stop: Stop, text: str) -> Observation:
         function=stop.statement.place.function,
         hit=stop.hit,
         depth=stop.depth,
-        seen=ADDRESS.sub("", text)[:MAX_SEEN],
+        seen=without_addresses(text)[:MAX_SEEN],
     )
 
 

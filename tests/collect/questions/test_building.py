@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import Machinery
 from collect.errors import ConfigError
 from collect.questions.answering import instances_of
+from collect.questions.asking import root_cause_finding
 from collect.questions.building import build
 from collect.questions.config import QuestionsConfig
 from collect.questions.investigating import Investigator
@@ -82,6 +84,25 @@ def test_the_true_answers(shop_questions: list[Question]) -> None:
 def traced_gold(questions: list[Question]) -> str:
     """The patch that mends the bug."""
     return next(q.patch for q in questions if "+        return net + self.rate" in q.patch)
+
+
+def test_evidence_is_what_two_runs_agree_on(shop: Instance) -> None:
+    trace = traced(shop, "test_total")
+    stops = [stop for stop in trace.stops if stop.statement.place.function.endswith("discount")]
+    truth = RootCauseTruth(places=(stops[0].statement.place,))
+
+    def run(text: str) -> Trace:
+        values = {name: replace(value, text=text) for name, value in stops[0].locals.items()}
+        return Trace(stops=[replace(stops[0], locals=values), *stops[1:]])
+
+    def seen(one: str, other: str) -> str:
+        finding = root_cause_finding(truth, run(one), run(other))
+        assert finding is not None
+        return finding.seen[0].seen
+
+    assert seen("13", "13") == "net = 13"
+    assert seen("13", "14") == ""
+    assert seen("<Net at 0x1f>", "<Net at 0x2e>") == "net = <Net>"
 
 
 def test_the_card_counts_all(shop_run: Path, shop_questions: list[Question]) -> None:
