@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from collect.benchmarks.base import Instance
+from collect.questions.comparing import parse_value
 from collect.questions.java_module import JavaModule
 from collect.questions.python_module import PythonModule
 from collect.questions.statements import SourceModule, is_test_file
+
+FIXTURES = "conftest.py"
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,10 @@ class Program:
 
     modules: Mapping[str, SourceModule]
     tests: Mapping[str, SourceModule]
+    _written: dict[tuple[str, str, str], Sequence[object]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What `written_out` has found before: it is asked of each of hundreds of values."""
 
     @classmethod
     def of(cls, instance: Instance, files: Mapping[str, bytes]) -> Program:
@@ -33,6 +40,25 @@ class Program:
     def module(self, path: str) -> SourceModule | None:
         """The module at a path, wherever it belongs."""
         return self.modules.get(path) or self.tests.get(path)
+
+    def written_out(self, file: str, function: str, test: str) -> Sequence[object]:
+        """The values written out where one would look for those of a function, parsed."""
+        key = file, function, test
+        if key not in self._written:
+            texts = dict.fromkeys(self._literals(file, function, test))
+            self._written[key] = [parse_value(text) for text in texts]
+        return self._written[key]
+
+    def _literals(self, file: str, function: str, test: str) -> Iterator[str]:
+        module = self.module(file)
+        if module is not None:
+            yield from module.literals(function)
+        path, _, name = test.partition("::")
+        for other, tests in self.tests.items():
+            if other == path:
+                yield from tests.literals(name.partition("[")[0].replace("::", "."))
+            elif other.endswith(FIXTURES):
+                yield from tests.all_literals()
 
 
 def _read(path: str, data: bytes, is_test: bool) -> SourceModule | None:

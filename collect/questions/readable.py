@@ -21,8 +21,6 @@ source says: no line of it tells which of them comes about, and what an assertio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from collect.questions.comparing import Name, parse_value, same
 from collect.questions.program import Program
 from collect.questions.records import ExceptionAsk, ExceptionTruth, ReachAsk, ValueAsk, ValueTruth
@@ -30,7 +28,6 @@ from collect.questions.tracing import Trace
 
 GUESSED = ("None", "True", "False", "-1", "0", "1", "2", "''", "b''", "[]", "()", "{}", "set()")
 CODE_TYPES = ("function", "method", "builtin_function_or_method", "type", "module", "ABCMeta")
-FIXTURES = "conftest.py"
 FEW_STATEMENTS = 2
 
 
@@ -45,7 +42,8 @@ def value_is_readable(
         return True
     if varies and ask.hit > 1 and isinstance(value, bool | None):
         return False
-    return any(same(value, parse_value(literal)) for literal in _literals(ask, program, test))
+    written = program.written_out(ask.place.file, ask.place.function, test)
+    return any(same(value, literal) for literal in written)
 
 
 def reach_is_readable(ask: ReachAsk, trace: Trace, program: Program) -> bool:
@@ -69,16 +67,3 @@ def exception_is_readable(ask: ExceptionAsk, truth: ExceptionTruth, program: Pro
 def root_cause_is_readable(trace: Trace) -> bool:
     """Whether there is next to nothing to choose from."""
     return len({stop.statement.place for stop in trace.stops}) <= FEW_STATEMENTS
-
-
-def _literals(ask: ValueAsk, program: Program, test: str) -> Iterator[str]:
-    """Everything that is written out where one would look for the value."""
-    module = program.module(ask.place.file)
-    if module is not None:
-        yield from module.literals(ask.place.function)
-    path, _, name = test.partition("::")
-    for other, tests in program.tests.items():
-        if other == path:
-            yield from tests.literals(name.partition("[")[0].replace("::", "."))
-        elif other.endswith(FIXTURES):
-            yield from tests.all_literals()
