@@ -97,7 +97,10 @@ def test_a_wrong_mask_is_caught(tiny_folder: Path, old: str, new: str, said: str
 def test_a_template_that_drops_calls_is_caught(tiny_folder: Path) -> None:
     old, new = "{%- for tool_call in message.tool_calls %}", "{%- for tool_call in [] %}"
     dropping = Templates(SOUND.training.replace(old, new), SOUND.serving.replace(old, new))
-    found = findings(tiny_folder, dropping)
+    row = tool_row()
+    for message in row["messages"]:
+        message["content"] = message["content"] or "I look."
+    found = findings(tiny_folder, dropping, row)
     assert failed(found) == {"masks_are_turns", "tool_calls_survive"}
     assert "'debug_inspect' is not in what is rendered" in found["masks_are_turns"].number
 
@@ -206,7 +209,7 @@ def test_lengths(tiny_folder: Path) -> None:
     long = findings(tiny_folder, row=_long_row())["lengths"]
     assert long.verdict is Verdict.FAILED
     assert "(1 up to 8,192)" in long.number
-    assert "raise max_length to" in long.line
+    assert "raise it, the longest row has 4376 tokens" in long.line
 
 
 def _long_row() -> dict[str, Any]:
