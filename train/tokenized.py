@@ -51,8 +51,13 @@ def write_tokenized(config: TokenizedConfig, sft: Path) -> dict[str, int]:
 
 
 def _train_config(config: TokenizedConfig) -> TrainConfig:
-    given = {"training_template": config.template, "serving_template": config.template}
-    return TrainConfig(base_model=config.model, **(given if config.template else {}))
+    if config.template is None:
+        return TrainConfig(base_model=config.model)
+    return TrainConfig(
+        base_model=config.model,
+        training_template=config.template,
+        serving_template=config.template,
+    )
 
 
 def _splits(sft: Path) -> list[str]:

@@ -17,7 +17,7 @@ from transformers import AutoTokenizer
 from train.preflight.rendered import RenderedRow, Templates
 from train.templates import load_template
 
-MARKER = re.compile(r"<\|?[a-z_]+\|?>")
+MARKER = re.compile(r"<\|?[A-Za-z_]+\|?>")
 NO_TOKENS = {"<tool_call>", "<arg_key>", "<arg_value>", "<think>", "<tools>", "<tool_response>"}
 
 

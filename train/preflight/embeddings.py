@@ -54,7 +54,7 @@ class EmbeddingMatrix:
 
 def embedding_matrices(base: str) -> list[EmbeddingMatrix]:
     """The embeddings of a model folder or hub id; none where it has no such weights."""
-    files = _weight_files(base)
+    files = _weight_files(base) if _cached(base, "config.json") else {}
     names = _embedding_names(base) if files else []
     return [EmbeddingMatrix(name, files[name]) for name in names if name in files]
 

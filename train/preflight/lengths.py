@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
+from math import ceil
 
 from train.config import TrainConfig
 from train.preflight.check import Finding, Verdict
@@ -92,10 +93,10 @@ class Lengths:
                 f"raise it, the longest row has {self.longest} tokens."
             )
         if self.cut > self._allowed * self.rows:
+            share = ceil(self.cut / self.rows * 1000) / 1000
             return (
-                f"That is more than train.max_truncated_share = {self._allowed} allows: raise "
-                f"max_length to {self.longest}, lower format.max_characters, or raise "
-                "max_truncated_share."
+                f"That is more than train.max_truncated_share = {self._allowed} allows: "
+                f"{self._room()}, or raise max_truncated_share to {share}."
             )
         if self._context is not None and min(self.longest, self.max_length) > self._context:
             return (
@@ -104,3 +105,9 @@ class Lengths:
                 "format.max_characters."
             )
         return ""
+
+    def _room(self) -> str:
+        """How the longest row would fit."""
+        if self._context is not None and self.longest > self._context:
+            return f"lower format.max_characters, as the model reads {self._context} tokens at most"
+        return f"raise max_length to {self.longest}, lower format.max_characters"

@@ -12,9 +12,11 @@ from train.preflight.check import Finding, Verdict, excerpt
 from train.preflight.rendered import RenderedRow, Reply, shared_length
 from train.turns import Span
 
-STOP = re.compile(r"[<|\[\s]*([^<>\s]{1,40}>)?\s*")
+STOP = re.compile(r"\s*(<[^<>\s]{1,40}>)?\s*")
 """What may follow a reply in its mask: a token to stop at which is rendered with what follows, as
 GLM's `<|observation|>` is."""
+OTHER_STOP = re.compile(r"[<|\[\s]*([^<>\s]{1,40}>)?\s*")
+"""What may follow where the reply's own stop token begins like the one that is rendered."""
 
 
 class MasksAreTurns:
@@ -122,12 +124,13 @@ def _text_fault(row: RenderedRow, reply: Reply, masked: list[int]) -> str | None
         return f"{excerpt(head)} before it is trained"
     body = decoded.removeprefix(head).strip()
     if row.text.startswith(expected, start):
-        said = expected.strip()
+        said, ending = expected.strip(), STOP
     else:
         # The last message of a conversation may end in its own way: `<|return|>`, not `<|end|>`.
         following = row.text[start : start + len(expected)]
         said = expected[: shared_length(expected, following)].rstrip("<|[ \n").lstrip()
-    wrong = not body.startswith(said) or STOP.fullmatch(body.removeprefix(said)) is None
+        ending = OTHER_STOP
+    wrong = not body.startswith(said) or ending.fullmatch(body.removeprefix(said)) is None
     if wrong:
         return f"{excerpt(body)} is trained, not {excerpt(expected)}"
     missing = next((text for text in said_texts(reply) if not _holds(body, text)), None)

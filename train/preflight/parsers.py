@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import logging
 import re
 from typing import Any, Protocol
 
@@ -74,6 +75,8 @@ class VllmParser:
                 "`vllm serve --help` for the names"
             ) from error
         self._tokenizer = tokenizer
+        # It would log the whole traceback of every reply that it can't read.
+        logging.getLogger("vllm").setLevel(logging.CRITICAL)
         version = importlib.import_module("vllm").__version__
         self.source = f"vLLM {version}'s `{name}`"
 
@@ -82,13 +85,22 @@ class VllmParser:
         request = self._requests.ChatCompletionRequest(
             model="", messages=[{"role": "user", "content": ""}], tools=tools or None
         )
-        taken = inspect.signature(self._parser).parameters
-        arguments = (self._tokenizer, request.tools)[: 2 if "tools" in taken else 1]
-        parser = self._parser(*arguments)
+        parser = self._made(request.tools)
         request = parser.adjust_request(request)
         text = self._tokenizer.decode(ids, skip_special_tokens=request.skip_special_tokens)
         found = parser.extract_tool_calls(text, request).tool_calls
         return [(call.function.name, json.loads(call.function.arguments)) for call in found]
+
+    def _made(self, tools: Any) -> Any:
+        """A parser for one reply, as vLLM makes it. Raises ConfigError where it refuses."""
+        taken = inspect.signature(self._parser).parameters
+        try:
+            return self._parser(*(self._tokenizer, tools)[: 2 if "tools" in taken else 1])
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"train.tool_call_parser: {self.source} does not take this model's tokenizer: "
+                f"{error}; give the parser of the model's family"
+            ) from error
 
 
 def call_parser(name: str, tokenizer: Any) -> CallParser | None:

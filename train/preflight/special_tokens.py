@@ -70,7 +70,7 @@ class SpecialTokensTrained:
     def finding(self) -> Finding:
         """See `Check`."""
         matrices = self._matrices() if self._targets else []
-        found = sorted({i for each in matrices for i in untrained(each, self._groups(each.rows))})
+        found = sorted({i for each in matrices for i in self._untrained(each)})
         return Finding(
             check=self.name,
             verdict=self._verdict(bool(matrices), bool(found)),
@@ -102,6 +102,10 @@ class SpecialTokensTrained:
         )
         note = ", and this training trains it" if found and self._learned else ""
         return f"{number}{note}" + (f": {names}" if names else "")
+
+    def _untrained(self, matrix: EmbeddingMatrix) -> list[int]:
+        beyond = [i for i in self._targets if i >= matrix.rows]
+        return beyond + untrained(matrix, self._groups(matrix.rows))
 
     def _groups(self, rows: int) -> Groups:
         """The ids of an embedding matrix by what is known of them."""
