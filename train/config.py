@@ -67,7 +67,7 @@ class TrainConfig(BaseModel):
     """Refuse to train where more of the rows would be cut at `max_length`."""
     tool_call_parser: str | None = "hermes"
     """What vLLM's `--tool-call-parser` will be; null where the served model calls no tools."""
-    preflight_rows: int = Field(default=1_000, ge=1)
+    preflight_rows: int = Field(default=10_000, ge=1)
     """Rows, evenly spread, whose every turn is rendered, decoded and parsed before training."""
     waived_checks: tuple[str, ...] = ()
     """Checks of the preflight that may fail; see docs/preflight.md for their names."""

@@ -55,6 +55,8 @@ def test_datasets_reads_ids_and_masks_of_single_turns(
     assert '"action": "step_over"' in marked
     assert "debug_start_session" not in marked
     assert trained_text(splits["test"][0], tokenizer).count("<|im_end|>") == 4
+    conversations = load_dataset(str(sft), cache_dir=str(tmp_path / "cache"))
+    assert "messages" in conversations["train"].column_names
     facts = json.loads((sft / "tokenized" / "tokenization.json").read_text())
     assert facts["rows"] == rows
     assert "{%- generation %}" in facts["template"]
