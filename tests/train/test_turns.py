@@ -12,6 +12,7 @@ from collect.errors import ConfigError
 from tests.train.families import FAMILIES, QWEN, Family, called, text_row, tool_row
 from train.encoding import encode_row, trained_spans
 from train.preflight.masks import faults, regions
+from train.preflight.rendered import RenderedRow, Templates
 from train.templates import load_template
 
 QWEN_TRAINING = QWEN.templates.training
@@ -69,6 +70,8 @@ def test_a_message_with_reasoning_marked_apart_is_one_turn(tokenizer: Any) -> No
     row = text_row(trained_turns=[False, True, False])
     spans = trained_spans(encode_row(row, tokenizer, template), tokenizer)
     assert spans == ["I think.", "ACTION: show self.order<|im_end|>"]
+    rendered = RenderedRow(row, tokenizer, Templates(template, template))
+    assert list(faults(rendered)) == []
 
 
 def test_a_template_that_joins_messages_is_refused(tokenizer: Any) -> None:

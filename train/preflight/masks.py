@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 from train.preflight.check import Finding, Verdict, excerpt
@@ -103,38 +102,41 @@ def _fault(row: RenderedRow, reply: Reply, masked: list[int]) -> str | None:
         return "it is trained, though `trained_turns` leaves it out" if masked else None
     if not masked:
         return "nothing of it is trained"
-    if any(later - earlier != 1 for earlier, later in pairwise(masked)):
-        # Reasoning and reply may be marked apart; what lies between must be nothing said.
-        return _gap(row, masked)
-    return _text_fault(row, reply, masked)
-
-
-def _gap(row: RenderedRow, masked: list[int]) -> str | None:
-    inside = range(masked[0], masked[-1])
+    inside = range(masked[0], masked[-1] + 1)
     left_out = [row.encoded.input_ids[i] for i in inside if not row.encoded.mask[i]]
     text = str(row.tokenizer.decode(left_out))
-    return f"{excerpt(text)} in its middle is not trained" if text.strip() else None
+    if text.strip():
+        # Reasoning and reply may be marked apart, with white space between them.
+        return f"{excerpt(text)} in its middle is not trained"
+    return _text_fault(row, reply, inside)
 
 
-def _text_fault(row: RenderedRow, reply: Reply, masked: list[int]) -> str | None:
-    decoded = str(row.tokenizer.decode([row.encoded.input_ids[i] for i in masked]))
-    start, expected = len(reply.prompt), reply.text or ""
-    head = row.text[row.encoded.offsets[masked[0]][0] : start]
+def _text_fault(row: RenderedRow, reply: Reply, places: range) -> str | None:
+    decoded = str(row.tokenizer.decode(row.encoded.input_ids[places.start : places.stop]))
+    start = len(reply.prompt)
+    head = row.text[row.encoded.offsets[places.start][0] : start]
     if not row.generation_prompt.endswith(head):
         return f"{excerpt(head)} before it is trained"
     body = decoded.removeprefix(head).strip()
-    if row.text.startswith(expected, start):
-        said, ending = expected.strip(), STOP
-    else:
-        # The last message of a conversation may end in its own way: `<|return|>`, not `<|end|>`.
-        following = row.text[start : start + len(expected)]
-        said = expected[: shared_length(expected, following)].rstrip("<|[ \n").lstrip()
-        ending = OTHER_STOP
-    wrong = not body.startswith(said) or ending.fullmatch(body.removeprefix(said)) is None
-    if wrong:
-        return f"{excerpt(body)} is trained, not {excerpt(expected)}"
+    said, ending = _expected(row, reply)
+    if not body.startswith(said) or ending.fullmatch(body.removeprefix(said)) is None:
+        same = shared_length(body, said)
+        return (
+            f"{excerpt(body[same:])} is trained, not {excerpt(said[same:])}, from its character "
+            f"{same} on"
+        )
     missing = next((text for text in said_texts(reply) if not _holds(body, text)), None)
     return None if missing is None else f"{excerpt(missing)} is not in what is rendered of it"
+
+
+def _expected(row: RenderedRow, reply: Reply) -> tuple[str, re.Pattern[str]]:
+    """What must be trained of a reply, and what may follow it."""
+    start, expected = len(reply.prompt), reply.text or ""
+    if row.text.startswith(expected, start):
+        return expected.strip(), STOP
+    # The last message of a conversation may end in its own way: `<|return|>`, not `<|end|>`.
+    following = row.text[start : start + len(expected)]
+    return expected[: shared_length(expected, following)].rstrip("<|[ \n").lstrip(), OTHER_STOP
 
 
 def said_texts(reply: Reply) -> Iterator[str]:
