@@ -13,7 +13,7 @@ from rich.table import Table
 from collect.errors import ConfigError
 from collect.rollouts import RolloutsSummary
 from configs.command_line.bench import add_bench
-from configs.command_line.preflight import add_preflight, preflight
+from configs.command_line.preflight import add_preflight, check_flags, preflight
 from configs.command_line.shared import (
     CONFIG_HELP,
     FAILED,
@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _format_and_check(options: argparse.Namespace) -> int:
+    check_flags(options)
     return _run_stages(options, (_format, lambda config: preflight(config, options)))
 
 

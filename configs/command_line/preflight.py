@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from collect.errors import ConfigError
 from configs.command_line.shared import console
 from configs.run_config import RunConfig
 from train.config import TrainConfig
@@ -34,6 +35,14 @@ def add_preflight(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-length", type=int, metavar="TOKENS", help="in place of the config's train.max_length"
     )
+
+
+def check_flags(options: argparse.Namespace) -> None:
+    """Raise ConfigError where a flag would change nothing."""
+    flags = ("template", "serving_template", "tool_call_parser", "max_length")
+    given = [name for name in flags if getattr(options, name) is not None]
+    if given and options.preflight is None:
+        raise ConfigError(f"--{given[0].replace('_', '-')} is for --preflight; give that too")
 
 
 def preflight(config: RunConfig, options: argparse.Namespace) -> int:

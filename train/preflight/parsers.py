@@ -115,6 +115,6 @@ def _first_importable(names: tuple[str, ...]) -> Any:
     for name in names:
         try:
             return importlib.import_module(name)
-        except ImportError:
+        except (ImportError, OSError):  # OSError: a build whose libraries this machine has not
             continue
     return None

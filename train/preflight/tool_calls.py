@@ -71,6 +71,8 @@ class ToolCallsSurvive:
         return number + (f"; the first: {self.first_changed}" if self.changed else "")
 
     def _advice(self, verdict: Verdict) -> str:
+        if self._parser_name is None:
+            return "Set train.tool_call_parser to the parser of the model's family."
         if verdict is Verdict.NOT_CHECKED and self._parser is None:
             return (
                 f"vLLM is not installed, and only `hermes` has a stand-in, not "

@@ -138,6 +138,20 @@ def test_a_template_that_takes_back_what_it_rendered_is_caught(tiny_folder: Path
     assert failed(findings(tiny_folder, Templates(training, training), row)) == set()
 
 
+def test_replies_that_begin_inside_of_a_token_are_caught(tiny_folder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_folder)
+    tokenizer.add_tokens(["\n\n"])
+    row = tool_row()
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            message["content"] = "\nI look."
+    found = findings(tiny_folder, row=row, tokenizer=tokenizer)
+    # The new token is none of the model's.
+    assert failed(found) == {"prefixes_preserved", "special_tokens_trained"}
+    assert "and 3 begin inside of a token" in found["prefixes_preserved"].number
+    assert "Strip the white space" in found["prefixes_preserved"].line
+
+
 def test_another_serving_template_is_caught(tiny_folder: Path) -> None:
     serving = SOUND.serving.replace("# Tools", "# Functions")
     found = findings(tiny_folder, replace(SOUND, serving=serving))

@@ -61,6 +61,12 @@ def test_flags_replace_what_the_config_says(
     assert "FAILED      masks_are_turns" in told.out
 
 
+def test_flags_without_a_check_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["format", str(run), "--max-length", "400"]) == 2
+    assert "--max-length is for --preflight" in capsys.readouterr().err
+    assert not (run / "sft").exists()
+
+
 def test_without_the_flag_nothing_is_checked(run: Path) -> None:
     assert stepinto.main(["format", str(run)]) == 0
     assert not (run / "preflight.json").exists()
