@@ -26,10 +26,12 @@ def sft(tmp_path: Path) -> Path:
 
 
 def mark_turns(sft: Path, split: str, trained: list[list[bool]]) -> None:
-    """Add the column `trained_turns` to a split's file."""
+    """Give a split's file this column `trained_turns`."""
     path = split_file(sft, split)
     table = pq.read_table(path)
-    pq.write_table(table.append_column("trained_turns", pa.array(trained)), path)
+    others = [name for name in table.column_names if name != "trained_turns"]
+    marked = table.select(others).append_column("trained_turns", pa.array(trained))
+    pq.write_table(marked, path)
 
 
 def loaded(sft: Path, cache: Path) -> Any:
@@ -45,6 +47,7 @@ def test_datasets_reads_ids_and_masks_of_single_turns(
     sft: Path, tiny_folder: Path, tmp_path: Path
 ) -> None:
     mark_turns(sft, "train", [[False, True, False, True]] * 3 + [[False] * 4])
+    mark_turns(sft, "test", [[True] * 4])
     rows = write_tokenized(TokenizedConfig(model=str(tiny_folder)), sft)
     assert rows == {"train": 3, "test": 1}
     splits = loaded(sft, tmp_path / "cache")
