@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from collect.errors import ConfigError
 from configs.command_line.shared import console
@@ -13,6 +14,7 @@ REFUSED = 2
 """Exit status where a check failed: `stepinto train` would refuse."""
 REPORT = "preflight.json"
 CONFIGURED = ""
+OVERRIDE = re.compile(r"[\w.]+=(?!=)")
 
 
 def add_preflight(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +40,13 @@ def add_preflight(parser: argparse.ArgumentParser) -> None:
 
 
 def check_flags(options: argparse.Namespace) -> None:
-    """Raise ConfigError where a flag would change nothing."""
+    """Read `--preflight KEY=VALUE` as no model but an override.
+
+    Raises ConfigError where a flag would change nothing.
+    """
+    if options.preflight and OVERRIDE.match(options.preflight):
+        options.overrides.append(options.preflight)
+        options.preflight = CONFIGURED
     flags = ("template", "serving_template", "tool_call_parser", "max_length")
     given = [name for name in flags if getattr(options, name) is not None]
     if given and options.preflight is None:

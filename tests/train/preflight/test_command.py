@@ -61,6 +61,13 @@ def test_flags_replace_what_the_config_says(
     assert "FAILED      masks_are_turns" in told.out
 
 
+def test_an_override_after_the_flag_is_no_model(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stepinto.main(["format", str(run), "--preflight", "train.max_length=400"]) == 2
+    assert "5 of 5 rows are longer than train.max_length = 400" in capsys.readouterr().out
+
+
 def test_flags_without_a_check_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert stepinto.main(["format", str(run), "--max-length", "400"]) == 2
     assert "--max-length is for --preflight" in capsys.readouterr().err
