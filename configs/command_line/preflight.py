@@ -40,13 +40,9 @@ def add_preflight(parser: argparse.ArgumentParser) -> None:
 
 
 def check_flags(options: argparse.Namespace) -> None:
-    """Read `--preflight KEY=VALUE` as no model but an override.
-
-    Raises ConfigError where a flag would change nothing.
-    """
+    """Raise ConfigError where a flag would change nothing, or the model is an override."""
     if options.preflight and OVERRIDE.match(options.preflight):
-        options.overrides.append(options.preflight)
-        options.preflight = CONFIGURED
+        raise ConfigError(f"{options.preflight} is no model; give overrides before --preflight")
     flags = ("template", "serving_template", "tool_call_parser", "max_length")
     given = [name for name in flags if getattr(options, name) is not None]
     if given and options.preflight is None:

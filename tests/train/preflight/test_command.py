@@ -61,10 +61,10 @@ def test_flags_replace_what_the_config_says(
     assert "FAILED      masks_are_turns" in told.out
 
 
-def test_an_override_after_the_flag_is_no_model(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_overrides_stand_before_the_flag(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert stepinto.main(["format", str(run), "--preflight", "train.max_length=400"]) == 2
+    assert "give overrides before --preflight" in capsys.readouterr().err
+    assert stepinto.main(["format", str(run), "train.max_length=400", "--preflight"]) == 2
     assert "5 of 5 rows are longer than train.max_length = 400" in capsys.readouterr().out
 
 
