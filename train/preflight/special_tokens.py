@@ -165,7 +165,9 @@ def _neighbours(matrix: EmbeddingMatrix, targets: Any, reach: float) -> Any:
 
     counts = torch.full((len(targets),), -1)  # each is next to itself
     for _, rows in matrix.pieces():
-        counts += (torch.cdist(targets, rows) < reach).sum(1)
+        # By a matrix product, torch's default, equal rows would not be at distance 0.
+        exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        counts += (exact < reach).sum(1)
     return counts
 
 
