@@ -14,6 +14,7 @@ from rich.table import Table
 from collect.errors import ConfigError
 from collect.rollouts import RolloutsSummary
 from configs.command_line.bench import add_bench
+from configs.command_line.preflight import add_preflight, check_flags, preflight
 from configs.command_line.shared import (
     CONFIG_HELP,
     FAILED,
@@ -64,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("config", type=Path, help=CONFIG_HELP)
         add_overrides(command)
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
+        if name == "format":
+            add_preflight(command)
+            command.set_defaults(command=_format_and_check)
     add_bench(
         commands.add_parser(
             "bench",
@@ -73,6 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
     doctor.set_defaults(command=_doctor)
     return parser
+
+
+def _format_and_check(options: argparse.Namespace) -> int:
+    check_flags(options)
+    return _run_stages(options, (_format, lambda config: preflight(config, options)))
 
 
 def _run_stages(options: argparse.Namespace, stages: Sequence[Callable[[RunConfig], int]]) -> int:
@@ -123,6 +132,12 @@ def _format(config: RunConfig) -> int:
     console.print(table)
     splits = ", ".join(f"{split.rows} rows to {name}" for name, split in report.splits.items())
     console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
+    if config.format.tokenized is not None:
+        from train.tokenized import write_tokenized
+
+        rows = write_tokenized(config.format.tokenized, config.folder / "sft")
+        told = ", ".join(f"{count} rows of {name}" for name, count in rows.items())
+        console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
     return 0
 
 

@@ -8,6 +8,20 @@ from collect.records import Role
 from format.vocabulary import Vocabulary
 
 
+class TokenizedConfig(BaseModel):
+    """For whom the rows are also written as token ids."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    """Whose tokenizer: what `train.base_model` takes, or a folder with a tokenizer alone."""
+    template: str | None = None
+    """Chat template with generation markers: `trl:NAME.jinja` or a path. Null: the model's own, or
+    TRL's training variant of it."""
+    max_length: int | None = Field(default=None, ge=1)
+    """Tokens of a row; what is longer loses its end. Null cuts nothing."""
+
+
 class FormatConfig(BaseModel):
     """The `format` section of a run's config. A limit of null switches its filter off."""
 
@@ -39,6 +53,9 @@ class FormatConfig(BaseModel):
     test_fraction: float = Field(default=0.1, ge=0, lt=1)
     """Share of the repositories whose rows make the test split."""
     split_seed: int = 0
+
+    tokenized: TokenizedConfig | None = None
+    """Write `sft/tokenized/` too; needs `stepinto[train]`."""
 
     name: str = "StepInto debug sessions"
     """Title of the dataset card."""

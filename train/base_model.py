@@ -151,3 +151,16 @@ def dequantise(gguf: Path, folder: Path) -> None:
     )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+def context_length(base: str) -> int | None:
+    """The longest input, in tokens, that the base model was made for; None where it has no such.
+
+    A folder with a tokenizer alone has none.
+    """
+    from transformers import AutoConfig
+
+    if Path(base).is_dir() and not (Path(base) / "config.json").is_file():
+        return None
+    text = AutoConfig.from_pretrained(base).get_text_config()
+    return getattr(text, "max_position_embeddings", None)

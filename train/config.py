@@ -65,6 +65,12 @@ class TrainConfig(BaseModel):
     """Tokens of a row; what is longer loses its end."""
     max_truncated_share: float = Field(default=0.0, ge=0, le=1)
     """Refuse to train where more of the rows would be cut at `max_length`."""
+    tool_call_parser: str | None = "hermes"
+    """What vLLM's `--tool-call-parser` will be; null where the served model calls no tools."""
+    preflight_rows: int = Field(default=10_000, ge=1)
+    """Rows, evenly spread, whose every turn is rendered, decoded and parsed before training."""
+    waived_checks: tuple[str, ...] = ()
+    """Checks of the preflight that may fail; see docs/preflight.md for their names."""
     seed: int = 0
     checkpoint_every: int = Field(default=50, ge=1)
     """Optimizer steps."""

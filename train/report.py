@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from train.preflight import Preflight
+from train.preflight.report import Preflight
 
 
 class LossPoint(BaseModel):

@@ -18,7 +18,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from collect.errors import ConfigError
 from format.dataset import split_file
 from train import checkpoints
 from train.base_model import resolve_base_model
@@ -27,12 +26,11 @@ from train.report import TrainReport
 from train.requirements import TRAINING, require
 from train.rows import encode_split, load_encoded
 from train.saving import finished, save_model
-from train.templates import serving_template, training_template
+from train.tokenization import load_tokenization
 from train.trainer import (
     OnStep,
     build_trainer,
     check_trainer_arguments,
-    context_length,
     load_model,
     loss_curve,
     report_steps,
@@ -93,19 +91,13 @@ def _sha256(path: Path) -> str:
 
 
 def _train(job: Job, on_step: OnStep | None) -> TrainReport:
-    from transformers import AutoTokenizer
-
     config = job.config
-    base = resolve_base_model(config.base_model, config.base_model_sha256)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(base)
-    except OSError as error:
-        raise ConfigError(f"train.base_model = {base} can't be loaded: {error}") from error
-    serving = serving_template(tokenizer, config.serving_template)
-    tokenizer.chat_template = training_template(tokenizer, config.training_template)
-    templates = (tokenizer.chat_template, serving)
-    preflight = encode_split(job.data, job.rows, tokenizer, templates, config.max_length)
-    preflight.check(config, context_length(base))
+    # A folder with a tokenizer alone is enough for the checks, but not for training.
+    resolve_base_model(config.base_model, config.base_model_sha256)
+    tokenization = load_tokenization(config)
+    base, tokenizer = tokenization.base, tokenization.tokenizer
+    preflight = encode_split(job.data, job.rows, config, tokenization)
+    preflight.refuse_failures()
 
     model = load_model(config, base)
     resume = checkpoints.prepare(job.checkpoints, job.fingerprint)
@@ -124,6 +116,7 @@ def _train(job: Job, on_step: OnStep | None) -> TrainReport:
         versions={name: version(name) for name in TRAINING},
         **_outcome(trainer),
     )
+    serving = tokenization.templates.serving
     save_model(trained, tokenizer, serving, report, job.run / "model", merge=config.merges)
     _clean_up(job)
     return report

@@ -86,14 +86,6 @@ def sft_config(config: TrainConfig, output: Path) -> Any:
     )
 
 
-def context_length(base: str) -> int | None:
-    """The longest input, in tokens, that the base model was made for; None where it has no such."""
-    from transformers import AutoConfig
-
-    text = AutoConfig.from_pretrained(base).get_text_config()
-    return getattr(text, "max_position_embeddings", None)
-
-
 def load_model(config: TrainConfig, base: str) -> Any:
     """The base model: float32 on a CPU and for training every weight, else bfloat16."""
     import torch

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from collect.errors import ConfigError
 from format.rows import to_row
 from tests.format.conversations import make_rollouts
+from tests.train.families import FAMILIES, Family
 from train.base_model import (
     SMOLLM2,
     WheelFile,
@@ -19,7 +20,10 @@ from train.base_model import (
     resolve_base_model,
 )
 from train.config import TrainConfig
-from train.encoding import encode_row
+from train.encoding import encode_row, trained_spans
+from train.preflight.embeddings import embedding_matrices
+from train.preflight.masks import faults
+from train.preflight.special_tokens import Groups, untrained
 from train.requirements import require
 from train.templates import load_template
 
@@ -96,6 +100,29 @@ def test_smollm2_converts_and_writes_tool_calls_as_plain_text(smollm2: Path) -> 
     prompt = tokenizer("The capital of France is", return_tensors="pt")
     ids = model.generate(**prompt, max_new_tokens=3, do_sample=False)
     assert "Paris" in tokenizer.decode(ids[0])
+
+
+@pytest.mark.slow
+def test_smollm2s_untrained_special_tokens_are_told_from_its_trained_ones(smollm2: Path) -> None:
+    """It never saw the tokens of its base model's code corpus; the ends of turns it did."""
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    names = tokenizer.convert_ids_to_tokens(list(range(17)))
+    (matrix,) = embedding_matrices(str(smollm2))
+    ordinary = list(range(17, matrix.rows, 5))
+    groups = Groups(list(range(17)), ordinary, [])
+    found = {names[i] for i in untrained(matrix, groups)}
+    trained = {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>"}
+    assert found == set(names) - trained - {"<filename>"}
+    usual = Groups(ordinary[::200], ordinary, [])
+    assert untrained(matrix, usual) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.name)
+def test_masks_of_smollm2s_tokenizer_decode_to_the_turns(family: Family, smollm2: Path) -> None:
+    rendered = family.rendered(smollm2)
+    assert trained_spans(rendered.encoded, rendered.tokenizer) == family.turns()
+    assert list(faults(rendered)) == []
 
 
 @pytest.mark.slow

@@ -1,0 +1,93 @@
+"""`stepinto format --preflight`: what training on the rows with a model would meet."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from collect.errors import ConfigError
+from configs.command_line.shared import console
+from configs.run_config import RunConfig
+from train.config import TrainConfig
+
+REFUSED = 2
+"""Exit status where a check failed: `stepinto train` would refuse."""
+REPORT = "preflight.json"
+CONFIGURED = ""
+OVERRIDE = re.compile(r"[\w.]+=(?!=)")
+
+
+def add_preflight(parser: argparse.ArgumentParser) -> None:
+    """The flags of `stepinto format` that check its rows for a model."""
+    parser.add_argument(
+        "--preflight",
+        nargs="?",
+        const=CONFIGURED,
+        metavar="MODEL",
+        help="check the rows for training this model: a folder with a tokenizer, and with weights "
+        "where embeddings are to be checked, or what train.base_model takes; without MODEL the "
+        "config's own",
+    )
+    for flag, metavar, setting in (
+        ("--template", "FILE", "training_template"),
+        ("--serving-template", "FILE", "serving_template"),
+        ("--tool-call-parser", "NAME", "tool_call_parser"),
+    ):
+        parser.add_argument(flag, metavar=metavar, help=f"in place of the config's train.{setting}")
+    parser.add_argument(
+        "--max-length", type=int, metavar="TOKENS", help="in place of the config's train.max_length"
+    )
+
+
+def check_flags(options: argparse.Namespace) -> None:
+    """Raise ConfigError where a flag would change nothing, or the model is an override."""
+    if options.preflight and OVERRIDE.match(options.preflight):
+        raise ConfigError(f"{options.preflight} is no model; give overrides before --preflight")
+    flags = ("template", "serving_template", "tool_call_parser", "max_length")
+    given = [name for name in flags if getattr(options, name) is not None]
+    if given and options.preflight is None:
+        raise ConfigError(f"--{given[0].replace('_', '-')} is for --preflight; give that too")
+
+
+def preflight(config: RunConfig, options: argparse.Namespace) -> int:
+    """Check the run's train split, print a line a check, and save the report in the run folder."""
+    if options.preflight is None:
+        return 0
+    from format.dataset import split_file
+    from train.requirements import require
+    from train.rows import check_split
+    from train.tokenization import load_tokenization
+
+    require(("torch", "transformers", "trl"))
+    console.rule("preflight")
+    settings = checked_config(config.train, options)
+    split = split_file(config.folder / "sft", "train")
+    report = check_split(split, settings, load_tokenization(settings))
+    for line in report.lines():
+        console.print(line, markup=False, highlight=False)
+    path = config.folder / REPORT
+    path.write_text(report.model_dump_json(indent=2) + "\n")
+    console.print(f"{report.looked_through} of {report.rows} rows looked through; {path}")
+    return REFUSED if report.failures else 0
+
+
+def checked_config(train: TrainConfig, options: argparse.Namespace) -> TrainConfig:
+    """The config's `train` section with what the flags say in its place.
+
+    Another model than the config's does not take the config's templates.
+    """
+    settings = train.model_dump()
+    model = options.preflight or train.base_model
+    if model != train.base_model:
+        for name in ("base_model_sha256", "training_template", "serving_template"):
+            del settings[name]
+    given = {
+        "base_model": model,
+        "training_template": options.template,
+        "serving_template": options.serving_template,
+        "tool_call_parser": options.tool_call_parser,
+        "max_length": options.max_length,
+    }
+    return TrainConfig.model_validate(
+        settings | {name: value for name, value in given.items() if value is not None}
+    )

@@ -1,0 +1,79 @@
+"""`stepinto format --preflight`: the report, the flags, the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+import stepinto
+from tests.format.conversations import write_run
+
+
+@pytest.fixture
+def run(tmp_path: Path, tiny_folder: Path) -> Path:
+    folder = write_run(tmp_path / "run")
+    config = {
+        "run": "run",
+        "runs_folder": str(tmp_path),
+        "format": {"test_fraction": 0, "tokenized": {"model": str(tiny_folder)}},
+        "train": {"base_model": str(tiny_folder), "max_length": 4096},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return folder
+
+
+def test_a_sound_run_passes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["format", str(run), "--preflight"]) == 0
+    told = capsys.readouterr().out
+    assert "5 rows of train as token ids" in told
+    assert "PASSED      masks_are_turns: 0 wrong masks among 20 turns of 5 rows" in told
+    report = json.loads((run / "preflight.json").read_text())
+    assert {each["verdict"] for each in report["findings"]} == {"passed"}
+    assert report["looked_through"] == 5
+
+
+def test_a_failed_check_ends_in_2_and_says_what_to_do(
+    run: Path, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["format", str(run), "--preflight", str(tiny_folder), "--max-length", "400"]
+    assert stepinto.main(command) == 2
+    told = capsys.readouterr().out
+    assert "FAILED      lengths: 5 of 5 rows are longer than train.max_length = 400" in told
+    assert "raise max_length to" in told
+
+
+def test_flags_replace_what_the_config_says(
+    run: Path, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--template", "trl:llama3_training.jinja", "--serving-template", "trl:llama3.jinja"]
+    command = ["format", str(run), "--preflight", str(tiny_folder), *flags]
+    assert stepinto.main(command) == 2
+    told = capsys.readouterr()
+    assert "'bos_token' is undefined" in told.err
+    flags = ["--template", "trl:phi3_training.jinja", "--serving-template", "trl:phi3.jinja"]
+    command = ["format", str(run), "--preflight", str(tiny_folder), *flags]
+    assert stepinto.main([*command, "--tool-call-parser", "phi4_mini_json"]) == 2
+    told = capsys.readouterr()
+    assert "NOT CHECKED tool_calls_survive: 15 calls in 20 replies" in told.out
+    assert "FAILED      masks_are_turns" in told.out
+
+
+def test_overrides_stand_before_the_flag(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["format", str(run), "--preflight", "train.max_length=400"]) == 2
+    assert "give overrides before --preflight" in capsys.readouterr().err
+    assert stepinto.main(["format", str(run), "train.max_length=400", "--preflight"]) == 2
+    assert "5 of 5 rows are longer than train.max_length = 400" in capsys.readouterr().out
+
+
+def test_flags_without_a_check_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["format", str(run), "--max-length", "400"]) == 2
+    assert "--max-length is for --preflight" in capsys.readouterr().err
+    assert not (run / "sft").exists()
+
+
+def test_without_the_flag_nothing_is_checked(run: Path) -> None:
+    assert stepinto.main(["format", str(run)]) == 0
+    assert not (run / "preflight.json").exists()

@@ -1,0 +1,165 @@
+"""Whether the mask has the assistant's turns, whole, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from train.preflight.check import Finding, Verdict, excerpt
+from train.preflight.rendered import RenderedRow, Reply, shared_length
+from train.turns import Span
+
+STOP = re.compile(r"\s*(<[^<>\s]{1,40}>)?\s*")
+"""What may follow a reply in its mask: a token to stop at which is rendered with what follows, as
+GLM's `<|observation|>` is."""
+OTHER_STOP = re.compile(r"[<|\[\s]*([^<>\s]{1,40}>)?\s*")
+"""What may follow where the reply's own stop token begins like the one that is rendered."""
+
+
+class MasksAreTurns:
+    """What the masked-in tokens decode to is what the assistant said, turn by turn."""
+
+    name = "masks_are_turns"
+    every_row = False
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.turns = 0
+        self.unplaced = 0
+        self.wrong = 0
+        self.first_wrong = ""
+
+    def add(self, row: RenderedRow) -> None:
+        """See `Check`."""
+        self.rows += 1
+        self.turns += len(row.replies)
+        self.unplaced += regions(row).count(None)
+        for fault in faults(row):
+            self.wrong += 1
+            self.first_wrong = self.first_wrong or f"conversation {row.conversation_id}, {fault}"
+
+    def finding(self) -> Finding:
+        """See `Check`."""
+        verdict = Verdict.FAILED if self.wrong else Verdict.PASSED
+        if self.turns and self.turns == self.unplaced:
+            verdict = Verdict.NOT_CHECKED
+        number = f"{self.wrong} wrong masks among {self.turns} turns of {self.rows} rows"
+        if self.unplaced:
+            number += f", of which {self.unplaced} are not in the text that is served"
+        if self.wrong:
+            number += f"; the first: {self.first_wrong}"
+        return Finding(
+            check=self.name,
+            verdict=verdict,
+            number=number,
+            meaning="The trained tokens must decode to the assistant's turns: the text, the calls "
+            "and the end of the turn, and nothing that others said.",
+            advice="Move the {% generation %} markers of the training template around the whole "
+            "reply, its stop token included, or take a template that renders tool calls.",
+        )
+
+
+def faults(row: RenderedRow) -> Iterator[str]:
+    """What is wrong with the row's mask, a text for each turn.
+
+    A reply that is not where it is when served is another check's.
+    """
+    places = regions(row)
+    if places and places[0] and _masked(row, (-1, places[0][0])):
+        yield "before the first assistant message: text is trained there"
+    for reply, region in zip(row.replies, places, strict=True):
+        if reply.text is not None and region is not None:
+            fault = _fault(row, reply, _masked(row, region))
+            if fault is not None:
+                yield f"assistant message {reply.number}: {fault}"
+
+
+def regions(row: RenderedRow) -> list[Span | None]:
+    """From each reply's generation prompt to the next one's; None where that can't be told."""
+    begins: list[int | None] = []
+    for reply in row.replies:
+        place = len(reply.prompt) - len(row.generation_prompt)
+        begins.append(place if row.text.startswith(reply.prompt) else None)
+    ends = [*begins[1:], len(row.text)]
+    pairs = zip(begins, ends, strict=True)
+    return [None if a is None or b is None else (a, b) for a, b in pairs]
+
+
+def _masked(row: RenderedRow, region: Span) -> list[int]:
+    """The places of the trained tokens that end inside of a region of the text."""
+    encoded = row.encoded
+    return [
+        place
+        for place, (_, end) in enumerate(encoded.offsets)
+        if encoded.mask[place] and region[0] < end <= region[1]
+    ]
+
+
+def _fault(row: RenderedRow, reply: Reply, masked: list[int]) -> str | None:
+    if not reply.trained:
+        return "it is trained, though `trained_turns` leaves it out" if masked else None
+    if not masked:
+        return "nothing of it is trained"
+    inside = range(masked[0], masked[-1] + 1)
+    left_out = [row.encoded.input_ids[i] for i in inside if not row.encoded.mask[i]]
+    text = str(row.tokenizer.decode(left_out))
+    if text.strip():
+        # Reasoning and reply may be marked apart, with white space between them.
+        return f"{excerpt(text)} in its middle is not trained"
+    return _text_fault(row, reply, inside)
+
+
+def _text_fault(row: RenderedRow, reply: Reply, places: range) -> str | None:
+    decoded = str(row.tokenizer.decode(row.encoded.input_ids[places.start : places.stop]))
+    start = len(reply.prompt)
+    head = row.text[row.encoded.offsets[places.start][0] : start]
+    if not row.generation_prompt.endswith(head):
+        return f"{excerpt(head)} before it is trained"
+    body = decoded.removeprefix(head).strip()
+    said, ending = _expected(row, reply)
+    if not body.startswith(said) or ending.fullmatch(body.removeprefix(said)) is None:
+        same = shared_length(body, said)
+        return (
+            f"{excerpt(body[same:])} is trained, not {excerpt(said[same:])}, from its character "
+            f"{same} on"
+        )
+    missing = next((text for text in said_texts(reply) if not _holds(body, text)), None)
+    return None if missing is None else f"{excerpt(missing)} is not in what is rendered of it"
+
+
+def _expected(row: RenderedRow, reply: Reply) -> tuple[str, re.Pattern[str]]:
+    """What must be trained of a reply, and what may follow it."""
+    start, expected = len(reply.prompt), reply.text or ""
+    if row.text.startswith(expected, start):
+        return expected.strip(), STOP
+    # The last message of a conversation may end in its own way: `<|return|>`, not `<|end|>`.
+    following = row.text[start : start + len(expected)]
+    return expected[: shared_length(expected, following)].rstrip("<|[ \n").lstrip(), OTHER_STOP
+
+
+def said_texts(reply: Reply) -> Iterator[str]:
+    """What of a message must be in its rendering: its text, and its calls' names and texts."""
+    yield reply.message.get("content") or ""
+    for call in reply.calls:
+        yield call["name"]
+        yield from _leaves(call["arguments"])
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield key
+            yield from _leaves(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _leaves(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def _holds(body: str, text: str) -> bool:
+    """Whether a text is in the rendering, as it is or as JSON, whatever its white space."""
+    forms = (text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1])
+    return any("".join(form.split()) in "".join(body.split()) for form in forms)

@@ -1,0 +1,67 @@
+"""Whether what is served at each step is what was trained."""
+
+from __future__ import annotations
+
+from train.preflight.check import Finding, Verdict, excerpt
+from train.preflight.rendered import RenderedRow, Reply, shared_length
+
+MERGED_SHARE = 0.01
+"""Of the replies: how many may begin inside of a token. A prompt alone ends in a token's end, so
+the model is asked for these with other tokens than it was trained on."""
+
+
+class PrefixesPreserved:
+    """The prompt of each reply, as served, is how the trained text begins."""
+
+    name = "prefixes_preserved"
+    every_row = False
+
+    def __init__(self) -> None:
+        self.replies = 0
+        self.changed = 0
+        self.merged = 0
+        self.first_changed = ""
+
+    def add(self, row: RenderedRow) -> None:
+        """See `Check`."""
+        token_starts = {start for start, _ in row.encoded.offsets}
+        for reply in row.replies:
+            self.replies += 1
+            if not row.text.startswith(reply.prompt):
+                self.changed += 1
+                self.first_changed = self.first_changed or _difference(row, reply)
+            elif len(reply.prompt) not in token_starts:
+                self.merged += 1
+
+    def finding(self) -> Finding:
+        """See `Check`."""
+        first = f"; the first: {self.first_changed}" if self.changed else ""
+        failed = self.changed or self.merged > MERGED_SHARE * self.replies
+        return Finding(
+            check=self.name,
+            verdict=Verdict.FAILED if failed else Verdict.PASSED,
+            number=f"{self.changed} of {self.replies} replies are asked for with another text than "
+            f"the trained one, and {self.merged} begin inside of a token{first}",
+            meaning="A served conversation is rendered anew at each step; what the model reads "
+            "then must be what it was trained on.",
+            advice=self._advice(),
+        )
+
+    def _advice(self) -> str:
+        if not self.changed:
+            return (
+                "Strip the white space that these replies begin with: the tokenizer joins it to "
+                "the prompt's, which ends in a token of its own when served."
+            )
+        return (
+            "Serve with a template that renders earlier messages the same whatever follows "
+            "(TRL's `*_training.jinja` do): set train.serving_template to the training template."
+        )
+
+
+def _difference(row: RenderedRow, reply: Reply) -> str:
+    place = shared_length(row.text, reply.prompt)
+    return (
+        f"conversation {row.conversation_id}, assistant message {reply.number}, at character "
+        f"{place}: served {excerpt(reply.prompt[place:])}, trained {excerpt(row.text[place:])}"
+    )

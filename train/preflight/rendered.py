@@ -1,0 +1,98 @@
+"""One row as the templates render it, each text made when it is first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from train.encoding import Encoded, encode_row
+from train.turns import assistant_indices, render, trained_turns
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The two chat templates of a training."""
+
+    training: str
+    """With generation markers."""
+    serving: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One assistant message, as it is asked for and given when served."""
+
+    number: int
+    """Among the assistant messages, from 0."""
+    index: int
+    """Among all messages, from 0."""
+    message: dict[str, Any]
+    trained: bool
+    prompt: str
+    """What the server renders of the messages before it, with the generation prompt."""
+    text: str | None
+    """What it must generate then, the end of its turn included; None where the server's rendering
+    of the answered messages does not begin with the prompt."""
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The functions it calls: name and arguments."""
+        return [call["function"] for call in self.message.get("tool_calls") or ()]
+
+
+@dataclass(frozen=True)
+class RenderedRow:
+    """A row of the training data for one tokenizer and pair of templates."""
+
+    row: dict[str, Any]
+    tokenizer: Any
+    templates: Templates
+
+    @property
+    def conversation_id(self) -> str:
+        """Of the conversation that the row is made of."""
+        return str(self.row.get("conversation_id"))
+
+    @cached_property
+    def encoded(self) -> Encoded:
+        """Ids and mask. Raises ConfigError where a turn can't be masked."""
+        return encode_row(self.row, self.tokenizer, self.templates.training)
+
+    @cached_property
+    def text(self) -> str:
+        """As the training template renders it."""
+        return render(self.row, self.tokenizer, self.templates.training, prompt=False)
+
+    @cached_property
+    def served(self) -> str:
+        """As the serving template renders it."""
+        return render(self.row, self.tokenizer, self.templates.serving, prompt=False)
+
+    @cached_property
+    def replies(self) -> list[Reply]:
+        """The assistant messages."""
+        places = zip(assistant_indices(self.row), trained_turns(self.row), strict=True)
+        return [self._reply(n, index, kept) for n, (index, kept) in enumerate(places)]
+
+    def _reply(self, number: int, index: int, trained: bool) -> Reply:
+        prompt = self._served(index, prompt=True)
+        answered = self._served(index + 1, prompt=False)
+        text = answered[len(prompt) :] if answered.startswith(prompt) else None
+        return Reply(number, index, self.row["messages"][index], trained, prompt, text)
+
+    @cached_property
+    def generation_prompt(self) -> str:
+        """What the serving template adds to ask for a reply."""
+        first = self.replies[0]
+        before = self._served(first.index, prompt=False)
+        return first.prompt[shared_length(before, first.prompt) :]
+
+    def _served(self, end: int, *, prompt: bool) -> str:
+        return render(self.row, self.tokenizer, self.templates.serving, end, prompt=prompt)
+
+
+def shared_length(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,0 +1,183 @@
+"""Whether the special tokens that are to be learned have embeddings that were ever trained.
+
+A model never learns to emit `<tool_call>` through LoRA if that is one token whose row of the frozen
+embeddings was never trained, while loss and token accuracy look well. Such rows lie
+
+- at zero, decayed away;
+- at the mean of all rows, where `resize_token_embeddings` puts new ones;
+- close together, many of them, as nothing has driven them apart: of SmolLM2's 17 special tokens 11,
+  with 6 tokens of no text, lie within 5% of a usual distance, and no row of a 1,000 usual tokens
+  has even one other row that near;
+- among the rows that no text can reach, beyond the tokenizer's last id or reserved. The idea of
+  such reference rows is that of Land and Bartolo, "Fishing for Magikarp" (arXiv:2405.05417).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from train.config import TrainConfig
+from train.preflight.check import Finding, Verdict
+from train.preflight.embeddings import EmbeddingMatrix
+from train.preflight.rendered import RenderedRow
+
+NEAR = 0.25
+"""Of the median distance of ordinary rows: what is nearer to zero or the mean was never trained."""
+CLOSE = 0.05
+"""Of the median distance of ordinary rows from their mean: what is nearer is next to a row."""
+CROWD = 3
+"""How many other rows are next to one that was never trained."""
+REACH = 1.5
+"""Times the median distance of the unreachable rows from their own mean."""
+FEW = 0.01
+"""Share of the ordinary rows among the unreachable ones from which on these tell nothing."""
+SAMPLE = 10_000
+"""About how many rows stand for all of a kind."""
+LEAST = 8
+"""Unreachable rows that are needed for telling by them."""
+RESERVED = re.compile(r"reserved|unused|placeholder|dummy", re.IGNORECASE)
+EMBEDDING_MODULES = {"embed_tokens", "lm_head", "wte", "word_embeddings"}
+
+
+class SpecialTokensTrained:
+    """No special token among the targets has an embedding that was never trained."""
+
+    name = "special_tokens_trained"
+    every_row = True
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        tokenizer: Any,
+        matrices: Callable[[], list[EmbeddingMatrix]],
+    ) -> None:
+        """`matrices` gives the model's embeddings, none where the weights are not at hand."""
+        self._tokenizer = tokenizer
+        self._matrices = matrices
+        self._learned = learns_embeddings(config)
+        self._special = set(tokenizer.get_added_vocab().values()) | set(tokenizer.all_special_ids)
+        self._targets: Counter[int] = Counter()
+
+    def add(self, row: RenderedRow) -> None:
+        """See `Check`."""
+        pairs = zip(row.encoded.input_ids, row.encoded.mask, strict=True)
+        self._targets.update(token for token, kept in pairs if kept and token in self._special)
+
+    def finding(self) -> Finding:
+        """See `Check`."""
+        matrices = self._matrices() if self._targets else []
+        found = sorted({i for each in matrices for i in self._untrained(each)})
+        return Finding(
+            check=self.name,
+            verdict=self._verdict(bool(matrices), bool(found)),
+            number=self._number(found, bool(matrices)),
+            meaning="LoRA leaves the embeddings as they are, and can't teach a token whose own was "
+            "never trained.",
+            advice="Drop these tokens from the tokenizer's added tokens, so that they are written "
+            "as ordinary ones (what the parser reads stays the same), take templates without them, "
+            "or train the embeddings too (train.lora: null)."
+            if found
+            else "Give a model folder with its safetensors weights.",
+        )
+
+    def _verdict(self, has_weights: bool, found: bool) -> Verdict:
+        if self._targets and not has_weights:
+            return Verdict.NOT_CHECKED
+        return Verdict.FAILED if found and not self._learned else Verdict.PASSED
+
+    def _number(self, found: list[int], has_weights: bool) -> str:
+        if not has_weights:
+            reason = ": there are no weights" if self._targets else ""
+            return f"{len(self._targets)} special tokens among the targets{reason}"
+        names = ", ".join(
+            f"{self._tokenizer.convert_ids_to_tokens(i)} ({self._targets[i]} times)" for i in found
+        )
+        number = (
+            f"{len(found)} of {len(self._targets)} special tokens among the targets have an "
+            "embedding that was never trained"
+        )
+        note = ", and this training trains it" if found and self._learned else ""
+        return f"{number}{note}" + (f": {names}" if names else "")
+
+    def _untrained(self, matrix: EmbeddingMatrix) -> list[int]:
+        beyond = [i for i in self._targets if i >= matrix.rows]
+        return beyond + untrained(matrix, self._groups(matrix.rows))
+
+    def _groups(self, rows: int) -> Groups:
+        """The ids of an embedding matrix by what is known of them."""
+        added = self._tokenizer.get_added_vocab()
+        reserved = {i for name, i in added.items() if RESERVED.search(name)}
+        known = set(self._tokenizer.get_vocab().values())
+        unreachable = ({*range(rows)} - known) | reserved
+        ordinary = {i for i in known if i < rows} - self._special - reserved
+        targets = [i for i in sorted(self._targets) if i < rows]
+        return Groups(targets, _thinned(ordinary), _thinned(unreachable))
+
+
+def learns_embeddings(config: TrainConfig) -> bool:
+    """Whether the training changes the embeddings themselves."""
+    if config.lora is None:
+        return True
+    targets = config.lora.target_modules
+    return not isinstance(targets, str) and bool(EMBEDDING_MODULES & set(targets))
+
+
+def _thinned(ids: set[int]) -> list[int]:
+    """Evenly spread ids, no more than are needed for a median."""
+    ordered = sorted(ids)
+    return ordered[:: max(1, len(ordered) // SAMPLE)]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Ids of the rows of an embedding matrix."""
+
+    targets: list[int]
+    """Special tokens that are to be learned."""
+    ordinary: list[int]
+    """Of the vocabulary that texts are made of."""
+    unreachable: list[int]
+    """Which no text has."""
+
+
+def untrained(matrix: EmbeddingMatrix, groups: Groups) -> list[int]:
+    """The targets whose rows lie where rows lie that were never trained."""
+    import torch
+
+    targets, ordinary = matrix.read(groups.targets), matrix.read(groups.ordinary)
+    near = torch.zeros(len(targets), dtype=torch.bool)
+    for centre in (torch.zeros(ordinary.shape[1]), ordinary.mean(0)):
+        typical = _distances(ordinary, centre).median()
+        near |= _distances(targets, centre) < NEAR * typical
+    near |= _neighbours(matrix, targets, float(CLOSE * typical)) >= CROWD
+    if len(groups.unreachable) >= LEAST:
+        near |= _among_unreachable(targets, ordinary, matrix.read(groups.unreachable))
+    return [i for i, found in zip(groups.targets, near.tolist(), strict=True) if found]
+
+
+def _neighbours(matrix: EmbeddingMatrix, targets: Any, reach: float) -> Any:
+    """How many other rows are within reach of each target."""
+    import torch
+
+    counts = torch.full((len(targets),), -1)  # each is next to itself
+    for _, rows in matrix.pieces():
+        # By a matrix product, torch's default, equal rows would not be at distance 0.
+        exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        counts += (exact < reach).sum(1)
+    return counts
+
+
+def _among_unreachable(targets: Any, ordinary: Any, unreachable: Any) -> Any:
+    """Which targets lie among the unreachable rows; none where ordinary rows do so as well."""
+    centre = unreachable.mean(0)
+    reach = REACH * _distances(unreachable, centre).median()
+    among = (_distances(ordinary, centre) <= reach).float().mean()
+    return (_distances(targets, centre) <= reach) & bool(among < FEW)
+
+
+def _distances(rows: Any, centre: Any) -> Any:
+    return (rows - centre).norm(dim=1)

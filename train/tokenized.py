@@ -1,0 +1,113 @@
+"""The rows as token ids: `RUN/sft/tokenized/`, for trainers that are to render nothing.
+
+This is a part of `stepinto format` that lies in this room, as it needs what training needs: a
+tokenizer, its templates and the masks that they make.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from format.config import TokenizedConfig
+from format.dataset import split_file
+from train.config import TrainConfig
+from train.requirements import require
+from train.rows import rendered_rows
+from train.tokenization import Tokenization, load_tokenization
+
+FOLDER = "tokenized"
+ROWS_PER_GROUP = 256
+
+
+def write_tokenized(config: TokenizedConfig, sft: Path) -> dict[str, int]:
+    """Write the splits of an `sft` folder as `input_ids` and `assistant_masks`; rows by split.
+
+    Rows are cut to the config's length, and those with nothing left to train on are left out.
+    Raises ConfigError where the tokenizer or the template can't be had.
+    """
+    require(("transformers", "trl"))
+    tokenization = load_tokenization(_train_config(config))
+    temporary, target = sft / f".tmp-{FOLDER}", sft / FOLDER
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    rows = {}
+    for split in _splits(sft):
+        source = split_file(sft, split)
+        rows[split] = _write_split(temporary, split, _encoded(source, tokenization, config))
+    facts = {"model": tokenization.base, "max_length": config.max_length, "rows": rows}
+    facts["template"] = tokenization.templates.training
+    (temporary / "tokenization.json").write_text(json.dumps(facts, indent=2) + "\n")
+    shutil.rmtree(target, ignore_errors=True)
+    temporary.rename(target)
+    return rows
+
+
+def _train_config(config: TokenizedConfig) -> TrainConfig:
+    if config.template is None:
+        return TrainConfig(base_model=config.model)
+    return TrainConfig(
+        base_model=config.model,
+        training_template=config.template,
+        serving_template=config.template,
+    )
+
+
+def _splits(sft: Path) -> list[str]:
+    """The splits that there are, in the order of the card."""
+    found = {path.name.partition("-")[0] for path in (sft / "data").glob("*.parquet")}
+    return sorted(found, reverse=True)
+
+
+def _encoded(
+    source: Path, tokenization: Tokenization, config: TokenizedConfig
+) -> Iterator[dict[str, Any]]:
+    for row in rendered_rows(source, tokenization):
+        kept = row.encoded.cut(config.max_length)
+        if kept.trained:
+            yield {
+                "conversation_id": row.conversation_id,
+                "input_ids": kept.input_ids,
+                "assistant_masks": kept.mask,
+            }
+
+
+def _write_split(folder: Path, split: str, rows: Iterator[dict[str, Any]]) -> int:
+    """Write a split's file, named by its content since `datasets` caches by name; its rows."""
+    schema, count = _schema(), 0
+    path = folder / f"{split}-00000.parquet"
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        batch: list[dict[str, Any]] = []
+        for row in rows:
+            batch.append(row)
+            count += 1
+            if len(batch) == ROWS_PER_GROUP:
+                writer.write_table(pa.Table.from_pylist(batch, schema))
+                batch = []
+        if batch:
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    path.rename(path.with_stem(f"{path.stem}-{content}"))
+    return count
+
+
+def _schema() -> pa.Schema:
+    """The columns as TRL's SFTTrainer takes them, with `datasets`' features as metadata."""
+    from datasets import Features, List, Value
+
+    features = Features(
+        {
+            "conversation_id": Value("string"),
+            "input_ids": List(Value("int32")),
+            "assistant_masks": List(Value("int8")),
+        }
+    )
+    return features.arrow_schema
