@@ -1,0 +1,184 @@
+"""What a conversation observed: its tools' answers and its debugger's events, in order."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from collect.messages import ToolCall
+from collect.questions.claims import places
+from collect.questions.comparing import ADDRESS, SPACE
+from collect.records import Conversation, EventRow
+from format.bug_tests import TestFiles
+from format.session_view import at_program_stop
+from sandbox.debugger import Action, DebugEvent, Frame, Value
+
+READ_FILE = "read_file"
+NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
+"""A line of a listing, as `read_file` and a stop show it."""
+TRACEBACK = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+ASSERTION = re.compile(r"\bAssert(?:ion(?:Failed)?)?Error\b|^E\s+assert\b", re.MULTILINE)
+FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Where something was seen."""
+
+    where: int
+    """Index of the message."""
+    in_test: bool
+    """In a test's frame, its source or its assertion's message."""
+
+
+@dataclass
+class Observations:
+    """Everything seen before the answer, by what can be asked of it."""
+
+    texts: list[tuple[str, Sighting]] = field(default_factory=list)
+    """Space in a row as one blank, addresses left out."""
+    values: dict[str, list[tuple[str, Sighting]]] = field(default_factory=lambda: defaultdict(list))
+    """Representations by the expression's last part: `total` of `self.total`."""
+    lines: dict[tuple[str, int], list[tuple[str, Sighting]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Paths, by file name and line."""
+    functions: dict[str, Sighting] = field(default_factory=dict)
+    exceptions: list[tuple[str, str, Sighting]] = field(default_factory=list)
+    """Types without their modules, and messages."""
+
+    def add_text(self, text: str, sighting: Sighting) -> None:
+        """Take in a tool's answer."""
+        self.texts.append((plain(text), sighting))
+        for file, line, _ in places(text):
+            self.add_line(file, line, sighting)
+        for found in TRACEBACK.finditer(text):
+            self.add_line(found["file"], int(found["line"]), sighting)
+        for found in FUNCTION.finditer(text):
+            self.functions.setdefault(found["function"], sighting)
+
+    def add_event(self, event: DebugEvent, sighting: Sighting) -> None:
+        """Take in what the debugger said."""
+        self.add_text(event.output, sighting)
+        stopped = Frame(0, event.file or "", event.line or 0, event.function or "", "")
+        for frame in (stopped, *event.frames, *(f for t in event.threads for f in t.frames)):
+            self.add_line(frame.file, frame.line, sighting)
+            self.functions.setdefault(frame.function, sighting)
+        for point in event.breakpoints:
+            self.add_line(point.file, point.line, sighting)
+        self.add_listing(event.file or "", "\n".join(event.source), sighting)
+        for value in (*event.values, *returned(event)):
+            self.values[last_part(value.name)].append((value.text, sighting))
+        if event.exception is not None:
+            raised = event.exception.type.rpartition(".")[2]
+            self.exceptions.append((raised, plain(event.exception.message), sighting))
+
+    def add_listing(self, file: str, text: str, sighting: Sighting) -> None:
+        """Take in numbered lines of a file."""
+        for found in NUMBERED.finditer(text):
+            self.add_line(file, int(found["line"]), sighting)
+
+    def add_line(self, file: str, line: int, sighting: Sighting) -> None:
+        """Take in one place."""
+        if file and line:
+            self.lines[posixpath.basename(file), line].append((file.removeprefix("./"), sighting))
+
+
+def plain(text: str) -> str:
+    """A text as it is compared."""
+    return SPACE.sub(" ", ADDRESS.sub("", text)).strip()
+
+
+def last_part(name: str) -> str:
+    """Of an expression: `self.total` is also known as `total`."""
+    return name.rpartition(".")[2] if re.fullmatch(r"[\w.]+", name) else name
+
+
+def returned(event: DebugEvent) -> tuple[Value, ...]:
+    """What the function that was just left has returned."""
+    return (event.return_value,) if event.return_value is not None else ()
+
+
+def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observations:
+    """What was seen before the message at an index."""
+    seen = Observations()
+    from_test = _from_test(conversation, tests)
+    calls = _calls(conversation)
+    for index, row in enumerate(conversation.messages[:end]):
+        message = row.message
+        if message.role != "tool" and row.tool_outcome is None:
+            continue
+        call = calls.get(message.tool_call_id or "")
+        path = _path(call) if call is not None and call.name == READ_FILE else ""
+        tested = path in tests if path else from_test.get(message.tool_call_id or "", False)
+        seen.add_text(message.content, Sighting(index, tested))
+        if path:
+            seen.add_listing(path, message.content, Sighting(index, tested))
+    for row, tested in _events(conversation, tests):
+        where = _answer_index(conversation, row)
+        if where < end:
+            seen.add_event(row.event, Sighting(where, tested))
+    return seen
+
+
+def _calls(conversation: Conversation) -> dict[str, ToolCall]:
+    return {call.id: call for row in conversation.messages for call in row.message.tool_calls}
+
+
+def _path(call: ToolCall) -> str:
+    """The file that a call reads; empty where it names none."""
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return ""
+    path = arguments.get("path") if isinstance(arguments, dict) else None
+    return path if isinstance(path, str) else ""
+
+
+def _from_test(conversation: Conversation, tests: TestFiles) -> dict[str, bool]:
+    """By call: whether all that its events show is of a test."""
+    found: dict[str, bool] = {}
+    for row, tested in _events(conversation, tests):
+        found[row.tool_call_id] = found.get(row.tool_call_id, True) and tested
+    return found
+
+
+def _events(conversation: Conversation, tests: TestFiles) -> Iterator[tuple[EventRow, bool]]:
+    """The events, and whether each shows a test's frame or an assertion's message."""
+    place: str | None = None
+    frames: Sequence[Frame] = ()
+    for row in conversation.events:
+        event = row.event
+        if at_program_stop(event):
+            place, frames = event.file, ()
+        if event.action is Action.STACK and event.frames:
+            frames = event.frames
+        file = next((f.file for f in frames if f.index == _frame(event)), place)
+        says = event.exception is not None and ASSERTION.search(event.exception.type) is not None
+        yield row, says or (file or "") in tests
+
+
+def _frame(event: DebugEvent) -> int:
+    """Which frame an inspection looked at."""
+    try:
+        arguments = json.loads(event.arguments)
+    except ValueError:
+        return 0
+    frame = arguments.get("frame") if isinstance(arguments, dict) else None
+    return frame if isinstance(frame, int) else 0
+
+
+def _answer_index(conversation: Conversation, row: EventRow) -> int:
+    """The message that tells of an event; at the earliest the one after its call's."""
+    rows = conversation.messages
+    for index in range(row.message_index + 1, len(rows)):
+        message = rows[index].message
+        if message.role == "assistant":
+            break
+        if message.tool_call_id == row.tool_call_id:
+            return index
+    return row.message_index + 1
