@@ -118,10 +118,10 @@ def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observat
         seen.add_text(message.content, Sighting(index, tested))
         if path:
             seen.add_listing(path, message.content, Sighting(index, tested))
-    for row, tested in _events(conversation, tests):
-        where = _answer_index(conversation, row)
+    for each, tested in _events(conversation, tests):
+        where = _answer_index(conversation, each)
         if where < end:
-            seen.add_event(row.event, Sighting(where, tested))
+            seen.add_event(each.event, Sighting(where, tested))
     return seen
 
 
