@@ -21,7 +21,7 @@ WITHOUT_SUBAGENT = {
 """Which variant is the same but for the agent that debugs."""
 DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+")
 
-PairKey = tuple[str, str, int, str, str]
+PairKey = tuple[str, str, str, int, str, str]
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Pairs:
 
 
 def _pair(rollout: Rollout, variant: str) -> PairKey:
-    bug = (rollout.benchmark, rollout.instance_hash)
+    bug = (rollout.benchmark, rollout.instance_id, rollout.instance_hash)
     return (*bug, rollout.attempt, rollout.main_model, variant)
 
 

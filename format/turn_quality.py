@@ -203,7 +203,8 @@ class _Seen:
 def _is_void(turn: Turn) -> bool:
     """Whether nothing of it was carried out, so that nothing has changed."""
     outcomes = [outcome for outcome in turn.outcomes if outcome is not None]
-    return all(each in (ToolOutcome.INVALID, ToolOutcome.REFUSED) for each in outcomes)
+    void = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
+    return bool(outcomes) and all(each in void for each in outcomes)
 
 
 def _normal(arguments: str) -> str:
