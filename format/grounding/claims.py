@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -22,6 +23,10 @@ FUNCTION_BEFORE = re.compile(
 )
 CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)")
 """The debugger's remark on a value that it has cut, in which quotes and brackets stay open."""
+ENDS = re.compile(r"[;`\n]")
+"""What no expression goes across."""
+WORDS_BEFORE = re.compile(r"\s")
+"""Where an expression may begin, after other words."""
 NO_FUNCTIONS = frozenset({"the", "a", "an", "this", "that", "it", "line", "code", "test", "module"})
 MESSAGE = re.compile(
     r"(?::\s*(?P<after>[^;\n`]+)|\s*\(\s*(?P<quote>['\"])(?P<quoted>(?:\\.|(?!(?P=quote)).)*)"
@@ -64,13 +69,34 @@ def _message(said: re.Match[str]) -> str:
 
 
 def _values(text: str) -> Iterator[Claim]:
-    told = {found.start: (found, other_names(text, found)) for found in values_in(text)}
+    told = {found.start: (found, _name(text, found)) for found in values_in(text)}
     yield from (_claim(text, *each) for each in told.values() if _is_claim(*each))
     if ROLE.search(text):
         sides = compared(text)
         for found in (*sides.actual, *sides.expected):
             if _is_data(found) and told.get(found.start, (found, None))[1] is None:
                 yield _claim(text, found, None)
+
+
+def _name(text: str, found: ValueClaim) -> str | None:
+    """The expression that a value is given to; as the debugger writes it, `len(x) > 2 = True`, it
+    may be more than a name."""
+    before = text[: found.start]
+    if before.endswith(" = "):
+        part = ENDS.split(before[:-3])[-1]
+        for start in (0, *(each.end() for each in WORDS_BEFORE.finditer(part))):
+            expression = part[start:].strip()
+            if _parses(expression):
+                return expression
+    return other_names(text, found)
+
+
+def _parses(expression: str) -> bool:
+    try:
+        ast.parse(expression, mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return True
 
 
 def _claim(text: str, found: ValueClaim, name: str | None) -> Claim:
