@@ -19,6 +19,7 @@ WITHOUT_SUBAGENT = {
     Variant.INSPECTCODER: Variant.SIMPLE_DEBUGGING,
 }
 """Which variant is the same but for the agent that debugs."""
+CLOSING = (")", "]", "}")
 DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+")
 
 PairKey = tuple[str, str, str, int, str, str]
@@ -69,10 +70,11 @@ def changed_by(patch: str) -> tuple[ChangedRange, ...]:
 def fix_touched_location(
     conversation: Conversation, changed: Sequence[ChangedRange]
 ) -> bool | None:
-    """Whether a patch changed the place that the answer reported: its lines, or its function.
+    """Whether a patch changed the place that the answer reported: its line, its function, or
+    outside of all functions its statement.
 
-    The function is told, in Python, from what the conversation has read of the file. None where the
-    answer reports no place, nothing was changed, or too little of the right file was read.
+    That is told, in Python, from what the conversation has read of the file. None where the answer
+    reports no place, nothing was changed, or too little of the right file was read.
     """
     answer = conversation.answer
     reported = _reported(answer) if answer is not None else None
@@ -83,9 +85,9 @@ def fix_touched_location(
     if not ranges or any(each.start <= line <= each.end for each in ranges):
         return bool(ranges)
     source = _known_source(conversation, file) if file.endswith(".py") else {}
-    own = _function(source, line)
-    others = {_function(source, number) for each in ranges for number in (each.start, each.end)}
-    if own and own in others:
+    own = _block(source, line)
+    others = {_block(source, number) for each in ranges for number in (each.start, each.end)}
+    if own is not None and own in others:
         return True
     return None if own is None or None in others else False
 
@@ -124,18 +126,19 @@ def _listed(text: str, blanks: int) -> Mapping[int, str]:
     return {int(each[1]): each[2] or "" for each in found}
 
 
-def _function(source: Mapping[int, str], line: int) -> int | None:
-    """The line of the innermost definition around a line, 0 outside of all; None: not known."""
+def _block(source: Mapping[int, str], line: int) -> int | None:
+    """The first line of the innermost definition around a line, or outside of all of the statement
+    that stands farthest left; None: not known."""
+    while source.get(line, "").lstrip().startswith("@"):
+        line += 1
     least: int | None = None
     while line in source:
         text = source[line].lstrip()
         indent = len(source[line]) - len(text)
-        # A bracket that closes the parameters stands as far left as their `def`.
-        if text and not text.startswith(")") and (least is None or indent < least):
-            if DEFINITION.match(text):
+        # A bracket that closes stands as far left as the line that opens it.
+        if text and not text.startswith(CLOSING) and (least is None or indent < least):
+            if DEFINITION.match(text) or indent == 0:
                 return line
             least = indent
-            if least == 0:
-                return 0
         line -= 1
     return None

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from collect.messages import ToolCall
 from collect.questions.claims import places
@@ -15,7 +15,7 @@ from collect.questions.comparing import ADDRESS, SPACE
 from collect.records import Conversation, EventRow
 from format.bug_tests import TestFiles
 from format.session_view import at_program_stop
-from sandbox.debugger import Action, DebugEvent, Frame, Value
+from sandbox.debugger import Action, DebugEvent, Frame
 
 READ_FILE = "read_file"
 NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
@@ -71,8 +71,12 @@ class Observations:
         for point in event.breakpoints:
             self.add_line(point.file, point.line, sighting)
         self.add_listing(event.file or "", "\n".join(event.source), sighting)
-        for value in (*event.values, *returned(event)):
+        for value in event.values:
             self.values[last_part(value.name)].append((value.text, sighting))
+        if event.return_value is not None:
+            # What a function of the program gave is no test's, also where a test gets it.
+            value, own = event.return_value, replace(sighting, in_test=False)
+            self.values[last_part(value.name)].append((value.text, own))
         if event.exception is not None:
             raised = event.exception.type.rpartition(".")[2]
             self.exceptions.append((raised, plain(event.exception.message), sighting))
@@ -96,11 +100,6 @@ def plain(text: str) -> str:
 def last_part(name: str) -> str:
     """Of an expression: `self.total` is also known as `total`."""
     return name.rpartition(".")[2] if re.fullmatch(r"[\w.]+", name) else name
-
-
-def returned(event: DebugEvent) -> tuple[Value, ...]:
-    """What the function that was just left has returned."""
-    return (event.return_value,) if event.return_value is not None else ()
 
 
 def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observations:

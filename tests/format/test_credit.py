@@ -28,7 +28,10 @@ class Cart:
         return len(self.items)
 
 
-LIMIT = 3
+LIMITS = {
+    "low": 3,
+    "high": 5,
+}
 OTHER = 4
 """
 
@@ -53,7 +56,9 @@ def reporting(location: str, read: bool = True) -> Conversation:
         ("cart.py:8 in Cart.total", 10, True),
         ("shop/cart.py:3", 10, True),
         ("shop/cart.py:13", 10, False),
-        ("shop/cart.py:16", 17, False),
+        ("shop/cart.py:16", 18, True),
+        ("shop/cart.py:16", 20, False),
+        ("shop/cart.py:1", 2, False),
         ("shop/cart.py:99", 10, None),
         ("shop/rates.py:10", 10, False),
         ("not reached", 10, None),

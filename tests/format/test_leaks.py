@@ -12,6 +12,7 @@ from format.git_history import shows_later_commits
 from format.grounding.checking import ground
 from format.grounding.records import Grounding
 from format.leaks import Leak, gold_lines, leaks_of, reads_git_history
+from sandbox.debugger import Value
 from tests.format.sessions import TEST_FILE, Session, see, stop
 
 GOLD = """\
@@ -69,6 +70,8 @@ def test_a_value_read_in_the_test_alone() -> None:
 
     assert labels(session(TEST_FILE), "`total` = 8125") == {Leak.EXPECTED_VALUE}
     assert labels(session("shop/cart.py"), "`total` = 8125") == set()
+    returned = stop(TEST_FILE, return_value=Value("net_of", "int", "8125"))
+    assert labels(Session().debug(returned), "`net_of` returned 8125") == set()
     both = session(TEST_FILE).debug(stop()).debug(see(("self.total", "8125")))
     assert labels(both, "`total` = 8125") == set()
 
