@@ -33,6 +33,8 @@ MESSAGE = re.compile(
     r"(?P=quote)[^)\n]*\))"
 )
 """What follows an exception's type: `: message`, or the message in brackets and quotes."""
+REMARK = re.compile(r"(?<=\s)\((?P<quote>['\"])(?P<message>[^'\"\n]+)(?P=quote)\)")
+"""A message that stands in brackets and quotes, not right behind the type."""
 PROSE = re.compile(r"\.\s+(?=[A-Z])|\.$")
 """Where the sentence that holds a message ends."""
 
@@ -54,7 +56,10 @@ def _locations(text: str) -> Iterator[Claim]:
 
 
 def _exceptions(text: str) -> Iterator[Claim]:
-    for found in EXCEPTION.finditer(text):
+    raised = list(EXCEPTION.finditer(text))
+    for said in REMARK.finditer(text) if raised else ():
+        yield Claim(ClaimKind.EXCEPTION, said["message"])
+    for found in raised:
         yield Claim(ClaimKind.EXCEPTION, found[0].rpartition(".")[2])
         said = MESSAGE.match(text, found.end())
         message = _message(said) if said else ""
@@ -92,11 +97,12 @@ def _name(text: str, found: ValueClaim) -> str | None:
 
 
 def _parses(expression: str) -> bool:
+    """Whether it is one expression: a list of them goes over from what is said before."""
     try:
-        ast.parse(expression, mode="eval")
+        body = ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
-    return True
+    return not isinstance(body, ast.Tuple)
 
 
 def _claim(text: str, found: ValueClaim, name: str | None) -> Claim:
@@ -122,7 +128,8 @@ def _is_claim(found: ValueClaim, name: str | None) -> bool:
 def _is_data(found: ValueClaim) -> bool:
     """Whether it is a value's representation rather than code, which works on names."""
     raised = isinstance(found.value, Call) and EXCEPTION.fullmatch(found.value.name)
-    return not raised and not _has_names(found.value)
+    remark = isinstance(found.value, str) and found.text.startswith("(")
+    return not raised and not remark and not _has_names(found.value)
 
 
 def _has_names(value: object) -> bool:

@@ -12,12 +12,15 @@ from datasets import load_dataset
 
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.messages import Message, ToolCall
+from collect.questions.rows import as_question
+from collect.questions.scoring import score
 from collect.records import Conversation, MessageRow, Rollout, ToolOutcome
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.leaks import Leak
 from format.stage import run_format
 from format.turn_quality import TurnQuality
+from tests.collect.questions.asked import value
 from tests.format.conversations import make_rollouts, with_inspection, write_run
 from tests.records import make_conversations, make_rollout
 
@@ -139,6 +142,21 @@ def test_each_filter_drops_what_it_should(tmp_path: Path) -> None:
     )
     assert run_format(off, run).funnel.kept == 6
     assert rows_of(run)["shopcart"]["leaks"] == ["git_history"]
+
+
+def test_of_runtime_questions_only_right_answers_are_kept(tmp_path: Path) -> None:
+    held = make_rollouts(2)
+    asked = value("['a', 'a']", "list", "self.order")
+    for number, text in enumerate(("`self.order` = ['a', 'a']", "`self.order` = ['b', 'b']")):
+        rollout, (_, sub) = claiming(held[number], text)
+        assert sub.answer is not None
+        right = score(asked, sub.answer).correct
+        row, conversations = as_question(asked, right, rollout, [sub])
+        held[number] = row, tuple(conversations)
+    run = write_run(tmp_path / "run", held)
+    config = ALL_TRAIN.model_copy(update={"min_grounding": None})
+    assert {s.name: s.dropped for s in run_format(config, run).funnel.steps}["resolved"] == 1
+    assert list(rows_of(run)) == ["ledger"]
 
 
 def test_the_gold_patch_is_looked_for_where_it_is_at_hand(tmp_path: Path) -> None:
