@@ -11,7 +11,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from collect.agents.repair.inspector import plan_of
 from collect.questions.claims import places, same_file
@@ -31,6 +32,28 @@ TELLING_CHARACTERS = 3
 _parsed = lru_cache(maxsize=4_096)(parse_value)
 
 
+@dataclass(frozen=True)
+class Task:
+    """What the agent was told, and what stands in it."""
+
+    text: str
+
+    @cached_property
+    def plain(self) -> str:
+        """The text as it is compared."""
+        return plain(self.text)
+
+    @cached_property
+    def places(self) -> Sequence[tuple[str, int]]:
+        """Files and lines."""
+        return [(file, line) for file, line, _ in places(self.text)]
+
+    @cached_property
+    def values(self) -> Sequence[object]:
+        """All values, whatever they are of."""
+        return [each.value for each in values_in(self.text)]
+
+
 def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
     """The claims of a conversation's answer or plan, and what each rests on."""
     texts = answer_texts(conversation)
@@ -39,7 +62,7 @@ def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
         return Grounding()
     roles = [row.message.role for row in conversation.messages]
     end = len(roles) - 1 - roles[::-1].index("assistant")
-    task = task_text(conversation)
+    task = Task(task_text(conversation))
     seen = observed(conversation, end, tests)
     return Grounding(tuple(_check(claim, task, seen) for claim in claims.values()))
 
@@ -64,7 +87,7 @@ def task_text(conversation: Conversation) -> str:
     return "\n".join(told)
 
 
-def _check(claim: Claim, task: str, seen: Observations) -> GroundedClaim:
+def _check(claim: Claim, task: Task, seen: Observations) -> GroundedClaim:
     if _is_given(claim, task):
         return GroundedClaim(claim.kind, str(claim), Support.GIVEN)
     sightings = sorted(_sightings(claim, seen), key=lambda each: each.where)
@@ -76,15 +99,15 @@ def _check(claim: Claim, task: str, seen: Observations) -> GroundedClaim:
     )
 
 
-def _is_given(claim: Claim, task: str) -> bool:
+def _is_given(claim: Claim, task: Task) -> bool:
     if claim.kind is ClaimKind.LOCATION and claim.line:
-        told = [(file, line) for file, line, _ in places(task)]
-        return any(line == claim.line and same_file(file, claim.file) for file, line in told)
+        return any(line == claim.line and same_file(file, claim.file) for file, line in task.places)
     if claim.kind is not ClaimKind.VALUE:
-        return _has_word(plain(task), plain(claim.text))
-    if claim.name:
-        return any(same(each.value, claim.value) for each in named_values(task, claim.name))
-    return any(same(each.value, claim.value) for each in values_in(task))
+        return _has_word(task.plain, plain(claim.text))
+    if not claim.name:
+        return any(same(each, claim.value) for each in task.values)
+    told = named_values(task.text, claim.name) if claim.name in task.text else ()
+    return any(same(each.value, claim.value) for each in told)
 
 
 def _sightings(claim: Claim, seen: Observations) -> Iterator[Sighting]:

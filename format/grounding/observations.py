@@ -54,9 +54,11 @@ class Observations:
     def add_text(self, text: str, sighting: Sighting) -> None:
         """Take in a tool's answer."""
         self.texts.append((plain(text), sighting))
-        for file, line, _ in places(text):
+        # Searched by lines that hold a file: looking for one takes long in text without any.
+        naming = "\n".join(each for each in text.splitlines() if ".py" in each or ".java" in each)
+        for file, line, _ in places(naming):
             self.add_line(file, line, sighting)
-        for found in TRACEBACK.finditer(text):
+        for found in TRACEBACK.finditer(naming):
             self.add_line(found["file"], int(found["line"]), sighting)
         for found in FUNCTION.finditer(text):
             self.functions.setdefault(found["function"], sighting)
