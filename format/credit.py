@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from collect.agents.config import Variant
 from collect.patches import ChangedRange, PatchError, changed_lines
 from collect.questions.claims import locations, same_file
-from collect.records import Conversation, DebugAnswer, Rollout
+from collect.records import Conversation, Role, Rollout
+from format.grounding.checking import answer_texts
 from format.grounding.observations import READ_FILE
 
 WITHOUT_SUBAGENT = {
@@ -76,8 +77,7 @@ def fix_touched_location(
     That is told, in Python, from what the conversation has read of the file. None where the answer
     reports no place, nothing was changed, or too little of the right file was read.
     """
-    answer = conversation.answer
-    reported = _reported(answer) if answer is not None else None
+    reported = _reported(conversation)
     if reported is None or not changed:
         return None
     file, line = reported
@@ -92,9 +92,12 @@ def fix_touched_location(
     return None if own is None or None in others else False
 
 
-def _reported(answer: DebugAnswer) -> tuple[str, int] | None:
-    found = locations(answer.location) or locations(answer.answer)
-    return found[0] if found else None
+def _reported(conversation: Conversation) -> tuple[str, int] | None:
+    """The place that an answer reports, or that a plan names first."""
+    answer, texts = conversation.answer, list(answer_texts(conversation))
+    if answer is not None and conversation.role is not Role.INSPECTOR:
+        texts = [answer.location, answer.answer]
+    return next((place for text in texts for place in locations(text)), None)
 
 
 def _known_source(conversation: Conversation, file: str) -> Mapping[int, str]:

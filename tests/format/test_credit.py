@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from collect.errors import FailureKind
-from collect.records import Conversation
+from collect.records import Conversation, Role
 from format.credit import Pairs, changed_by, fix_touched_location
 from tests.format.sessions import Session
 from tests.records import make_rollout
@@ -79,6 +79,13 @@ def test_without_a_patch_or_an_answer_there_is_nothing_to_say() -> None:
     assert fix_touched_location(held, changed_by("")) is None
     assert fix_touched_location(held, changed_by("--- a\n@@ -1 +1 @@\nbroken")) is None
     assert fix_touched_location(replace(held, answer=None), changed_by(patch(8))) is None
+
+
+def test_a_plan_reports_the_place_that_it_names() -> None:
+    plan = "The root cause is at shop/cart.py:8. To fix the bug, consider shop/cart.py:13."
+    held = replace(reporting(""), role=Role.INSPECTOR, answer=None, final_answer=plan)
+    assert fix_touched_location(held, changed_by(patch(8))) is True
+    assert fix_touched_location(held, changed_by(patch(13))) is False
 
 
 @pytest.mark.parametrize(
