@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import posixpath
 import re
@@ -22,6 +23,7 @@ NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
 """A line of a listing, as `read_file` and a stop show it."""
 TRACEBACK = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 ASSERTION = re.compile(r"\bAssert(?:ion(?:Failed)?)?Error\b|^E\s+assert\b", re.MULTILINE)
+DOTTED = re.compile(r"[\w.]+")
 FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
 
 
@@ -73,8 +75,10 @@ class Observations:
         for point in event.breakpoints:
             self.add_line(point.file, point.line, sighting)
         self.add_listing(event.file or "", "\n".join(event.source), sighting)
+        inside = _asked(event, "expression") if event.action is Action.FIELDS else None
         for value in event.values:
-            self.values[last_part(value.name)].append((value.text, sighting))
+            name = value.name if inside is None else _field(str(inside), value.name)
+            self.values[last_part(name)].append((value.text, sighting))
         if event.return_value is not None:
             # What a function of the program gave is no test's, also where a test gets it.
             value, own = event.return_value, replace(sighting, in_test=False)
@@ -100,8 +104,18 @@ def plain(text: str) -> str:
 
 
 def last_part(name: str) -> str:
-    """Of an expression: `self.total` is also known as `total`."""
-    return name.rpartition(".")[2] if re.fullmatch(r"[\w.]+", name) else name
+    """The key of an expression: `self.total` is also known as `total`, quotes are all the same."""
+    if DOTTED.fullmatch(name):
+        return name.rpartition(".")[2]
+    try:
+        return ast.unparse(ast.parse(name, mode="eval"))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return name
+
+
+def _field(expression: str, name: str) -> str:
+    """What a field of an object is called in full: `self.total`, `lines['tea']`."""
+    return f"{expression}{name}" if name.startswith("[") else f"{expression}.{name}"
 
 
 def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observations:
@@ -165,12 +179,17 @@ def _events(conversation: Conversation, tests: TestFiles) -> Iterator[tuple[Even
 
 def _frame(event: DebugEvent) -> int:
     """Which frame an inspection looked at."""
+    frame = _asked(event, "frame")
+    return frame if isinstance(frame, int) else 0
+
+
+def _asked(event: DebugEvent, name: str) -> object:
+    """One of an action's arguments; None where it has none of the name."""
     try:
         arguments = json.loads(event.arguments)
     except ValueError:
-        return 0
-    frame = arguments.get("frame") if isinstance(arguments, dict) else None
-    return frame if isinstance(frame, int) else 0
+        return None
+    return arguments.get(name) if isinstance(arguments, dict) else None
 
 
 def _answer_index(conversation: Conversation, row: EventRow) -> int:

@@ -25,6 +25,9 @@ def investigated(answer: str, evidence: str = "none", location: str = "none") ->
     session.debug(stop())
     session.debug(see(("rate", "0.25"), ("self.items", "[('pen', 3), ('ink', 12)]"), ("n", "0")))
     session.debug(see(("price is None", "True"), ("cart", "<Cart test_x count=0 keys>")))
+    fields = see(("left", "8"), ("['jam']", "6"), action=Action.FIELDS)
+    session.debug(replace(fields, arguments='{"expression": "self.stock"}'))
+    session.debug(see(("point", "Point(x=5, y=7)")))
     session.debug(see(("self", "<shop.cart.Cart at 0x7f01>"), action=Action.EVALUATE))
     session.debug(stack(("shop/cart.py", 42, "Cart.total"), (TEST_FILE, 9, "test")))
     session.debug(raised("KeyError", "'autumn'"))
@@ -45,6 +48,12 @@ def supports(text: str) -> dict[str, Support]:
         ("`self.items` is [('pen', 3)].", {"self.items = [('pen', 3)]": UNGROUNDED}),
         ("`items` = [('pen', 3),  ('ink', 12)]", {"items = [('pen', 3),  ('ink', 12)]": OBSERVED}),
         ("`n` = 0", {"n = 0": OBSERVED}),
+        ("`items[0][1]` = 3", {"items[0][1] = 3": OBSERVED}),
+        ("`items[0]` = ('pen', 3)", {"items[0] = ('pen', 3)": OBSERVED}),
+        ("`items[1]` = ('pen', 3)", {"items[1] = ('pen', 3)": UNGROUNDED}),
+        ("`self.stock.left` = 8", {"self.stock.left = 8": OBSERVED}),
+        ('`self.stock["jam"]` = 6', {'self.stock["jam"] = 6': OBSERVED}),
+        ("`point.x` = 5, `point.y` = 5", {"point.x = 5": OBSERVED, "point.y = 5": UNGROUNDED}),
         ("`other_n` = 0", {"other_n = 0": UNGROUNDED}),
         ("`self.names[0]` is 'pen'", {"self.names[0] = 'pen'": OBSERVED}),
         ("`self` is <shop.cart.Cart at 0x99>", {"self = <shop.cart.Cart at 0x99>": OBSERVED}),
@@ -102,7 +111,7 @@ def test_evidence_and_location_are_checked_too() -> None:
 
 def test_a_claim_says_where_it_was_seen_first() -> None:
     claims = ground(investigated("`rate` = 0.25, then KeyError"), TESTS).claims
-    assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 15}
+    assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 19}
     assert {claim.kind for claim in claims} == {ClaimKind.VALUE, ClaimKind.EXCEPTION}
 
 
