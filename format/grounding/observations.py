@@ -23,6 +23,11 @@ NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
 """A line of a listing, as `read_file` and a stop show it."""
 TRACEBACK = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 ASSERTION = re.compile(r"\bAssert(?:ion(?:Failed)?)?Error\b|^E\s+assert\b", re.MULTILINE)
+PRINTING = {
+    Action.RUN_CODE: ("code", re.compile(r"print\((?P<expression>[^'\"\n]+)\)")),
+    Action.RAW: ("command", re.compile(r"(?:pp?|print|dump)\s+(?P<expression>.+)")),
+}
+"""By action: the argument in which one value is asked for, and how."""
 DOTTED = re.compile(r"[\w.]+")
 FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
 
@@ -79,6 +84,9 @@ class Observations:
         for value in event.values:
             name = value.name if inside is None else _field(str(inside), value.name)
             self.values[last_part(name)].append((value.text, sighting))
+        expression, text = _printed(event)
+        if expression:
+            self.values[last_part(expression)] += [(text, sighting), (repr(text), sighting)]
         if event.return_value is not None:
             # What a function of the program gave is no test's, also where a test gets it.
             value, own = event.return_value, replace(sighting, in_test=False)
@@ -111,6 +119,15 @@ def last_part(name: str) -> str:
         return ast.unparse(ast.parse(name, mode="eval"))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return name
+
+
+def _printed(event: DebugEvent) -> tuple[str, str]:
+    """The expression whose value an event has printed, and the print; empty where there is none."""
+    if event.action not in PRINTING:
+        return "", ""
+    name, pattern = PRINTING[event.action]
+    found = pattern.fullmatch(str(_asked(event, name) or "").strip())
+    return (found["expression"], event.output.strip()) if found else ("", "")
 
 
 def _field(expression: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from collect.records import Conversation, Role
 from format.bug_tests import TestFiles
 from format.grounding.checking import ground
 from format.grounding.records import ClaimKind, Support
-from sandbox.debugger import Action
+from sandbox.debugger import Action, DebugEvent, State
 from tests.format.sessions import TEST_FILE, Session, raised, see, stack, stop
 
 OBSERVED, GIVEN, UNGROUNDED = Support.OBSERVED, Support.GIVEN, Support.UNGROUNDED
@@ -113,6 +114,29 @@ def test_a_claim_says_where_it_was_seen_first() -> None:
     claims = ground(investigated("`rate` = 0.25, then KeyError"), TESTS).claims
     assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 19}
     assert {claim.kind for claim in claims} == {ClaimKind.VALUE, ClaimKind.EXCEPTION}
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "output"),
+    [
+        (Action.RUN_CODE, {"code": "print(n)"}, "0\n"),
+        (Action.RAW, {"command": "p n"}, "0\n"),
+        (Action.RUN_CODE, {"code": "print('n =', n)"}, "n = 0\n"),
+    ],
+)
+def test_what_was_printed_is_seen_under_its_name(
+    action: Action, arguments: dict[str, str], output: str
+) -> None:
+    printed = DebugEvent(action, json.dumps(arguments), State.RUNTIME, output=output)
+    answer = Session().debug(printed).answer("`n` = 0 and `n` = 1, `m` = 0")
+    found = {claim.text: claim.grounded for claim in ground(answer, TESTS).claims}
+    assert found == {"n = 0": OBSERVED, "n = 1": UNGROUNDED, "m = 0": UNGROUNDED}
+
+
+def test_a_printed_text_has_no_quotes() -> None:
+    printed = DebugEvent(Action.RAW, '{"command": "print name"}', State.RUNTIME, output="Ann Lee\n")
+    answer = Session().debug(printed).answer("`name` is 'Ann Lee'")
+    assert [claim.grounded for claim in ground(answer, TESTS).claims] == [OBSERVED]
 
 
 def test_only_what_came_before_the_answer_counts() -> None:
