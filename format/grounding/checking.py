@@ -19,6 +19,8 @@ from format.grounding.matching import has_word, in_texts, sightings_of_value
 from format.grounding.observations import Observations, Sighting, observed, plain
 from format.grounding.records import Claim, ClaimKind, GroundedClaim, Grounding, Support
 
+MAX_CHARACTERS = 6_000
+"""Of a field, that are read: one that is longer repeats itself, and takes long to read."""
 REPAIR = re.compile(r"\bto fix (?:the|this) (?:bug|problem|issue)\b", re.IGNORECASE)
 """Where a plan goes on to what should be changed, which nobody can have observed."""
 
@@ -48,7 +50,7 @@ class Task:
 def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
     """The claims of a conversation's answer or plan, and what each rests on."""
     texts = answer_texts(conversation)
-    claims = {(c.kind, str(c)): c for text in texts for c in claims_in(text)}
+    claims = {(c.kind, str(c)): c for text in texts for c in claims_in(text[:MAX_CHARACTERS])}
     if not claims:
         return Grounding()
     roles = [row.message.role for row in conversation.messages]

@@ -25,6 +25,8 @@ CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)")
 """The debugger's remark on a value that it has cut, in which quotes and brackets stay open."""
 ENDS = re.compile(r"[;`\n]")
 """What no expression goes across."""
+MAX_EXPRESSION = 200
+"""Characters."""
 BLANK = re.compile(r"\s")
 """After one, behind other words, an expression may begin."""
 QUOTED_NAME = re.compile(r"`([A-Za-z_][\w.\[\]'\"]*)`")
@@ -68,7 +70,7 @@ def _name(text: str, found: ValueClaim) -> str | None:
     may be more than a name."""
     before = text[: found.start]
     if before.endswith(" = "):
-        part = ENDS.split(before[:-3])[-1]
+        part = ENDS.split(before[-MAX_EXPRESSION:-3])[-1]
         for start in (0, *(each.end() for each in BLANK.finditer(part))):
             expression = part[start:].strip()
             if _parses(expression):

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from collect.records import Conversation, Role
 from format.bug_tests import TestFiles
@@ -167,6 +169,14 @@ def test_a_value_seen_in_a_test_alone_is_marked() -> None:
         "both = 4711": False,
         "due = 6000": True,
     }
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text("`'\"=[](){}<>.:; \n0aKeyError", max_size=200) | st.text(max_size=200))
+def test_any_text_can_be_read(text: str) -> None:
+    conversation = Session(text).call("grep", text, pattern=text).answer(text, text, text)
+    score = ground(conversation, TESTS).score
+    assert score is None or 0 <= score <= 1
 
 
 def test_of_a_plan_only_the_cause_is_checked() -> None:
