@@ -2,7 +2,7 @@
 and Ullman, "Mining of Massive Datasets", chapter 3).
 
 Memory is bounded: `CAPACITY` sessions at most are remembered, the latest ones, in arrays that grow
-to some 300 MB. What is compared is what was called and answered, not what the agent said on the
+to some 400 MB. What is compared is what was called and answered, not what the agent said on the
 way: the numbers of lines and the addresses are left out.
 """
 

@@ -21,6 +21,9 @@ from format.grounding.records import Claim, ClaimKind, GroundedClaim, Grounding,
 
 MAX_CHARACTERS = 6_000
 """Of a field, that are read: one that is longer repeats itself, and takes long to read."""
+PATH = re.compile(r"^Path: (.+)$", re.MULTILINE)
+LINES = re.compile(r"^Lines: (\d+(?:, ?\d+)*)$", re.MULTILINE)
+"""As `subagent_task` writes them."""
 REPAIR = re.compile(r"\bto fix (?:the|this) (?:bug|problem|issue)\b", re.IGNORECASE)
 """Where a plan goes on to what should be changed, which nobody can have observed."""
 
@@ -38,8 +41,11 @@ class Task:
 
     @cached_property
     def places(self) -> Sequence[tuple[str, int]]:
-        """Files and lines."""
-        return [(file, line) for file, line, _ in places(self.text)]
+        """Files and lines, those that the main agent hints at among them."""
+        path, lines = PATH.search(self.text), LINES.search(self.text)
+        numbers = [int(each) for each in lines[1].split(",")] if path and lines else []
+        hints = [(path[1].strip(), number) for number in numbers] if path else []
+        return [*((file, line) for file, line, _ in places(self.text)), *hints]
 
     @cached_property
     def values(self) -> Sequence[object]:

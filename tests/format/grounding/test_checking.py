@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collect.agents.debug2fix import DebugSubagentArguments, subagent_task
 from collect.records import Conversation, Role
 from format.bug_tests import TestFiles
 from format.grounding.checking import ground
@@ -105,6 +106,12 @@ def test_the_score_leaves_out_what_was_given() -> None:
     assert grounding.score == 0.5
     assert ground(investigated("Yes, shop/cart.py:42 is reached."), TESTS).score is None
     assert ground(investigated("Yes."), TESTS).score is None
+
+
+def test_a_hint_is_given() -> None:
+    hints = DebugSubagentArguments(question="?", test="t", path="shop/tax.py", lines=(3, 11))
+    answer = Session(subagent_task(hints)).debug(stop(line=11)).answer("At tax.py:11, cart.py:11.")
+    assert [claim.grounded for claim in ground(answer, TESTS).claims] == [GIVEN, OBSERVED]
 
 
 def test_evidence_and_location_are_checked_too() -> None:
