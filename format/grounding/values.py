@@ -21,8 +21,9 @@ from collect.questions.value_claims import (
 )
 from format.grounding.records import Claim, ClaimKind
 
-CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)")
-"""The debugger's remark on a value that it has cut, in which quotes and brackets stay open."""
+CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)|;\s+(?=[A-Za-z_][\w.]* = )")
+"""Where a new value begins, whatever quotes and brackets stay open in one that was cut: after the
+debugger's remark on that, or at `; name = `."""
 ENDS = re.compile(r"[;`\n]")
 """What no expression goes across."""
 MAX_EXPRESSION = 200

@@ -92,6 +92,7 @@ def supports(text: str) -> dict[str, Support]:
         ("expected 13, got 12", {"13": UNGROUNDED, "12": OBSERVED}),
         ("The coupon is 'summer'.", {"'summer'": GIVEN}),
         ("`hint` = 77", {"hint = 77": UNGROUNDED}),
+        ("a = A(b='p; rate = 0.25; c = 'q'", {"rate = 0.25": OBSERVED, "c = 'q'": UNGROUNDED}),
         ("a = <A 'long te...  (A, cut); `b` = <B 'x'>  (B)", {"b = <B 'x'>": UNGROUNDED}),
     ],
 )  # fmt: skip
