@@ -25,6 +25,7 @@ _parsed = lru_cache(maxsize=4_096)(parse_value)
 
 
 def sightings_of_value(claim: Claim, seen: Observations) -> Iterator[Sighting]:
+    """Where a claimed value was seen, in no particular order; the same place may come twice."""
     text = plain(claim.text)
     if claim.name:
         for words in {plain(claim.quote), f"{plain(claim.name)} = {text}"}:
@@ -89,22 +90,32 @@ def _forms(claim: Claim) -> Iterator[str]:
 
 
 def in_texts(words: str, seen: Observations) -> Iterator[Sighting]:
+    """The tools' answers that hold these words."""
     return (sighting for text, sighting in seen.texts if has_word(text, words))
 
 
 def has_word(text: str, words: str) -> bool:
-    """Whether a text holds the words, not as part of longer ones: `1` is not in `12` or `1.5`."""
+    """Whether a text holds the words, not as part of longer ones: `12` is not in `123`, `1.12` or
+    `-12`."""
     position = text.find(words)
     while words and position >= 0:
         end = position + len(words)
         before, after = text[max(0, position - 1) : position], text[end : end + 2]
-        runs_on = _is_wordy(words[-1]) and (
-            _is_wordy(after[:1]) or (words[-1].isdigit() and re.match(r"\.\d", after) is not None)
-        )
-        if not runs_on and not (_is_wordy(words[0]) and _is_wordy(before)):
+        if not _joins(before, words[0]) and not _goes_on(words[-1], after):
             return True
         position = text.find(words, position + 1)
     return False
+
+
+def _joins(before: str, first: str) -> bool:
+    """Whether a character belongs to the word that begins after it."""
+    return _is_wordy(first) and (_is_wordy(before) or (first.isdigit() and before in ("-", ".")))
+
+
+def _goes_on(last: str, after: str) -> bool:
+    """Whether the word that ends in a character goes on with those after it."""
+    is_fraction = last.isdigit() and re.match(r"\.\d", after) is not None
+    return _is_wordy(last) and (_is_wordy(after[:1]) or is_fraction)
 
 
 def _is_wordy(char: str) -> bool:

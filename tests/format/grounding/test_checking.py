@@ -89,6 +89,7 @@ def supports(text: str) -> dict[str, Support]:
         ("in `return rate * total`", {}),
         ("in `x = tax(rate)`", {}),
         ("Yes, it is reached 3 times, at hit 2.", {}),
+        ("expected 25, got 12", {"25": UNGROUNDED, "12": OBSERVED}),
         ("expected 13, got 12", {"13": UNGROUNDED, "12": OBSERVED}),
         ("The coupon is 'summer'.", {"'summer'": GIVEN}),
         ("`hint` = 77", {"hint = 77": UNGROUNDED}),
