@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import posixpath
+import sys
 from collections.abc import Iterable
-from functools import lru_cache
 
 
 class TestFiles:
-    """The test files of one bug, told by its tests' names and by pytest's naming."""
+    """The test files of one bug, told by its tests' names and by pytest's naming.
+
+    There is one for each rollout of a run, all at once, so it holds no more than the names.
+    """
 
     __test__ = False
+    __slots__ = ("_names",)
 
     def __init__(self, tests: Iterable[str] = ()) -> None:
         """`tests`: pytest's node ids, or `package.Class#method` in Java."""
-        names = [test.partition("::")[0].partition("#")[0] for test in tests]
-        self._paths = frozenset(name for name in names if "/" in name or name.endswith(".py"))
-        self._classes = frozenset(name.rpartition(".")[2] for name in names) - self._paths
+        files = (test.partition("::")[0].partition("#")[0] for test in tests)
+        self._names = tuple(map(sys.intern, dict.fromkeys(files)))
 
     def __contains__(self, path: str) -> bool:
-        name = posixpath.basename(path)
-        stem, extension = posixpath.splitext(name)
+        stem, extension = posixpath.splitext(posixpath.basename(path))
         if extension == ".java":
-            return stem.partition("$")[0] in self._classes
-        is_named = name == "conftest.py" or stem.startswith("test_") or stem.endswith("_test")
-        return is_named or any(path == each or path.endswith(f"/{each}") for each in self._paths)
-
-
-@lru_cache(maxsize=4_096)
-def files_of(tests: tuple[str, ...]) -> TestFiles:
-    """The same object for the rollouts of one bug."""
-    return TestFiles(tests)
+            own = stem.partition("$")[0]
+            return any(own == name.rpartition(".")[2] for name in self._names)
+        is_named = stem == "conftest" or stem.startswith("test_") or stem.endswith("_test")
+        return is_named or any(path == name or path.endswith(f"/{name}") for name in self._names)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from sys import intern
 
 from collect.errors import FailureKind
 from collect.patches import ChangedRange
 from collect.records import Conversation, Role, Rollout
-from format.bug_tests import TestFiles, files_of
+from format.bug_tests import TestFiles
 from format.credit import Pairs, changed_by, fix_touched_location
 from format.grounding.checking import ground
 from format.grounding.records import Grounding
@@ -18,9 +19,9 @@ from format.turn_quality import TurnQuality, turn_qualities
 from format.vocabulary import Untranslatable, Vocabulary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the filters and rows need of a rollout."""
+    """What the filters and rows need of a rollout. Those of a whole run are held at once."""
 
     resolved: bool
     failure_kind: FailureKind | None
@@ -40,12 +41,12 @@ class Outcome:
         return cls(
             rollout.resolved,
             rollout.failure_kind,
-            rollout.language,
-            rollout.teacher,
-            rollout.system,
+            intern(rollout.language),
+            intern(rollout.teacher),
+            intern(rollout.system),
             rollout.patch_attempts,
             rollout.instance_hash,
-            files_of(tuple(test.name for test in rollout.tests)),
+            TestFiles(test.name for test in rollout.tests),
             changed_by(rollout.patch),
             pairs.debug_helped(rollout) if pairs is not None else None,
         )
