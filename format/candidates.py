@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from sys import intern
 
 from collect.errors import FailureKind
+from collect.patches import ChangedRange
 from collect.records import Conversation, Role, Rollout
+from format.bug_tests import TestFiles
+from format.credit import Pairs, changed_by, fix_touched_location
+from format.grounding.checking import ground
+from format.grounding.records import Grounding
+from format.leaks import Leak, leaks_of
 from format.translation import to_debug2fix
+from format.turn_quality import TurnQuality, turn_qualities
 from format.vocabulary import Untranslatable, Vocabulary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the filters and rows need of a rollout."""
+    """What the filters and rows need of a rollout. Those of a whole run are held at once."""
 
     resolved: bool
     failure_kind: FailureKind | None
@@ -22,19 +30,36 @@ class Outcome:
     system: str
     patch_attempts: int
     instance_hash: str
+    tests: TestFiles = field(default_factory=TestFiles)
+    changed: tuple[ChangedRange, ...] = ()
+    """The lines that the rollout's patch changed."""
+    debug_helped: int | None = None
 
     @classmethod
-    def of(cls, rollout: Rollout) -> Outcome:
-        """The outcome of one rollout."""
+    def of(cls, rollout: Rollout, pairs: Pairs | None = None) -> Outcome:
+        """The outcome of one rollout; `pairs` are those of its run."""
         return cls(
             rollout.resolved,
             rollout.failure_kind,
-            rollout.language,
-            rollout.teacher,
-            rollout.system,
+            intern(rollout.language),
+            intern(rollout.teacher),
+            intern(rollout.system),
             rollout.patch_attempts,
             rollout.instance_hash,
+            TestFiles(test.name for test in rollout.tests),
+            changed_by(rollout.patch),
+            pairs.debug_helped(rollout) if pairs is not None else None,
         )
+
+
+@dataclass(frozen=True)
+class Background:
+    """What else is known of a conversation."""
+
+    gold_lines: frozenset[str] | None = None
+    """Telling lines that the gold patch adds; None where it is not at hand."""
+    git_history: bool = False
+    """Whether an agent of its rollout has looked at later commits."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +70,7 @@ class Candidate:
     outcome: Outcome
     vocabulary: Vocabulary
     """Of a Program Inspector's row."""
+    background: Background = Background()
 
     @property
     def inspects(self) -> bool:
@@ -60,3 +86,34 @@ class Candidate:
             return to_debug2fix(self.conversation)
         except Untranslatable:
             return None
+
+    @property
+    def said(self) -> Conversation:
+        """The conversation in the words of its row, or as it was held where there are none."""
+        return self.as_row or self.conversation
+
+    @cached_property
+    def grounding(self) -> Grounding:
+        """The claims of its answer, and what each rests on."""
+        return ground(self.said, self.outcome.tests)
+
+    @cached_property
+    def turn_quality(self) -> tuple[TurnQuality, ...]:
+        """A label for each of the assistant's messages."""
+        return turn_qualities(self.said)
+
+    @cached_property
+    def leaks(self) -> tuple[Leak, ...]:
+        """What it may know that an agent at work could not."""
+        return leaks_of(
+            self.said,
+            self.outcome.teacher,
+            self.grounding,
+            self.background.gold_lines,
+            self.background.git_history,
+        )
+
+    @property
+    def fix_touched_location(self) -> bool | None:
+        """Whether the rollout's patch changed the place that the answer reported."""
+        return fix_touched_location(self.said, self.outcome.changed)

@@ -30,6 +30,7 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "## What each filter dropped\n\n" + _funnel_table(report.funnel),
         "## Sources\n\n" + _source_table(report.splits),
         "## Columns\n\n" + _column_table(),
+        "## Labels\n\n" + _label_table(report.splits),
         "## Vocabulary\n\n" + _vocabulary(report),
         "## Tools called\n\n" + _tool_table(report.splits),
         "## Example\n\n" + _example(example),
@@ -113,8 +114,19 @@ def _column_table() -> str:
     types = {field.name: str(field.type) for field in arrow_schema()}
     readable = {name: kind.replace("extension<arrow.json>", "JSON") for name, kind in types.items()}
     return markdown_table(
-        ["column", "type", "what"], [[n, readable[n], w] for n, w in COLUMNS.items()]
+        ["column", "type", "what"], [[n, readable[n], c.what] for n, c in COLUMNS.items()]
     )
+
+
+def _label_table(splits: dict[str, SplitStatistics]) -> str:
+    """How often each label stands, by column and split."""
+    names = list(dict.fromkeys(name for each in splits.values() for name in each.labels))
+    rows = []
+    for name in names:
+        counts = {split: each.labels.get(name, Counter()) for split, each in splits.items()}
+        for value in sorted(set().union(*counts.values())):
+            rows.append([name, value, *(f"{each[value]:,}" for each in counts.values())])
+    return markdown_table(["column", "value", *splits], rows)
 
 
 def _vocabulary(report: FormatReport) -> str:

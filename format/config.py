@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from collect.benchmarks.config import BenchmarkConfig
 from collect.records import Role
+from format.leaks import Leak
+from format.turn_quality import TurnQuality
 from format.vocabulary import Vocabulary
 
 
@@ -47,6 +50,24 @@ class FormatConfig(BaseModel):
     """Calls of unknown tools or with arguments that break the tool's schema."""
     max_characters: int | None = Field(default=200_000, ge=1)
     """Of all messages and the tools together."""
+    min_grounding: float | None = Field(default=1.0, ge=0, le=1)
+    """Share of the answer's claims that the conversation must have observed; what the task gave
+    counts neither way, and an answer that claims nothing else stays."""
+    masked_turns: tuple[TurnQuality, ...] = (
+        TurnQuality.INVALID,
+        TurnQuality.REFUSED,
+        TurnQuality.REPEATED,
+    )
+    """Turns that stay as context and are not trained on."""
+    drop_leaks: tuple[Leak, ...] = (Leak.GIT_HISTORY,)
+    """Conversations with any of these labels are dropped. Not `oracle` by default: the oracle's
+    sessions show what a good session is."""
+    gold_benchmarks: tuple[BenchmarkConfig, ...] = ()
+    """Where the gold patches of the run's bugs are, for the label `gold_patch`; each is what a
+    `benchmark` section is."""
+    max_similarity: float | None = Field(default=0.9, gt=0, le=1)
+    """How much of a session may also be in one before it: the share of equal runs of words among
+    all those of both, in what was called and answered."""
     deduplicate: bool = True
     """Keep the first of conversations that are equal but for their call ids."""
 

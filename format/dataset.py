@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from collect.errors import ConfigError
+from format.columns import features
 from format.rows import COLUMNS, JSON_COLUMNS, encode
 
 ROWS_PER_GROUP = 256
@@ -35,11 +36,8 @@ def split_file(folder: Path, split: str) -> Path:
 
 def arrow_schema() -> pa.Schema:
     """The columns' Arrow types, with `datasets`' features as metadata."""
-    from datasets import Features, Json, List, Value
-
-    kinds = dict.fromkeys(COLUMNS, Value("string")) | {"attempt": Value("int64")}
-    features = Features(kinds | {name: List(Json()) for name in JSON_COLUMNS})
-    return features.arrow_schema
+    schema: pa.Schema = features(COLUMNS).arrow_schema
+    return schema
 
 
 class SplitWriter:
@@ -79,7 +77,7 @@ class SplitWriter:
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) and isinstance(kind.value_type, pa.BaseExtensionType):
         return pa.array(values, pa.list_(pa.string())).cast(kind)
     return pa.array(values, kind)
 

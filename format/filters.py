@@ -16,8 +16,10 @@ from collect.records import Conversation, StopReason, ToolOutcome
 from format.candidates import Candidate
 from format.config import FormatConfig
 from format.inspection import recorded_start
+from format.near_duplicates import NearDuplicates
 from format.rows import exact_messages
 from format.session_view import at_program_stop
+from format.turn_quality import trained_turns
 from format.vocabulary import PROPOSE
 from sandbox.debugger import Action
 
@@ -144,6 +146,25 @@ def within_length(candidate: Candidate, config: FormatConfig) -> bool:
     return limit is None or characters(candidate.as_row or candidate.conversation) <= limit
 
 
+def grounded(candidate: Candidate, config: FormatConfig) -> bool:
+    """At least `min_grounding` of what the answer claims, and the task had not said already, was
+    observed in the conversation."""
+    if config.min_grounding is None:
+        return True
+    score = candidate.grounding.score
+    return score is None or score >= config.min_grounding
+
+
+def not_leaked(candidate: Candidate, config: FormatConfig) -> bool:
+    """The conversation has none of the labels in `drop_leaks`."""
+    return not set(candidate.leaks) & set(config.drop_leaks)
+
+
+def trainable(candidate: Candidate, config: FormatConfig) -> bool:
+    """There is a turn to train on, of another quality than `masked_turns`."""
+    return any(trained_turns(candidate.turn_quality, config.masked_turns))
+
+
 def unique() -> Predicate:
     """A predicate that remembers what it let through."""
     seen: set[bytes] = set()
@@ -159,6 +180,24 @@ def unique() -> Predicate:
     return unique
 
 
+def not_near_duplicate() -> Predicate:
+    """A predicate that remembers the sessions that it let through."""
+    known = NearDuplicates()
+
+    def not_near_duplicate(candidate: Candidate, config: FormatConfig) -> bool:
+        """At most `max_similarity` of what was called and answered, line numbers aside, is the
+        same as in a session before it."""
+        if config.max_similarity is None:
+            return True
+        signature = known.signature(candidate.said)
+        if known.find(signature) > config.max_similarity:
+            return False
+        known.add(signature)
+        return True
+
+    return not_near_duplicate
+
+
 PREDICATES: tuple[Predicate, ...] = (
     no_failure,
     resolved,
@@ -170,13 +209,17 @@ PREDICATES: tuple[Predicate, ...] = (
     translatable,
     exact_arguments,
     within_length,
+    grounded,
+    not_leaked,
+    trainable,
 )
-"""The filters that need nothing else: `role` and `not_held_out` come before, `unique` after."""
+"""The filters that need nothing else: `role` and `not_held_out` come before, those that look for
+duplicates after."""
 
 
 def build_filters(held_out: HeldOut) -> tuple[Filter, ...]:
     """All filters in order, for one pass over the conversations."""
-    predicates = (role, not_held_out(held_out), *PREDICATES, unique())
+    predicates = (role, not_held_out(held_out), *PREDICATES, unique(), not_near_duplicate())
     return tuple(
         Filter(keep.__name__, " ".join((keep.__doc__ or "").split()), keep) for keep in predicates
     )

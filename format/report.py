@@ -10,6 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
 """The columns that say what a row was made from."""
+LABELS = (
+    "grounding",
+    "claims",
+    "turn_quality",
+    "trained_turns",
+    "leaks",
+    "fix_touched_location",
+    "debug_helped",
+)
+"""The columns that are counted by their values."""
 
 
 class FunnelStep(BaseModel):
@@ -84,6 +94,8 @@ class SplitStatistics(BaseModel):
     characters: Spread = Field(default_factory=Spread)
     """Of a row's messages and tools."""
     tools_called: Counter[str] = Field(default_factory=Counter)
+    labels: dict[str, Counter[str]] = Field(default_factory=dict)
+    """By a label's column: how often each of its values stands."""
     sources: Counter[str] = Field(default_factory=Counter)
     """Rows by what `SOURCE` names, tab-separated."""
 
@@ -101,8 +113,22 @@ class SplitStatistics(BaseModel):
         self.tool_calls.add(len(calls))
         self.characters.add(characters)
         self.tools_called.update(calls)
+        for name in LABELS:
+            self.labels.setdefault(name, Counter()).update(_label_counts(row.get(name)))
         source = (row[key] for key in SOURCE)
         self.sources["\t".join(source)] += 1
+
+
+def _label_counts(value: Any) -> Counter[str]:
+    """How often each label stands in one row's column; a score counts as whole, as zero, or as
+    something between."""
+    if isinstance(value, dict):
+        return Counter(value)
+    if isinstance(value, list):
+        return Counter(str(each).lower() for each in value) if value else Counter(["none"])
+    if isinstance(value, float):
+        return Counter([f"{value:g}" if value in (0, 1) else "between 0 and 1"])
+    return Counter(["null" if value is None else str(value).lower()])
 
 
 def _calls(messages: list[dict[str, Any]]) -> Iterator[str]:

@@ -11,25 +11,65 @@ from typing import Any
 
 from collect.messages import Message, ToolCall
 from collect.records import Conversation
+from format.columns import Column, Kind
 
 COLUMNS = {
-    "messages": "the conversation in TRL's conversational form, tool-call arguments as objects",
-    "tools": "JSON schemas of the tools the model was given, in OpenAI's form",
-    "conversation_id": "the conversation's id in the run",
-    "rollout_id": "the rollout that the conversation is of",
-    "role": "which agent held it: main, debug_subagent, inspector or patch_coder",
-    "benchmark": "where the bug is from",
-    "instance_id": "the bug",
-    "repository": "what the splits keep together",
-    "language": "python or java",
-    "system": "debug2fix, with +terminal where the debugger was pdb's or jdb's raw terminal; "
-    "inspectcoder, with +tools where its Inspector was given its actions as tools",
-    "variant": "the agents' set-up",
-    "teacher": "oracle where the scripted oracle took part, which knows the gold patch; else model",
-    "model": "which model wrote the assistant's turns",
-    "attempt": "0-based",
+    "messages": Column(
+        "the conversation in TRL's conversational form, tool-call arguments as objects",
+        Kind.OBJECTS,
+    ),
+    "tools": Column(
+        "JSON schemas of the tools the model was given, in OpenAI's form", Kind.OBJECTS
+    ),
+    "conversation_id": Column("the conversation's id in the run"),
+    "rollout_id": Column("the rollout that the conversation is of"),
+    "role": Column("which agent held it: main, debug_subagent, inspector or patch_coder"),
+    "benchmark": Column("where the bug is from"),
+    "instance_id": Column("the bug"),
+    "repository": Column("what the splits keep together"),
+    "language": Column("python or java"),
+    "system": Column(
+        "debug2fix, with +terminal where the debugger was pdb's or jdb's raw terminal; "
+        "inspectcoder, with +tools where its Inspector was given its actions as tools"
+    ),
+    "variant": Column("the agents' set-up"),
+    "teacher": Column(
+        "oracle where the scripted oracle took part, which knows the gold patch; else model"
+    ),
+    "model": Column("which model wrote the assistant's turns"),
+    "attempt": Column("0-based", Kind.INTEGER),
+    "grounding": Column(
+        "share of the answer's claims (values, locations, exceptions) that the conversation had "
+        "observed, those the task gave aside; null where none is left",
+        Kind.NUMBER,
+    ),
+    "claims": Column("how many of them were observed, given and ungrounded", Kind.CLAIMS),
+    "turn_quality": Column(
+        "a label for each assistant message, in order: invalid, refused, repeated, timeout, "
+        "tool_error, recovery or ok",
+        Kind.TEXTS,
+    ),
+    "trained_turns": Column(
+        "for each assistant message, in order, whether it is trained on; the others are context",
+        Kind.FLAGS,
+    ),
+    "leaks": Column(
+        "what the conversation may know that an agent at work could not: oracle, gold_patch, "
+        "expected_value, git_history",
+        Kind.TEXTS,
+    ),
+    "fix_touched_location": Column(
+        "whether the rollout's patch changed the place that the answer reported, or its function; "
+        "null where there is no such place or patch, or that can't be told",
+        Kind.FLAG,
+    ),
+    "debug_helped": Column(
+        "against the same rollout without the subagent: 1 where only this one fixed the bug, -1 "
+        "where only the other did, 0 where both or neither; null where there is no pair",
+        Kind.INTEGER,
+    ),
 }
-JSON_COLUMNS = ("messages", "tools")
+JSON_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.kind is Kind.OBJECTS)
 
 
 def to_row(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:

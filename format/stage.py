@@ -15,13 +15,16 @@ from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
 from collect.held_out import HeldOut, HeldOutConfig
 from collect.store import RunStore
-from format.candidates import Candidate, Outcome
+from format.candidates import Outcome
 from format.card import write_card
 from format.config import FormatConfig
+from format.credit import Pairs
 from format.dataset import SplitWriter
 from format.filters import build_filters, characters
+from format.labels import label_columns
 from format.report import FormatReport, Funnel, FunnelStep, SplitStatistics
 from format.rows import to_row
+from format.sources import Candidates
 
 TRAIN, TEST = "train", "test"
 
@@ -35,16 +38,18 @@ def run_format(
     left to train on; nothing is written then.
     """
     store = RunStore(run)
-    outcomes = {row.rollout_id: Outcome.of(row) for row in store.read_rollouts()}
+    pairs = Pairs.of(store.read_rollouts())
+    outcomes = {row.rollout_id: Outcome.of(row, pairs) for row in store.read_rollouts()}
     if not outcomes:
         raise ConfigError(f"{run} has no rollouts; run `stepinto collect` on this run folder first")
     held_out = held_out or HeldOutConfig()
-    funnel, kept = _select(config, store, outcomes, HeldOut.of(held_out))
+    source = Candidates(config, store, outcomes)
+    funnel, kept = _select(config, source, HeldOut.of(held_out))
     if not kept:
         raise ConfigError(_nothing_left(run, funnel))
     splits = _split(config, kept)
     with _replacing(run / "sft") as folder:
-        statistics = _write_splits(config, store, outcomes, splits, folder)
+        statistics = _write_splits(config, source, splits, folder)
         report = FormatReport(
             funnel=funnel,
             splits=statistics,
@@ -57,23 +62,19 @@ def run_format(
 
 
 def _select(
-    config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome], held_out: HeldOut
+    config: FormatConfig, source: Candidates, held_out: HeldOut
 ) -> tuple[Funnel, dict[str, str]]:
     """The funnel, and the repository of each kept conversation by its id."""
     filters = build_filters(held_out)
     funnel = Funnel(steps=[FunnelStep(name=each.name, rule=each.rule) for each in filters])
     kept: dict[str, str] = {}
-    for conversation in store.read_conversations():
-        # A rollout still in flight has no row yet; its conversations do not count.
-        outcome = outcomes.get(conversation.rollout_id)
-        if outcome is None:
-            continue
-        candidate = Candidate(conversation, outcome, config.vocabulary)
+    for candidate in source:
         dropped_by = next(
             (i for i, each in enumerate(filters) if not each.keep(candidate, config)), None
         )
         funnel.count(dropped_by)
         if dropped_by is None:
+            conversation = candidate.conversation
             kept[conversation.conversation_id] = conversation.repository
     return funnel, kept
 
@@ -102,25 +103,21 @@ def _split(config: FormatConfig, kept: Mapping[str, str]) -> dict[str, str]:
 
 
 def _write_splits(
-    config: FormatConfig,
-    store: RunStore,
-    outcomes: Mapping[str, Outcome],
-    splits: Mapping[str, str],
-    folder: Path,
+    config: FormatConfig, source: Candidates, splits: Mapping[str, str], folder: Path
 ) -> dict[str, SplitStatistics]:
     statistics = {name: SplitStatistics() for name in sorted(set(splits.values()), reverse=True)}
     with ExitStack() as stack:
         writers = {
             name: stack.enter_context(closing(SplitWriter(folder, name))) for name in statistics
         }
-        for conversation in store.read_conversations():
-            split = splits.get(conversation.conversation_id)
+        for candidate in source:
+            split = splits.get(candidate.conversation.conversation_id)
             if split is None:
                 continue
-            outcome = outcomes[conversation.rollout_id]
-            said = Candidate(conversation, outcome, config.vocabulary).as_row
+            outcome, said = candidate.outcome, candidate.as_row
             assert said is not None, "the filters have let it through"
             row = to_row(said, outcome.language, outcome.teacher, outcome.system)
+            row |= label_columns(candidate, config)
             writers[split].add(row)
             statistics[split].add(row, characters(said))
     return statistics

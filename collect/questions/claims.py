@@ -78,17 +78,26 @@ def is_hedged(text: str) -> bool:
     return HEDGED.search(text) is not None
 
 
-def locations(text: str) -> list[tuple[str, int]]:
-    """The places that a text names, in its order, but for those that it names as the way there."""
+def places(text: str) -> list[tuple[str, int, int]]:
+    """Every place that a text names, in its order: file, line, and where in the text it stands."""
     found = [*LOCATION.finditer(text), *LINE_OF.finditer(text)]
     found.sort(key=lambda each: each.start())
-    places = [(each["file"], int(each["line"]), each.start()) for each in found]
+    return [(each["file"].removeprefix("./"), int(each["line"]), each.start()) for each in found]
+
+
+def locations(text: str) -> list[tuple[str, int]]:
+    """The places that a text names, in its order, but for those that it names as the way there."""
     main = [
-        (file.removeprefix("./"), line)
-        for file, line, start in places
+        (file, line)
+        for file, line, start in places(text)
         if not CONTEXT.search(text[max(0, start - 80) : start].replace("`", ""))
     ]
     return list(dict.fromkeys(main))
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two paths can be of the same file, one perhaps named without all its folders."""
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
 def exceptions(text: str, known: str) -> list[str]:

@@ -204,10 +204,7 @@ def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact
 
 
 def _within(file: str, line: int, place: Location) -> bool:
-    same_file = (
-        place.file == file or place.file.endswith(f"/{file}") or file.endswith(f"/{place.file}")
-    )
-    return same_file and place.line <= line <= place.last_line
+    return claims.same_file(file, place.file) and place.line <= line <= place.last_line
 
 
 def _function(answer: DebugAnswer, truth: RootCauseTruth) -> Fact:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ def with_inspection(
     """The subagent's conversation with one inspection before its last turn."""
     call = ToolCall(f"call-{conversation.conversation_id}", "debug_inspect", arguments)
     reply = MessageRow(Message("assistant", "", tool_calls=(call,)))
-    seen = f"self.order = ['a', 'a']  # {conversation.instance_id}"
+    seen = f"self.order = ['a', 'a']  # {conversation.instance_id}\n{own_words(conversation)}"
     result = MessageRow(Message("tool", seen, tool_call_id=call.id, name=call.name))
     event = DebugEvent(
         Action.LOCALS, arguments, State.RUNTIME, values=(Value("self.order", "list", "['a', 'a']"),)
@@ -34,6 +35,16 @@ def with_inspection(
         messages=(*before, reply, result, last),
         events=(*conversation.events, EventRow(len(before), call.id, event)),
     )
+
+
+def own_words(conversation: Conversation) -> str:
+    """What only sessions on this bug show, so that those on others are no near duplicates."""
+    name = conversation.instance_id
+    return "\n".join(f"field_{n} = '{hash_of(f'{name} {n}')}'" for n in range(20))
+
+
+def hash_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def make_rollouts(

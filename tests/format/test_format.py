@@ -177,6 +177,10 @@ def test_filters_can_be_switched_off(tmp_path: Path) -> None:
         min_inspections=None,
         require_answer=False,
         max_characters=None,
+        min_grounding=None,
+        masked_turns=(),
+        drop_leaks=(),
+        max_similarity=None,
     )
     assert run_format(config, run).funnel.kept == len(BAD)
 

@@ -48,7 +48,7 @@ from tests.records import make_rollout
 from tests.repair_bug import BUG, CORRECT, FAULT_LINE, FILES, RepairBugs
 
 FORMS: tuple[Form, ...] = ("react", "tools")
-ALL_TRAIN = FormatConfig(test_fraction=0)
+ALL_TRAIN = FormatConfig(test_fraction=0, max_similarity=None)
 
 
 def at(line: int) -> ActionCall:

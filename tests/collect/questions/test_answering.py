@@ -17,6 +17,9 @@ from collect.questions.records import Category, Question
 from collect.questions.scoring import score_text
 from collect.records import Role
 from collect.store import RunStore
+from format.config import FormatConfig
+from format.dataset import read_rows, split_file
+from format.stage import run_format
 from tests.collect.questions.asked import root_cause
 
 
@@ -41,6 +44,16 @@ def test_the_rows_are_a_subagents(oracle_run: Path, shop_questions: list[Questio
         assert rollouts[row.rollout_id].resolved
         assert row.answer is not None
         assert any(event.event.file == "shop.py" for event in row.events) or row.events
+
+
+def test_every_right_answer_is_grounded_in_its_session(oracle_run: Path) -> None:
+    config = FormatConfig(test_fraction=0, max_similarity=None, min_inspections=None)
+    report = run_format(config, oracle_run)
+    dropped = {step.name: step.dropped for step in report.funnel.steps}
+    assert (dropped["resolved"], dropped["grounded"]) == (0, 0)
+    for row in read_rows(split_file(oracle_run / "sft", "train")):
+        assert row["grounding"] in (1.0, None)
+        assert (row["fix_touched_location"], row["debug_helped"]) == (None, None)
 
 
 def test_what_is_answered_is_not_asked_again(

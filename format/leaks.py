@@ -1,0 +1,136 @@
+"""What a conversation may know that an agent at work on a new bug could not.
+
+The labels are read off the conversation itself and off its rollout; each says what may be, not
+that the agent has made use of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+
+from collect.messages import ToolCall
+from collect.patches import PatchError
+from collect.questions.comparing import SPACE
+from collect.records import ORACLE_TEACHER, Conversation, Role
+from collect.unified import parse
+from format.git_history import shows_later_commits
+from format.grounding.records import ClaimKind, Grounding, Support
+
+SHELL = "bash"
+EDITORS = (Role.MAIN, Role.PATCH_CODER)
+"""Who writes the patch, and so may come to the gold one without having seen it."""
+TELLING_CHARACTERS = 12
+"""Of a patch's line, blanks aside: shorter ones, such as `return None`, anybody writes."""
+
+
+class Leak(StrEnum):
+    """A way in which a conversation may know too much."""
+
+    ORACLE = "oracle"
+    """The scripted oracle took part in the rollout, which knows the gold patch."""
+    GOLD_PATCH = "gold_patch"
+    """The agent, one that does not edit, quotes an added line of the gold patch that nothing had
+    shown it. Judged only where the gold patch is at hand (`gold_benchmarks`)."""
+    EXPECTED_VALUE = "expected_value"
+    """A value in the answer was seen in a test alone: in its frame, its source or its assertion's
+    message, rather than in the program's run."""
+    GIT_HISTORY = "git_history"
+    """Some agent of the rollout has looked at commits later than the bug's, in the shell."""
+
+
+def leaks_of(
+    conversation: Conversation,
+    teacher: str,
+    grounding: Grounding,
+    gold_lines: Collection[str] | None,
+    git_history: bool,
+) -> tuple[Leak, ...]:
+    """The labels of one conversation.
+
+    `teacher` is the rollout's; `gold_lines` are None where the gold patch is not at hand;
+    `git_history` says that an agent of the rollout has read it.
+    """
+    found = {
+        Leak.ORACLE: ORACLE_TEACHER in (teacher, conversation.teacher),
+        Leak.GOLD_PATCH: bool(gold_lines) and _quotes(conversation, gold_lines or ()),
+        Leak.EXPECTED_VALUE: _expected_value(grounding),
+        Leak.GIT_HISTORY: git_history,
+    }
+    return tuple(leak for leak, is_so in found.items() if is_so)
+
+
+def gold_lines(patch: str) -> frozenset[str]:
+    """The telling lines that a patch adds, as `_quotes` compares them; none of a broken patch."""
+    try:
+        hunks = [hunk for file in parse(patch) for hunk in file.hunks]
+    except PatchError:
+        return frozenset()
+    added = {_plain(text) for hunk in hunks for kind, text in hunk.lines if kind == "+"}
+    known = {_plain(text) for hunk in hunks for kind, text in hunk.lines if kind != "+"}
+    return frozenset(line for line in added - known if _is_telling(line))
+
+
+def reads_git_history(conversation: Conversation) -> bool:
+    """Whether a shell command of the conversation shows commits later than the bug's."""
+    seen: list[str] = []
+    for row in conversation.messages:
+        if row.message.role != "assistant":
+            seen.append(row.message.content)
+        elif any(shows_later_commits(each, seen) for each in _commands(row.message.tool_calls)):
+            return True
+    return False
+
+
+def _commands(calls: Collection[ToolCall]) -> Iterator[str]:
+    for call in calls:
+        if call.name != SHELL:
+            continue
+        try:
+            arguments = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(arguments, dict):
+            yield str(arguments.get("command", ""))
+
+
+def _expected_value(grounding: Grounding) -> bool:
+    return any(
+        claim.kind is ClaimKind.VALUE and claim.grounded is Support.OBSERVED and claim.from_test
+        for claim in grounding.claims
+    )
+
+
+def _quotes(conversation: Conversation, lines: Collection[str]) -> bool:
+    """Whether the agent quotes one of the lines before anything has shown it."""
+    if conversation.role in EDITORS:
+        return False
+    open_lines = set(lines)
+    for row in conversation.messages:
+        message = row.message
+        calls = [_decoded(call.arguments) for call in message.tool_calls]
+        text = _plain("\n".join([message.content, message.reasoning or "", *calls]))
+        quoted = {line for line in open_lines if line in text}
+        if quoted and message.role == "assistant":
+            return True
+        open_lines -= quoted
+    return False
+
+
+def _decoded(arguments: str) -> str:
+    """The texts in a call's arguments, as they are without JSON's escapes."""
+    try:
+        decoded = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    values = decoded.values() if isinstance(decoded, dict) else (decoded,)
+    return "\n".join(each for each in values if isinstance(each, str))
+
+
+def _plain(text: str) -> str:
+    return SPACE.sub(" ", text).strip()
+
+
+def _is_telling(line: str) -> bool:
+    return len(line.replace(" ", "")) >= TELLING_CHARACTERS and any(map(str.isalpha, line))

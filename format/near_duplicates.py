@@ -1,0 +1,105 @@
+"""Sessions that are nearly the same, told by MinHash with bands (Broder 1997; Leskovec, Rajaraman
+and Ullman, "Mining of Massive Datasets", chapter 3).
+
+Memory is bounded: `CAPACITY` sessions at most are remembered, the latest ones, in arrays that grow
+to some 400 MB. What is compared is what was called and answered, not what the agent said on the
+way: the numbers of lines and the addresses are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Any
+
+import numpy as np
+
+from collect.records import Conversation
+
+CAPACITY = 1 << 20
+"""Sessions to remember, a power of two."""
+SLOTS = 1 << 21
+"""Of each band's table; two sessions in one slot hide the older of them."""
+BANDS, ROWS = 16, 4
+"""Two sessions of which 80% is the same share a band with a probability of 0.9998."""
+SHINGLE = 5
+"""Words."""
+PRIME = (1 << 31) - 1
+SEED = 20_251_130
+NUMBERS_OF_LINES = re.compile(
+    r"(?<=\.py:)\d+|(?<=\.java:)\d+|^(?:->)?[ *]*\d+(?=\s)|\blines?\W+\d+|"
+    r"\"(?:start|end)_line\": ?\d+|0x[0-9a-fA-F]+|\b\d+\.\d+ ?s\b",
+    re.MULTILINE,
+)
+WORD = re.compile(r"\w+|[^\w\s]")
+
+Signature = np.ndarray[Any, np.dtype[np.uint32]]
+
+
+class NearDuplicates:
+    """Remembers the sessions that it was given."""
+
+    def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
+        numbers = np.random.default_rng(SEED)
+        size = (BANDS * ROWS, 1)
+        self._factors = numbers.integers(1, PRIME, size, dtype=np.uint64)
+        self._offsets = numbers.integers(0, PRIME, size, dtype=np.uint64)
+        self._capacity, self._slots = capacity, slots
+        self._signatures = np.zeros((min(1_024, capacity), BANDS * ROWS), dtype=np.uint32)
+        self._tables = np.zeros((BANDS, slots), dtype=np.uint32)
+        self._count = 0
+
+    def find(self, signature: Signature) -> float:
+        """How much of the nearest one remembered is the same, from 0 to 1, as far as is known."""
+        slots = self._tables[np.arange(BANDS), self._places(signature)]
+        known = np.unique(slots[slots > 0]) - 1
+        if not known.size:
+            return 0.0
+        same = (self._signatures[known] == signature).mean(axis=1)
+        return float(same.max())
+
+    def add(self, signature: Signature) -> None:
+        """Remember one."""
+        place = self._count % self._capacity
+        if place >= len(self._signatures):
+            grown = np.zeros((min(2 * place, self._capacity), BANDS * ROWS), dtype=np.uint32)
+            grown[: len(self._signatures)] = self._signatures
+            self._signatures = grown
+        self._signatures[place] = signature
+        self._tables[np.arange(BANDS), self._places(signature)] = place + 1
+        self._count += 1
+
+    def signature(self, conversation: Conversation) -> Signature:
+        """Of what was called and answered: as many of its numbers are equal, on average, as there
+        are equal shingles among the two sessions' different ones."""
+        hashes = shingles(session_text(conversation))
+        if not hashes.size:
+            return np.zeros(BANDS * ROWS, dtype=np.uint32)
+        mixed = (self._factors * hashes[None, :] + self._offsets) % np.uint64(PRIME)
+        return np.asarray(mixed.min(axis=1), dtype=np.uint32)
+
+    def _places(self, signature: Signature) -> Any:
+        bands = signature.reshape(BANDS, ROWS)
+        return [zlib.crc32(band.tobytes()) % self._slots for band in bands]
+
+
+def session_text(conversation: Conversation) -> str:
+    """What was called and answered, without the numbers of lines and the addresses."""
+    parts: list[str] = []
+    for row in conversation.messages:
+        message = row.message
+        if message.role == "assistant":
+            parts += [f"{call.name} {call.arguments}" for call in message.tool_calls]
+        if message.role == "assistant" and conversation.tools == "[]":
+            parts.append(message.content)
+        if message.role == "tool" or row.tool_outcome is not None:
+            parts.append(message.content)
+    return NUMBERS_OF_LINES.sub("", "\n".join(parts))
+
+
+def shingles(text: str) -> Any:
+    """The different runs of words of a text, as numbers below 2**31."""
+    words = WORD.findall(text)
+    runs = {" ".join(words[i : i + SHINGLE]) for i in range(max(len(words) - SHINGLE + 1, 1))}
+    hashes = [zlib.crc32(run.encode("utf-8", "surrogatepass")) % PRIME for run in runs if run]
+    return np.array(hashes, dtype=np.uint64)

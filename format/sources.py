@@ -1,0 +1,52 @@
+"""A run's conversations as candidates, with what is known of the bug and of the whole rollout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+from collect.benchmarks.opening import open_benchmark, select_instances
+from collect.records import Conversation
+from collect.store import RunStore
+from format.candidates import Background, Candidate, Outcome
+from format.config import FormatConfig
+from format.leaks import gold_lines, reads_git_history
+
+
+class Candidates:
+    """Can be read again and again; no more than one rollout's conversations are held at once."""
+
+    def __init__(
+        self, config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome]
+    ) -> None:
+        """`outcomes` are those of the rollouts, by id. Raises ConfigError for a benchmark whose
+        gold patches can't be read."""
+        self._config, self._store, self._outcomes = config, store, outcomes
+        self._gold = _gold(config)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        # Those of a rollout stand together.
+        for rollout_id, held in groupby(self._store.read_conversations(), _rollout_id):
+            # A rollout still in flight has no row yet; its conversations do not count.
+            outcome = self._outcomes.get(rollout_id)
+            if outcome is None:
+                continue
+            conversations = list(held)
+            lines = self._gold.get(outcome.instance_hash)
+            background = Background(lines, any(map(reads_git_history, conversations)))
+            for conversation in conversations:
+                yield Candidate(conversation, outcome, self._config.vocabulary, background)
+
+
+def _gold(config: FormatConfig) -> dict[str, frozenset[str]]:
+    """The telling lines that each gold patch adds, by the bug's hash."""
+    return {
+        bug.hash: gold_lines(bug.gold_patch)
+        for each in config.gold_benchmarks
+        for bug in select_instances(each, open_benchmark(each))
+        if bug.gold_patch
+    }
+
+
+def _rollout_id(conversation: Conversation) -> str:
+    return conversation.rollout_id

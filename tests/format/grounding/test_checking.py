@@ -1,0 +1,197 @@
+"""What an answer states, against what its conversation was given and has seen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collect.agents.debug2fix import DebugSubagentArguments, subagent_task
+from collect.records import Conversation, Role
+from format.bug_tests import TestFiles
+from format.grounding.checking import ground
+from format.grounding.records import ClaimKind, Support
+from sandbox.debugger import Action, DebugEvent, State
+from tests.format.sessions import TEST_FILE, Session, raised, see, stack, stop
+
+OBSERVED, GIVEN, UNGROUNDED = Support.OBSERVED, Support.GIVEN, Support.UNGROUNDED
+TESTS = TestFiles([f"{TEST_FILE}::test"])
+
+
+def investigated(answer: str, evidence: str = "none", location: str = "none") -> Conversation:
+    session = Session()
+    session.call(
+        "read_file", "   10 def tax(rate):\n   11     return rate / 100", path="shop/tax.py"
+    )
+    session.debug(stop())
+    session.debug(see(("rate", "0.25"), ("self.items", "[('pen', 3), ('ink', 12)]"), ("n", "0")))
+    session.debug(see(("price is None", "True"), ("cart", "<Cart test_x count=0 keys>")))
+    fields = see(("left", "8"), ("['jam']", "6"), action=Action.FIELDS)
+    session.debug(replace(fields, arguments='{"expression": "self.stock"}'))
+    session.debug(see(("point", "Point(x=5, y=7)")))
+    session.debug(see(("self", "<shop.cart.Cart at 0x7f01>"), action=Action.EVALUATE))
+    session.debug(stack(("shop/cart.py", 42, "Cart.total"), (TEST_FILE, 9, "test")))
+    session.debug(raised("KeyError", "'autumn'"))
+    return session.answer(answer, evidence, location)
+
+
+def supports(text: str) -> dict[str, Support]:
+    found = ground(investigated(text), TESTS).claims
+    return {claim.text: claim.grounded for claim in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("`rate` = 0.25", {"rate = 0.25": OBSERVED}),
+        ("`rate` is 0.2500000001 there.", {"rate = 0.2500000001": OBSERVED}),
+        ("`rate` is 0.75 there.", {"rate = 0.75": UNGROUNDED}),
+        ("`self.items` is [('pen', 3)].", {"self.items = [('pen', 3)]": UNGROUNDED}),
+        ("`items` = [('pen', 3),  ('ink', 12)]", {"items = [('pen', 3),  ('ink', 12)]": OBSERVED}),
+        ("`n` = 0", {"n = 0": OBSERVED}),
+        ("`items[0][1]` = 3", {"items[0][1] = 3": OBSERVED}),
+        ("`items[0]` = ('pen', 3)", {"items[0] = ('pen', 3)": OBSERVED}),
+        ("`items[1]` = ('pen', 3)", {"items[1] = ('pen', 3)": UNGROUNDED}),
+        ("`self.stock.left` = 8", {"self.stock.left = 8": OBSERVED}),
+        ('`self.stock["jam"]` = 6', {'self.stock["jam"] = 6': OBSERVED}),
+        ("`point.x` = 5, `point.y` = 5", {"point.x = 5": OBSERVED, "point.y = 5": UNGROUNDED}),
+        ("`other_n` = 0", {"other_n = 0": UNGROUNDED}),
+        ("`self.names[0]` is 'pen'", {"self.names[0] = 'pen'": OBSERVED}),
+        ("`self` is <shop.cart.Cart at 0x99>", {"self = <shop.cart.Cart at 0x99>": OBSERVED}),
+        ("where price is None = True", {"price is None = True": OBSERVED}),
+        ("where price is None = False", {"price is None = False": UNGROUNDED}),
+        ("then max(n, 3) > 2 = True", {"max(n, 3) > 2 = True": UNGROUNDED}),
+        ("`cart` = <Cart test_x count=0 keys>", {"cart = <Cart test_x count=0 keys>": OBSERVED}),
+        ("It returned False.", {"False": UNGROUNDED}),
+        ("It returned True.", {"True": OBSERVED}),
+        ("The key 'winter' is missing.", {"'winter'": UNGROUNDED}),
+        ("It ends at shop/cart.py:42.", {"shop/cart.py:42": GIVEN}),
+        ("It comes from tests/test_cart.py:9.", {"tests/test_cart.py:9": OBSERVED}),
+        ("It comes from cart.py:41.", {"cart.py:41": OBSERVED}),
+        ("It comes from shop/tax.py:11.", {"shop/tax.py:11": OBSERVED}),
+        ("It comes from shop/tax.py:12.", {"shop/tax.py:12": UNGROUNDED}),
+        ("in `Cart.total` at cart.py:41", {"cart.py:41": OBSERVED, "Cart.total": OBSERVED}),
+        ("in Cart.pay at cart.py:41", {"cart.py:41": OBSERVED, "Cart.pay": UNGROUNDED}),
+        ("A KeyError is raised.", {"KeyError": OBSERVED}),
+        ('A KeyError, by `x` ("autumn").', {"KeyError": OBSERVED, "autumn": OBSERVED}),
+        ('A KeyError, by `x` ("winter").', {"KeyError": OBSERVED, "winter": UNGROUNDED}),
+        ("at n = 0, price is None = True", {"n = 0": OBSERVED, "price is None = True": OBSERVED}),
+        ("KeyError: 'autumn'.", {"KeyError": OBSERVED, "autumn": OBSERVED, "'autumn'": OBSERVED}),
+        ("Exception: KeyError: x is gone", {"KeyError": OBSERVED, "x is gone": UNGROUNDED}),
+        ("It is a KeyError: the key is gone", {"KeyError": OBSERVED}),
+        ("The value of `rate` in the test is 7 then.", {"rate = 7": UNGROUNDED}),
+        ("It is true that `rate` in `Cart.total` evaluates to 0.25", {"rate = 0.25": OBSERVED}),
+        ("So it is seen (hit 2).", {}),
+        ("ValueError('too small') is raised.", {"ValueError": UNGROUNDED, "too small": UNGROUNDED}),
+        ("in `return rate * total`", {}),
+        ("in `x = tax(rate)`", {}),
+        ("Yes, it is reached 3 times, at hit 2.", {}),
+        ("expected 25, got 12", {"25": UNGROUNDED, "12": OBSERVED}),
+        ("expected 13, got 12", {"13": UNGROUNDED, "12": OBSERVED}),
+        ("The coupon is 'summer'.", {"'summer'": GIVEN}),
+        ("`hint` = 77", {"hint = 77": UNGROUNDED}),
+        ("a = A(b='p; rate = 0.25; c = 'q'", {"rate = 0.25": OBSERVED, "c = 'q'": UNGROUNDED}),
+        ("a = <A 'long te...  (A, cut); `b` = <B 'x'>  (B)", {"b = <B 'x'>": UNGROUNDED}),
+    ],
+)  # fmt: skip
+def test_each_claim_is_told_apart(text: str, expected: dict[str, Support]) -> None:
+    assert supports(text) == expected
+
+
+def test_the_score_leaves_out_what_was_given() -> None:
+    answer = "`rate` = 0.25 and `total` = 99 at shop/cart.py:42"
+    grounding = ground(investigated(answer), TESTS)
+    assert grounding.counts == {"observed": 1, "given": 1, "ungrounded": 1}
+    assert grounding.score == 0.5
+    assert ground(investigated("Yes, shop/cart.py:42 is reached."), TESTS).score is None
+    assert ground(investigated("Yes."), TESTS).score is None
+
+
+def test_a_hint_is_given() -> None:
+    hints = DebugSubagentArguments(question="?", test="t", path="shop/tax.py", lines=(3, 11))
+    answer = Session(subagent_task(hints)).debug(stop(line=11)).answer("At tax.py:11, cart.py:11.")
+    assert [claim.grounded for claim in ground(answer, TESTS).claims] == [GIVEN, OBSERVED]
+
+
+def test_evidence_and_location_are_checked_too() -> None:
+    grounding = ground(investigated("Yes.", "`rate` = 4.5", "shop/cart.py:77"), TESTS)
+    assert [claim.grounded for claim in grounding.claims] == [UNGROUNDED, UNGROUNDED]
+
+
+def test_a_claim_says_where_it_was_seen_first() -> None:
+    claims = ground(investigated("`rate` = 0.25, then KeyError"), TESTS).claims
+    assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 19}
+    assert {claim.kind for claim in claims} == {ClaimKind.VALUE, ClaimKind.EXCEPTION}
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "output"),
+    [
+        (Action.RUN_CODE, {"code": "print(n)"}, "0\n"),
+        (Action.RAW, {"command": "p n"}, "0\n"),
+        (Action.RUN_CODE, {"code": "print('n =', n)"}, "n = 0\n"),
+    ],
+)
+def test_what_was_printed_is_seen_under_its_name(
+    action: Action, arguments: dict[str, str], output: str
+) -> None:
+    printed = DebugEvent(action, json.dumps(arguments), State.RUNTIME, output=output)
+    answer = Session().debug(printed).answer("`n` = 0 and `n` = 1, `m` = 0")
+    found = {claim.text: claim.grounded for claim in ground(answer, TESTS).claims}
+    assert found == {"n = 0": OBSERVED, "n = 1": UNGROUNDED, "m = 0": UNGROUNDED}
+
+
+def test_a_printed_text_has_no_quotes() -> None:
+    printed = DebugEvent(Action.RAW, '{"command": "print name"}', State.RUNTIME, output="Ann Lee\n")
+    answer = Session().debug(printed).answer("`name` is 'Ann Lee'")
+    assert [claim.grounded for claim in ground(answer, TESTS).claims] == [OBSERVED]
+
+
+def test_only_what_came_before_the_answer_counts() -> None:
+    conversation = investigated("`rate` = 0.25")
+    seen, answer = conversation.messages[6:8], conversation.messages[-1]
+    early = (*conversation.messages[:6], answer, *seen)
+    events = tuple(replace(row, message_index=7) for row in conversation.events[1:2])
+    late = replace(conversation, messages=early[:7], events=events)
+    assert [c.grounded for c in ground(late, TESTS).claims] == [UNGROUNDED]
+
+
+def test_the_agents_own_words_are_no_observation() -> None:
+    session = Session().call("grep", "No matches.", saying="I think `rate` = 9.75.")
+    grounding = ground(session.answer("`rate` = 9.75"), TESTS)
+    assert [claim.grounded for claim in grounding.claims] == [UNGROUNDED]
+
+
+def test_a_value_seen_in_a_test_alone_is_marked() -> None:
+    session = Session().debug(stop(TEST_FILE, 9, "test")).debug(see(("wanted", "8125")))
+    session.debug(stop()).debug(see(("rate", "0.25"), ("both", "4711")))
+    session.debug(stack(("shop/cart.py", 42, "Cart.total"), (TEST_FILE, 9, "test")))
+    session.debug(see(("both", "4711"), ("due", "6000"), frame=1))
+    answer = session.answer("`wanted` = 8125, `rate` = 0.25, `both` = 4711, `due` = 6000")
+    marked = {claim.text: claim.from_test for claim in ground(answer, TESTS).claims}
+    assert marked == {
+        "wanted = 8125": True,
+        "rate = 0.25": False,
+        "both = 4711": False,
+        "due = 6000": True,
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text("`'\"=[](){}<>.:; \n0aKeyError", max_size=200) | st.text(max_size=200))
+def test_any_text_can_be_read(text: str) -> None:
+    conversation = Session(text).call("grep", text, pattern=text).answer(text, text, text)
+    score = ground(conversation, TESTS).score
+    assert score is None or 0 <= score <= 1
+
+
+def test_of_a_plan_only_the_cause_is_checked() -> None:
+    plan = (
+        "The root cause of the bug is that `rate` is 0.25. "
+        "To fix the bug, consider setting `limit` = 500."
+    )
+    held = replace(investigated("x"), role=Role.INSPECTOR, answer=None, final_answer=plan)
+    assert [c.text for c in ground(held, TESTS).claims] == ["rate = 0.25"]

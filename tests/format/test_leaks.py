@@ -1,0 +1,115 @@
+"""What a conversation may know that it could not at work."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from collect.records import Role
+from format.bug_tests import TestFiles
+from format.git_history import shows_later_commits
+from format.grounding.checking import ground
+from format.grounding.records import Grounding
+from format.leaks import Leak, gold_lines, leaks_of, reads_git_history
+from sandbox.debugger import Value
+from tests.format.sessions import TEST_FILE, Session, see, stop
+
+GOLD = """\
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -40,3 +40,5 @@
+     def total(self):
+-        return rate * total
++        scale = self.scale_of(rate)
++        return scale * total
++        pass
+     def other(self):
+"""
+NEW = "scale = self.scale_of(rate)"
+
+
+def labels(session: Session, answer: str = "Yes.", role: Role = Role.DEBUG_SUBAGENT) -> set[Leak]:
+    conversation = session.answer(answer)
+    object.__setattr__(conversation, "role", role)
+    grounding = ground(conversation, TestFiles([f"{TEST_FILE}::test"]))
+    return set(leaks_of(conversation, "model", grounding, gold_lines(GOLD), git_history=False))
+
+
+def test_only_lines_that_tell_something_are_of_the_gold_patch() -> None:
+    assert gold_lines(GOLD) == {NEW, "return scale * total"}
+    assert gold_lines("no patch at all\n@@ -1 +1 @@") == frozenset()
+
+
+def test_a_line_of_the_gold_patch_is_quoted_before_it_was_seen() -> None:
+    called = Session().call("debug_inspect", "0.25", expression=f"{NEW}\n")
+    assert labels(called) == {Leak.GOLD_PATCH}
+    assert labels(Session().call("grep", "", saying=f"Use `{NEW}`.")) == {Leak.GOLD_PATCH}
+    seen = Session().call("grep", f"cart.py:9:    {NEW}").call("grep", "", saying=NEW)
+    assert labels(seen) == set()
+    assert labels(Session(f"Question: why not {NEW}?").call("grep", "", saying=NEW)) == set()
+
+
+def test_who_edits_may_come_to_the_same_line() -> None:
+    edit = Session().call("edit_file", "Edited.", new_string=f"        {NEW}")
+    assert labels(edit, role=Role.MAIN) == set()
+
+
+def test_without_the_gold_patch_nothing_is_judged() -> None:
+    conversation = Session().call("grep", "", saying=NEW).answer("Yes.")
+    assert leaks_of(conversation, "model", Grounding(), None, git_history=False) == ()
+    assert leaks_of(conversation, "oracle", Grounding(), None, git_history=True) == (
+        Leak.ORACLE,
+        Leak.GIT_HISTORY,
+    )
+
+
+def test_a_value_read_in_the_test_alone() -> None:
+    def session(file: str) -> Session:
+        return Session().debug(stop(file)).debug(see(("total", "8125")))
+
+    assert labels(session(TEST_FILE), "`total` = 8125") == {Leak.EXPECTED_VALUE}
+    assert labels(session("shop/cart.py"), "`total` = 8125") == set()
+    returned = stop(TEST_FILE, return_value=Value("net_of", "int", "8125"))
+    assert labels(Session().debug(returned), "`net_of` returned 8125") == set()
+    both = session(TEST_FILE).debug(stop()).debug(see(("self.total", "8125")))
+    assert labels(both, "`total` = 8125") == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "later"),
+    [
+        ("git log --all --oneline", True),
+        ("git log --oneline -5 -- shop/cart.py", False),
+        ("cd src && git log origin/main", True),
+        ("git show 1a2b3c4d5e", True),
+        ("git show HEAD~2:shop/cart.py", False),
+        ("git show abc1234", False),
+        ("git diff", False),
+        ("git diff HEAD", False),
+        ("git diff HEAD..main -- shop", True),
+        ("git -C repo diff HEAD...v2.1", True),
+        ("git blame shop/cart.py", False),
+        ("git blame main shop/cart.py", True),
+        ("git reflog", True),
+        ("git stash", False),
+        ("git stash show -p", True),
+        ("git log -g", True),
+        ("git log --grep=main", False),
+        ("git status; git checkout -- main.py", False),
+        ("echo 'unclosed; git log --branches", True),
+        ("python main.py | grep git", False),
+    ],
+)
+def test_commands_that_show_later_commits(command: str, later: bool) -> None:
+    assert shows_later_commits(command, ["commit abc1234def: earlier"]) is later
+    called = Session().call("bash", "commit abc1234def", command="git log")
+    conversation = called.call("bash", "...", command=command).answer("Yes.")
+    assert reads_git_history(conversation) is later
+
+
+def test_only_the_shell_reads_history() -> None:
+    session = Session().call("grep", "No matches.", pattern="git log --all")
+    session.call("bash", "broken")
+    assert json.loads(session.rows[-2].message.tool_calls[0].arguments) == {}
+    assert not reads_git_history(session.answer("Yes."))
