@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from sys import intern
 
+from collect.bug_tests import TestFiles
 from collect.errors import FailureKind
+from collect.grounding.checking import ground
+from collect.grounding.records import Grounding
 from collect.patches import ChangedRange
 from collect.records import Conversation, Role, Rollout
-from format.bug_tests import TestFiles
 from format.credit import Pairs, changed_by, fix_touched_location
-from format.grounding.checking import ground
-from format.grounding.records import Grounding
 from format.leaks import Leak, leaks_of
 from format.translation import to_debug2fix
 from format.turn_quality import TurnQuality, turn_qualities

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from collect.agents.config import Variant
+from collect.grounding.checking import answer_texts
+from collect.grounding.observations import READ_FILE
 from collect.patches import ChangedRange, PatchError, changed_lines
 from collect.questions.claims import locations, same_file
 from collect.records import Conversation, Role, Rollout
-from format.grounding.checking import answer_texts
-from format.grounding.observations import READ_FILE
 
 WITHOUT_SUBAGENT = {
     Variant.DEBUG2FIX: Variant.BASELINE,

@@ -18,7 +18,6 @@ from format.config import FormatConfig
 from format.inspection import recorded_start
 from format.near_duplicates import NearDuplicates
 from format.rows import exact_messages
-from format.session_view import at_program_stop
 from format.turn_quality import trained_turns
 from format.vocabulary import PROPOSE
 from sandbox.debugger import Action
@@ -79,7 +78,7 @@ def session_started(candidate: Candidate, config: FormatConfig) -> bool:
     """A debug session was launched and reached a stop (`require_session`)."""
     events = [row.event for row in candidate.conversation.events]
     launches = (event for event in events if event.action is Action.START or candidate.inspects)
-    return any(map(at_program_stop, launches)) or not config.require_session
+    return any(event.stops_program for event in launches) or not config.require_session
 
 
 def stopped(candidate: Candidate, config: FormatConfig) -> bool:
@@ -87,7 +86,7 @@ def stopped(candidate: Candidate, config: FormatConfig) -> bool:
     session outside the test."""
     events = [row.event for row in candidate.conversation.events]
     test = _test_file(candidate)
-    stops = sum(at_program_stop(event) and event.file != test for event in events)
+    stops = sum(event.stops_program and event.file != test for event in events)
     return stops >= (config.min_stops or 0)
 
 

@@ -9,7 +9,6 @@ from collect.agents.answer import CLOSE, LABEL, OPEN, parse_answer
 from collect.records import DebugAnswer
 from collect.self_repair.layout import TEST_PATHS
 from format.inspection import Inspection, arguments_of
-from format.session_view import at_program_stop
 from format.vocabulary import Untranslatable
 from sandbox.debugger import Action, DebugEvent, State
 
@@ -50,7 +49,7 @@ def answer_text(answer: DebugAnswer) -> str:
 
 def last_location(inspection: Inspection) -> str:
     """Where the program itself last stopped; else where the test did."""
-    stops = [event for event in inspection.events if at_program_stop(event) and event.file]
+    stops = [event for event in inspection.events if event.stops_program and event.file]
     tests = {inspection.test.partition("::")[0], *TEST_PATHS}
     inside = [event for event in stops if event.file not in tests]
     return _place((inside or stops)[-1]) if stops else "not observed"
@@ -67,7 +66,7 @@ def _findings(inspection: Inspection) -> Iterator[str]:
         elif event.exception is not None and event.action is Action.CONTINUE:
             what = _short(f"{event.exception.type}: {event.exception.message}")
             yield f"then `{what}` was raised at {_place(event)}"
-        if at_program_stop(event):
+        if event.stops_program:
             place = _place(event)
 
 

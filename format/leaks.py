@@ -10,13 +10,13 @@ import json
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 
+from collect.grounding.records import ClaimKind, Grounding, Support
 from collect.messages import ToolCall
 from collect.patches import PatchError
 from collect.questions.comparing import SPACE
 from collect.records import ORACLE_TEACHER, Conversation, Role
 from collect.unified import parse
 from format.git_history import shows_later_commits
-from format.grounding.records import ClaimKind, Grounding, Support
 
 SHELL = "bash"
 EDITORS = (Role.MAIN, Role.PATCH_CODER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.debugger import Action, DebugEvent, Frame, Snapshot, State, StopReason
+from sandbox.debugger import Action, DebugEvent, Frame, Snapshot, State
 from sandbox.debugger.rendering import render_snapshot
 
 LISTS_ALL = (Action.START, Action.RESTART, Action.SET_BREAKPOINT)
@@ -40,8 +40,3 @@ class SessionView:
 def _paused_line(event: DebugEvent) -> str:
     marked = next((line for line in event.source if line.startswith("->")), "")
     return marked[NUMBER_WIDTH:].strip()
-
-
-def at_program_stop(event: DebugEvent) -> bool:
-    """Whether the program stopped, which has frames to look at, rather than ended."""
-    return event.stop_reason not in (None, StopReason.EXITED, StopReason.KILLED)

@@ -23,8 +23,10 @@ from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import open_instance_sandbox
+from collect.bug_tests import TestFiles
 from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, RolloutStopped
+from collect.grounding.checking import ground
 from collect.models.budget import Budget
 from collect.models.opening import open_model
 from collect.questions.config import QuestionsConfig
@@ -53,6 +55,9 @@ class Answered:
     """What it took; None where nobody held a conversation."""
     tool_calls: int = 0
     """Calls of tools in the conversation, of whatever outcome."""
+    grounding: float | None = None
+    """Share of what the answer claims that its conversation had observed, in 0..1; None where it
+    claims nothing."""
 
     @property
     def steps(self) -> int:
@@ -132,8 +137,19 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
     return known
 
 
-def _tool_calls(conversation: Conversation) -> int:
-    return sum(row.tool_outcome is not None for row in conversation.messages)
+@dataclass(frozen=True)
+class _Said:
+    """What is needed of a conversation."""
+
+    text: str = ""
+    tool_calls: int = 0
+    grounding: float | None = None
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> _Said:
+        calls = sum(row.tool_outcome is not None for row in conversation.messages)
+        score = ground(conversation, TestFiles()).score
+        return cls(conversation.final_answer, calls, score)
 
 
 class _Asker:
@@ -186,7 +202,7 @@ class _Asker:
         rows = {row.rollout_id: row for row in self._store.read_rollouts()}
         wanted = {self._spec(question).id for question in questions}
         said = {
-            row.rollout_id: (row.final_answer, _tool_calls(row))
+            row.rollout_id: _Said.of(row)
             for row in self._store.read_conversations()
             if row.rollout_id in wanted
         }
@@ -199,9 +215,9 @@ class _Asker:
             if row.failure_kind in TRIED_AGAIN:
                 reasons[f"{row.failure_type}: {row.failure_message}"] = None
                 continue
-            text, tool_calls = said.get(row.rollout_id, ("", 0))
-            verdict = score_text(question, text)
-            answered.append(Answered(question, verdict, row, tool_calls))
+            held = said.get(row.rollout_id, _Said())
+            verdict = score_text(question, held.text)
+            answered.append(Answered(question, verdict, row, held.tool_calls, held.grounding))
         missing = len(questions) - len(answered)
         conversations = self._store.folder / "conversations"
         return Answers(tuple(answered), missing, conversations, tuple(reasons), self._stop.is_set())

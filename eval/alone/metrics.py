@@ -71,6 +71,9 @@ class AloneMetrics:
     categories: Mapping[Category, Accuracy]
     well_formed: float | None
     """Percent of answers with a well-formed answer block."""
+    grounded: float | None
+    """Percent of the answers that claim anything whose every claim their conversation had
+    observed, what the task gave aside."""
     tool_calls: int
     invalid_calls: int
     """Not carried out: no such tool, or arguments that are not of its schema."""
@@ -115,6 +118,7 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
     invalid = sum(row.invalid_tool_calls for row in rows)
     refused = sum(row.refused_tool_calls for row in rows)
     formed = sum(each.verdict.reason is not Reason.NO_ANSWER for each in answers)
+    claiming = [each.grounding for each in answers if each.grounding is not None]
     dollars = sum(row.dollars for row in rows)
     return AloneMetrics(
         model=model.model,
@@ -125,6 +129,7 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
         accuracy=accuracy(answers),
         categories=by_category(answers),
         well_formed=None if model.is_source_reader else percent(formed, len(answers)),
+        grounded=percent(sum(share == 1 for share in claiming), len(claiming)),
         tool_calls=calls,
         invalid_calls=invalid,
         refused_calls=refused,

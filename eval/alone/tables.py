@@ -22,6 +22,7 @@ COLUMNS: dict[str, Callable[[AloneMetrics], str]] = {
     "Accuracy %": lambda m: decimal(m.accuracy.percent) if m.accuracy else MISSING,
     "95 %": lambda m: span(m.accuracy.low, m.accuracy.high) if m.accuracy else MISSING,
     "Answer block %": lambda m: decimal(m.well_formed),
+    "Grounded %": lambda m: decimal(m.grounded),
     "Valid calls %": lambda m: decimal(m.valid_calls),
     "Invalid": lambda m: _calls(m, m.invalid_calls),
     "Refused": lambda m: _calls(m, m.refused_calls),
@@ -78,9 +79,10 @@ def alone_notes(results: AloneResults, labels: Labels) -> list[str]:
     """What a reader of the tables must know, one sentence or two a line."""
     lines = [
         "95 %: Wilson interval, clustered by bug. Answer block: answers in the form that the main "
-        "agent reads; any other is wrong. Valid calls: neither invalid (no such tool or argument) "
-        "nor refused (by the debugger's state or the tool limit). Steps, tokens, seconds: average "
-        "a question.",
+        "agent reads; any other is wrong. Grounded: answers whose every claim their conversation "
+        "had observed, of those that claim anything. Valid calls: neither invalid (no such tool or "
+        "argument) nor refused (by the debugger's state or the tool limit). Steps, tokens, "
+        "seconds: average a question.",
         "The source reader takes the nearest literal and never runs the program: what it gets "
         "right needs no debugger.",
     ]

@@ -257,6 +257,11 @@ class DebugEvent:
     """What the state allows, where the action was refused."""
     seconds: float = 0.0
 
+    @property
+    def stops_program(self) -> bool:
+        """Whether the program stopped, which has frames to look at, rather than ended."""
+        return self.stop_reason not in (None, StopReason.EXITED, StopReason.KILLED)
+
 
 @dataclass(frozen=True)
 class Snapshot:

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from collect.bug_tests import TestFiles
+from collect.grounding.checking import ground
+from collect.grounding.records import Grounding
 from collect.records import Role
-from format.bug_tests import TestFiles
 from format.git_history import shows_later_commits
-from format.grounding.checking import ground
-from format.grounding.records import Grounding
 from format.leaks import Leak, gold_lines, leaks_of, reads_git_history
 from sandbox.debugger import Value
 from tests.format.sessions import TEST_FILE, Session, see, stop

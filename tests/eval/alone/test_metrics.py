@@ -34,7 +34,7 @@ def answers(model: str, reasons: list[Reason], missing: int = 0, **row: Any) -> 
         "bug", main_model="", sub_model=model, variant="questions", sub_steps=3, **row
     )
     given = [
-        Answered(question(number), Verdict(reason), rollout, tool_calls=4)
+        Answered(question(number), Verdict(reason), rollout, 4, GROUNDING[number % 4])
         for number, reason in enumerate(reasons)
     ]
     return ModelAnswers(model, tuple(given), missing)
@@ -45,6 +45,7 @@ def reader(reasons: list[Reason]) -> ModelAnswers:
     return ModelAnswers(SOURCE_READER, tuple(given))
 
 
+GROUNDING = (1.0, 0.5, None, 1.0)
 R, W, N = Reason.RIGHT, Reason.WRONG, Reason.NO_ANSWER
 
 
@@ -58,6 +59,7 @@ def test_the_numbers_of_a_model() -> None:
     assert found.well_formed == 75
     assert (found.tool_calls, found.invalid_calls, found.refused_calls) == (16, 4, 8)
     assert found.valid_calls == 25
+    assert found.grounded == pytest.approx(200 / 3), "of the answers that claim anything"
     assert (found.steps, found.tokens, found.seconds) == (3, 5300, 2)
     assert (found.dollars, found.dollars_per_question, found.dollars_per_right) == (2, 0.5, 1)
     assert found.reasons == {"wrong": 1, "no_answer": 1}

@@ -52,6 +52,7 @@ def test_a_subagent_alone(
     oracle, reader = results["models"]
     assert (oracle["model"], oracle["scripted"], oracle["questions"]) == ("oracle", True, 3)
     assert (oracle["accuracy"], oracle["well_formed"], oracle["valid_calls"]) == (100, 100, 100)
+    assert oracle["grounded"] == 100
     assert oracle["seconds"] > 0
     assert oracle["tool_calls"] >= 3
     assert (reader["model"], reader["steps"], reader["dollars"]) == ("source_reader", None, None)

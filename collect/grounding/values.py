@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from collect.grounding.records import Claim, ClaimKind
 from collect.questions.claims import EXCEPTION
 from collect.questions.compared import ROLE, compared
 from collect.questions.comparing import Call, Name, Text, parse_value
@@ -19,7 +20,6 @@ from collect.questions.value_claims import (
     other_names,
     values_in,
 )
-from format.grounding.records import Claim, ClaimKind
 
 CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)|;\s+(?=[A-Za-z_][\w.]* = )")
 """Where a new value begins, whatever quotes and brackets stay open in one that was cut: after the

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from collect.agents.repair.inspector import plan_of
+from collect.bug_tests import TestFiles
+from collect.grounding.claims import claims_in
+from collect.grounding.matching import has_word, in_texts, sightings_of_value
+from collect.grounding.observations import Observations, Sighting, observed, plain
+from collect.grounding.records import Claim, ClaimKind, GroundedClaim, Grounding, Support
 from collect.questions.claims import places, same_file
 from collect.questions.comparing import same
 from collect.questions.value_claims import named_values, values_in
 from collect.records import Conversation, Role
-from format.bug_tests import TestFiles
-from format.grounding.claims import claims_in
-from format.grounding.matching import has_word, in_texts, sightings_of_value
-from format.grounding.observations import Observations, Sighting, observed, plain
-from format.grounding.records import Claim, ClaimKind, GroundedClaim, Grounding, Support
 
 MAX_CHARACTERS = 6_000
 """Of a field, that are read: one that is longer repeats itself, and takes long to read."""

@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from collect.grounding.observations import Observations, Sighting, last_part, plain
+from collect.grounding.records import Claim
 from collect.questions.comparing import Call, parse_value, same
 from collect.questions.readable import GUESSED
-from format.grounding.observations import Observations, Sighting, last_part, plain
-from format.grounding.records import Claim
 
 TELLING_CHARACTERS = 3
 """Of a string or a number: a shorter one stands everywhere."""

@@ -10,12 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from collect.bug_tests import TestFiles
 from collect.messages import ToolCall
 from collect.questions.claims import places
 from collect.questions.comparing import ADDRESS, SPACE
 from collect.records import Conversation, EventRow
-from format.bug_tests import TestFiles
-from format.session_view import at_program_stop
 from sandbox.debugger import Action, DebugEvent, Frame
 
 READ_FILE = "read_file"
@@ -185,7 +184,7 @@ def _events(conversation: Conversation, tests: TestFiles) -> Iterator[tuple[Even
     frames: Sequence[Frame] = ()
     for row in conversation.events:
         event = row.event
-        if at_program_stop(event):
+        if event.stops_program:
             place, frames = event.file, ()
         if event.action is Action.STACK and event.frames:
             frames = event.frames

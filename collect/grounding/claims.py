@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from collect.grounding.records import Claim, ClaimKind
+from collect.grounding.values import value_claims
 from collect.questions.claims import EXCEPTION, LOCATION, places
-from format.grounding.records import Claim, ClaimKind
-from format.grounding.values import value_claims
 
 NAME = r"(?:[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|<\w+>))*|<\w+>)"
 FUNCTION_AFTER = re.compile(

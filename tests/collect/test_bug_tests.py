@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from format.bug_tests import TestFiles
+from collect.bug_tests import TestFiles
 
 PYTHON = ("checks/cart.py::test_total[1::2]", "checks/cart.py::Case::test_other", "run_all.py")
 JAVA = ("shop.CartTest#total", "shop.Smoke")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collect.agents.debug2fix import DebugSubagentArguments, subagent_task
+from collect.bug_tests import TestFiles
+from collect.grounding.checking import ground
+from collect.grounding.records import ClaimKind, Support
 from collect.records import Conversation, Role
-from format.bug_tests import TestFiles
-from format.grounding.checking import ground
-from format.grounding.records import ClaimKind, Support
 from sandbox.debugger import Action, DebugEvent, State
 from tests.format.sessions import TEST_FILE, Session, raised, see, stack, stop
 
