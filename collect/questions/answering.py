@@ -34,7 +34,7 @@ from collect.questions.records import Question
 from collect.questions.rows import VARIANT, QuestionSpec, as_question
 from collect.questions.scoring import score_text
 from collect.questions.verdicts import Verdict
-from collect.questions.workspace import lay_out, with_files
+from collect.questions.workspace import lay_out, reproducible, with_files
 from collect.records import Conversation, Role, Rollout
 from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, failure_of
 from collect.rollout_rows import RunIdentity, rows_of
@@ -109,6 +109,7 @@ def answer_all(
     Answers of several models may lie in one folder. Raises ConfigError where the folder holds
     answers made with other settings, SandboxError.
     """
+    machinery = reproducible(machinery)
     benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     instances = instances_of(benchmark, questions)
     with closing(RunStore.open(run)) as store:

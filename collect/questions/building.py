@@ -33,6 +33,7 @@ from collect.questions.records import (
     Question,
     write_questions,
 )
+from collect.questions.workspace import reproducible
 from collect.runner import AsyncioRunner
 from collect.work_file import WorkFile
 from sandbox import clean_up
@@ -75,6 +76,7 @@ def build(machinery: Machinery, config: QuestionsConfig, run: Path) -> Built:
 
     Raises ConfigError, SandboxError.
     """
+    machinery = reproducible(machinery)
     benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     instances = select_instances(config.benchmark, benchmark)
     path = questions_path(config, run)

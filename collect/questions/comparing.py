@@ -15,8 +15,11 @@ from dataclasses import dataclass
 RELATIVE = 1e-6
 """How far two floats may be apart."""
 ADDRESS = re.compile(r"\s+at 0x[0-9a-fA-F]+")
-BARE = re.compile(r"<[\w.]+>|<[\w ]+, not evaluated>")
+BARE = re.compile(r"<(?:[\w.]|<locals>)+>|<[\w ]+, not evaluated>")
 """An object of which nothing is shown."""
+PASSING = ("...", "0x", "pytest-of-")
+"""What stands for something left out, or differs from run to run: an address, a path with the
+number of pytest's run."""
 OBJECT = re.compile(
     r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?P<object><[A-Za-z_](?:[^<>'\"]|'(?:[^'\\]|\\.)*'|->)*>)"
 )
@@ -81,7 +84,7 @@ def is_comparable(text: str) -> bool:
     value = parse_value(text)
     is_unread = isinstance(value, Text) and not text.startswith("<")
     says_nothing = is_unread or isinstance(value, Name) or BARE.fullmatch(text) is not None
-    return "..." not in text and "0x" not in text and not says_nothing
+    return not says_nothing and not any(each in text for each in PASSING)
 
 
 def without_addresses(text: str) -> str:

@@ -38,6 +38,7 @@ from collect.questions.value_claims import (
     named_values,
     other_names,
     values_in,
+    without_values,
 )
 from collect.questions.verdicts import Fact, Reason, Verdict
 from collect.records import DebugAnswer
@@ -66,7 +67,7 @@ def _facts(ask: Ask, truth: Truth, answer: DebugAnswer) -> list[Fact]:
             return [value_fact(text, ask.expression, truth), *_stated_moment(text, ask)]
         case PostFixAsk(), PostFixTruth():
             about = ("test", "tests")
-            passes = _yes_or_no("passes", text, PASSES, truth.passes, about)
+            passes = _yes_or_no("passes", without_values(text), PASSES, truth.passes, about)
             value = value_fact(text, ask.value.expression, truth.value)
             return [passes, value, *_stated_moment(text, ask.value)]
         case ReachAsk(), ReachTruth():

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from collect.questions.comparing import is_comparable, same_text, without_addresses
+from collect.questions.comparing import is_comparable, without_addresses
 from collect.questions.program import Program
 from collect.questions.records import (
     AssertionAsk,
@@ -63,8 +63,6 @@ def find(
 def agree(one: Truth, other: Truth) -> bool:
     """Whether two runs answered alike."""
     match one, other:
-        case ValueTruth(), ValueTruth():
-            return one.type == other.type and same_text(one.text, other.text)
         case AssertionTruth(), AssertionTruth():
             pairs = [(one.actual, other.actual)]
             if one.expected is not None and other.expected is not None:

@@ -19,7 +19,7 @@ NOT_VALUES = re.compile(
     r"\b\d+(?:st|nd|rd|th)\b|\b(?:hit|visit|frame|attempt|run|breakpoint|step|time|call|iteration)"
     r"s?\s+(?:number\s+|no\.\s*)?#?\d+|#\d+|\b\d+ (?:times?|hits?|visits?)\b|"
     r"\b\d+ (?:items?|elements?|entries|entry|characters?|chars|keys?|lines?|frames?|steps?)\b|"
-    r"\btest_\w+|[\w./-]+::[\w:\[\].-]+|\bexit code \d+",
+    r"(?<![\w./])test_\w+|[\w./-]+::[\w:\[\].-]+|\bexit code \d+",
     re.IGNORECASE,
 )
 WHERE = re.compile(
@@ -125,6 +125,13 @@ def _without_places(text: str) -> str:
     """The text with what is no value blanked out, and the code that only says where."""
     hidden = NOT_VALUES.sub(blank, text)
     return WHERE.sub(blank, hidden)
+
+
+def without_values(text: str) -> str:
+    """The text with every value in it blanked out."""
+    for claim in values_in(text):
+        text = text[: claim.start] + " " * (claim.end - claim.start) + text[claim.end :]
+    return text
 
 
 def blank(found: re.Match[str]) -> str:

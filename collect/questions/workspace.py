@@ -8,8 +8,18 @@ from dataclasses import replace
 from collect.agents.java_workspace import prepare_java_workspace
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import patch_workspace
+from collect.config import Machinery
 from collect.patches import apply_patch
 from sandbox import Sandbox
+
+
+def reproducible(machinery: Machinery) -> Machinery:
+    """With a hash seed, where the sandbox has none: sets then have one order on all runs."""
+    sandbox = machinery.sandbox
+    environment = {"PYTHONHASHSEED": "0", **sandbox.environment}
+    return machinery.model_copy(
+        update={"sandbox": sandbox.model_copy(update={"environment": environment})}
+    )
 
 
 def lay_out(benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: str) -> None:

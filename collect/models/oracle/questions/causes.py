@@ -26,16 +26,25 @@ def investigate_root_cause(instance: Instance, session: Session) -> Moves[str | 
     if there:
         seen = yield from _look(instance, session, place)
     lines = instance.files[place.path].decode("utf-8", "replace").splitlines()
+    blamed = _blamed(instance, place)
     values = f", where {', '.join(seen)}" if seen and rng.random() < 0.7 else ""
-    session.place = f"{place.path}:{place.line}"
+    session.place = f"{place.path}:{blamed}"
     return words.pick(
         rng,
         words.ROOT_CAUSE,
         place=session.place,
         function=place.function or "the module itself",
-        source=lines[place.line - 1].strip(),
+        source=lines[blamed - 1].strip(),
         values=values,
     )
+
+
+def _blamed(instance: Instance, place: Place) -> int:
+    """The line at fault: that of the place, or a default value, at which nothing stops."""
+    changed = [each for each in changed_lines(instance.gold_patch) if each.path == place.path]
+    nearest = min(changed, key=lambda each: abs(each.start - place.line))
+    is_stop = nearest.insertion or nearest.start <= place.line <= nearest.end
+    return place.line if is_stop else nearest.start
 
 
 def _see_failure(session: Session) -> Moves[None]:
