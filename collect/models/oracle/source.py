@@ -92,6 +92,15 @@ def places_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> lis
     return list(inside.values()) or places[:1]
 
 
+def line_at_fault(ranges: Sequence[ChangedRange], place: Place) -> int:
+    """The line that is changed where one stops at a place: its own, or one at which nothing stops,
+    such as that of a default value."""
+    changed = [each for each in ranges if each.path == place.path]
+    nearest = min(changed, key=lambda each: abs(each.start - place.line))
+    is_stop = nearest.insertion or nearest.start <= place.line <= nearest.end
+    return place.line if is_stop else nearest.start
+
+
 def place_to_stop(source: SourceFile, changed: ChangedRange) -> Place:
     """A statement that can be stopped at within a range of lines, or else next to it.
 

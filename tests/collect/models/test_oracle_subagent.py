@@ -5,7 +5,8 @@ from __future__ import annotations
 from collect.agents.answer import parse_answer
 from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
-from collect.patches import diff_trees
+from collect.models.oracle.source import line_at_fault, place_of
+from collect.patches import changed_lines, diff_trees
 from collect.records import DebugAnswer, Role
 from sandbox.debugger import Action
 from tests.repair_bug import repair
@@ -67,3 +68,14 @@ def test_of_several_functions_it_looks_at_the_one_that_runs() -> None:
     assert sessions == 1
     assert answer.location == "solution.py:14"
     assert "text = 'many'" in answer.evidence
+
+
+def test_a_default_value_is_at_fault_though_nothing_stops_there() -> None:
+    files = {"solution.py": SOURCE.replace("label(count)", "label(count=1)").encode()}
+    ranges = changed_lines(diff_trees(files, {"solution.py": SOURCE.encode()}))
+    defaults = [each for each in ranges if each.start == 5]
+    place = place_of(files, defaults)
+    assert (place.line, place.function) == (6, "label")
+    assert line_at_fault(defaults, place) == 5
+    other = [each for each in ranges if each.start == 13]
+    assert line_at_fault(other, place_of(files, other)) == 13

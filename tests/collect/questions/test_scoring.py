@@ -109,6 +109,10 @@ def test_wrong_values(text: str, reason: Reason) -> None:
         ("0.1", "float", "`total` is 0.1001", Reason.WRONG),
         ("set()", "set", "`total` is set() on visit 2.", Reason.RIGHT),
         ("None", "NoneType", "`total` is None there.", Reason.RIGHT),
+        ("'/tmp/test_a/x'", "str", "`total` is '/tmp/test_a/x' in test_a.", Reason.RIGHT),
+        ("'/tmp/test_a/x'", "str", "`total` is '/tmp/test_b/x' in test_a.", Reason.WRONG),
+        ("<T.test_b.<locals>.S n=1>", "S", "`total` = <T.test_b.<locals>.S n=1>.", Reason.RIGHT),
+        ("<T.test_b.<locals>.S n=1>", "S", "`total` = <T.test_c.<locals>.S n=1>.", Reason.WRONG),
     ],
 )
 def test_values_of_all_kinds(true: str, kind: str, text: str, reason: Reason) -> None:
@@ -265,6 +269,11 @@ def test_the_right_function_is_a_part() -> None:
         (False, "No: the test still fails, with `total` = 40.", Reason.RIGHT),
         (False, "It does not pass, `total` is 40.", Reason.RIGHT),
         (False, "The test passes in part, but fails at the end; `total` is 40.", Reason.SEVERAL),
+        (
+            False,
+            "Not yet: it fails. `total` is 40; `tint` is <Tint green='', works='no'>.",
+            Reason.RIGHT,
+        ),
         (False, "I was unable to verify the fix.", Reason.EVASIVE),
     ],
 )

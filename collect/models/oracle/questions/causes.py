@@ -6,7 +6,7 @@ from collect.benchmarks.base import Instance
 from collect.models.oracle.questions import wording as words
 from collect.models.oracle.questions.going import Way
 from collect.models.oracle.questions.session import Moves, Session
-from collect.models.oracle.source import Place, place_of, read_source
+from collect.models.oracle.source import Place, line_at_fault, place_of, read_source
 from collect.patches import changed_lines
 from collect.questions.records import Location
 
@@ -26,7 +26,7 @@ def investigate_root_cause(instance: Instance, session: Session) -> Moves[str | 
     if there:
         seen = yield from _look(instance, session, place)
     lines = instance.files[place.path].decode("utf-8", "replace").splitlines()
-    blamed = _blamed(instance, place)
+    blamed = line_at_fault(changed_lines(instance.gold_patch), place)
     values = f", where {', '.join(seen)}" if seen and rng.random() < 0.7 else ""
     session.place = f"{place.path}:{blamed}"
     return words.pick(
@@ -37,14 +37,6 @@ def investigate_root_cause(instance: Instance, session: Session) -> Moves[str | 
         source=lines[blamed - 1].strip(),
         values=values,
     )
-
-
-def _blamed(instance: Instance, place: Place) -> int:
-    """The line at fault: that of the place, or a default value, at which nothing stops."""
-    changed = [each for each in changed_lines(instance.gold_patch) if each.path == place.path]
-    nearest = min(changed, key=lambda each: abs(each.start - place.line))
-    is_stop = nearest.insertion or nearest.start <= place.line <= nearest.end
-    return place.line if is_stop else nearest.start
 
 
 def _see_failure(session: Session) -> Moves[None]:
