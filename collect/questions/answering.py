@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -23,19 +22,18 @@ from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.bug_tests import TestFiles
 from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, RolloutStopped
-from collect.grounding.checking import ground
 from collect.models.budget import Budget
 from collect.models.opening import open_model
+from collect.questions.answered import Answered, Answers, Said
 from collect.questions.config import QuestionsConfig
 from collect.questions.records import Question
 from collect.questions.rows import VARIANT, QuestionSpec, as_question
 from collect.questions.scoring import score_text
 from collect.questions.verdicts import Verdict
 from collect.questions.workspace import lay_out, reproducible, with_files
-from collect.records import Conversation, Role, Rollout
+from collect.records import Role
 from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, failure_of
 from collect.rollout_rows import RunIdentity, rows_of
 from collect.rollouts import TRIED_AGAIN, FailuresInARow, is_oracle
@@ -43,26 +41,6 @@ from collect.runner import AsyncioRunner
 from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
 from sandbox import clean_up
-
-
-@dataclass(frozen=True)
-class Answered:
-    """One question and the verdict on its answer."""
-
-    question: Question
-    verdict: Verdict
-    rollout: Rollout | None = None
-    """What it took; None where nobody held a conversation."""
-    tool_calls: int = 0
-    """Calls of tools in the conversation, of whatever outcome."""
-    grounding: float | None = None
-    """Share of what the answer claims that its conversation had observed, in 0..1; None where it
-    claims nothing."""
-
-    @property
-    def steps(self) -> int:
-        """Completions."""
-        return self.rollout.sub_steps if self.rollout is not None else 0
 
 
 def run_question(context: RolloutContext, question: Question) -> Verdict:
@@ -84,21 +62,6 @@ def arguments_for(question: Question) -> DebugSubagentArguments:
         lines=hints.lines or None,
         variables=hints.variables or None,
     )
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What the run's folder holds of what was asked."""
-
-    answered: tuple[Answered, ...]
-    missing: int
-    """Questions without an answer: the run was stopped, or they failed."""
-    conversations: Path | None
-    """Where they lie as Parquet; None where nobody held any."""
-    reasons: tuple[str, ...] = ()
-    """Different failures of the infrastructure or the budget, as `type: message`."""
-    stopped: bool = False
-    """Whether the user, the budget or too many failures in a row ended it before the end."""
 
 
 def answer_all(
@@ -136,21 +99,6 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
                 "file anew with `stepinto bench questions`"
             )
     return known
-
-
-@dataclass(frozen=True)
-class _Said:
-    """What is needed of a conversation."""
-
-    text: str = ""
-    tool_calls: int = 0
-    grounding: float | None = None
-
-    @classmethod
-    def of(cls, conversation: Conversation) -> _Said:
-        calls = sum(row.tool_outcome is not None for row in conversation.messages)
-        score = ground(conversation, TestFiles()).score
-        return cls(conversation.final_answer, calls, score)
 
 
 class _Asker:
@@ -203,7 +151,7 @@ class _Asker:
         rows = {row.rollout_id: row for row in self._store.read_rollouts()}
         wanted = {self._spec(question).id for question in questions}
         said = {
-            row.rollout_id: _Said.of(row)
+            row.rollout_id: Said.of(row)
             for row in self._store.read_conversations()
             if row.rollout_id in wanted
         }
@@ -216,7 +164,7 @@ class _Asker:
             if row.failure_kind in TRIED_AGAIN:
                 reasons[f"{row.failure_type}: {row.failure_message}"] = None
                 continue
-            held = said.get(row.rollout_id, _Said())
+            held = said.get(row.rollout_id, Said())
             verdict = score_text(question, held.text)
             answered.append(Answered(question, verdict, row, held.tool_calls, held.grounding))
         missing = len(questions) - len(answered)

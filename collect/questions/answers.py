@@ -6,7 +6,8 @@ from pathlib import Path
 
 from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
-from collect.questions.answering import Answers, answer_all, instances_of
+from collect.questions.answered import Answers
+from collect.questions.answering import answer_all, instances_of
 from collect.questions.building import questions_path
 from collect.questions.config import SOURCE_READER, QuestionsConfig
 from collect.questions.records import read_questions

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from collect.benchmarks.base import Instance
-from collect.questions.answering import Answered
+from collect.questions.answered import Answered
 from collect.questions.program import Program
 from collect.questions.python_module import PythonModule
 from collect.questions.records import (

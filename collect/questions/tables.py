@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from collect.questions.answering import Answered
+from collect.questions.answered import Answered
 from collect.questions.records import Card, Category, Drop
 
 SHORT = {

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from collect.questions.answering import Answered
+from collect.questions.answered import Answered
 from collect.questions.config import SOURCE_READER
 from collect.questions.records import Category
 from collect.questions.rows import VARIANT

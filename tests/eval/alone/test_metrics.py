@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from collect.questions.answering import Answered
+from collect.questions.answered import Answered
 from collect.questions.config import SOURCE_READER
 from collect.questions.records import Category, Question
 from collect.questions.verdicts import Reason, Verdict
