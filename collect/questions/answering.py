@@ -13,9 +13,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress
-
 from collect.agents.config import Variant
 from collect.agents.debug2fix import DebugSubagentArguments, run_subagent
 from collect.agents.rollout_context import Player, RolloutContext
@@ -26,6 +23,7 @@ from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, RolloutStopped
 from collect.models.budget import Budget
 from collect.models.opening import open_model
+from collect.progress_bar import ProgressBar
 from collect.questions.answered import Answered, Answers, Said
 from collect.questions.config import QuestionsConfig
 from collect.questions.records import Question
@@ -131,18 +129,17 @@ class _Asker:
         spent = sum(row.dollars for row in self._store.read_rollouts())
         budget = Budget(self._machinery.runner.budget_dollars, spent)
         clean_up(self._machinery.sandbox)
+        done = len(questions) - len(missing)
         with (
             closing(open_model(self._name, self._model, budget, self._stop)) as backend,
-            Progress(console=Console(stderr=True)) as bar,
+            ProgressBar("questions", len(questions), done) as bar,
         ):
             player = Player(backend, self._model.sampling, is_oracle(self._model, backend))
             settings = self._settings(player)
-            done = len(questions) - len(missing)
-            task = bar.add_task("questions", total=len(questions), completed=done)
 
             def ask(question: Question) -> None:
                 self._ask_one(question, settings, settings_hash(facts))
-                bar.advance(task)
+                bar.advance()
 
             AsyncioRunner(self._machinery.runner.concurrency, self._stop).run(missing, ask)
 

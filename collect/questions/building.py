@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-from rich.console import Console
-from rich.progress import Progress
 
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.build_info import code_version
 from collect.config import Machinery
+from collect.progress_bar import ProgressBar
 from collect.questions.choosing import Funnel
 from collect.questions.config import QuestionsConfig
 from collect.questions.investigating import Investigator, NoQuestions
@@ -106,13 +105,11 @@ def _investigate(
         return
     clean_up(machinery.sandbox)
     investigator = Investigator(benchmark, machinery.sandbox, config)
-    with Progress(console=Console(stderr=True)) as bar:
-        done = len(instances) - len(missing)
-        task = bar.add_task("bugs", total=len(instances), completed=done)
+    with ProgressBar("bugs", len(instances), len(instances) - len(missing)) as bar:
 
         def investigate(instance: Instance) -> None:
             work.add(outcome_of(investigator, instance))
-            bar.advance(task)
+            bar.advance()
 
         stop = threading.Event()
         AsyncioRunner(machinery.runner.concurrency, stop).run(missing, investigate)

@@ -15,9 +15,6 @@ from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress
-
 from collect.build_info import code_version
 from collect.config import Machinery
 from collect.durable import write_text
@@ -26,6 +23,7 @@ from collect.funnel import funnel
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
 from collect.models.opening import open_model
+from collect.progress_bar import ProgressBar
 from collect.runner import AsyncioRunner
 from collect.self_repair.config import SelfRepairConfig
 from collect.self_repair.funnel import ORDER, Funnel, Outcome
@@ -98,15 +96,14 @@ def _judge_all(
     tester.find_libraries([name for problem in missing for name in problem.libraries])
     with (
         _writer(machinery, config, missing, spent, stop) as writer,
-        Progress(console=Console(stderr=True)) as bar,
+        ProgressBar("problems", len(problems), len(problems) - len(missing)) as bar,
     ):
         funnel = Funnel(tester, writer, config.allow_timeouts)
-        task = bar.add_task("problems", total=len(problems), completed=len(problems) - len(missing))
 
         def judge(problem: Problem) -> None:
             try:
                 work.add(funnel.judge(problem))
-                bar.advance(task)
+                bar.advance()
             except RolloutStopped:
                 stop.set()
             except (InfrastructureFailure, BudgetExhausted) as error:

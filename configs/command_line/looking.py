@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import Progress
-
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
+from collect.progress_bar import ProgressBar
 from configs.command_line.shared import FAILED, console, stopped
 from configs.loading import load_config
 from configs.run_config import RunConfig
@@ -59,15 +57,14 @@ def bench_verify(options: argparse.Namespace) -> int:
         options.repeats, slow_over, config.runner.concurrency, again=options.again
     )
     kept = Verifications()
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("bugs", total=len(instances))
+    with ProgressBar("bugs", len(instances)) as bar:
         results = verify(
             benchmark,
             instances,
             config.sandbox,
             settings,
             verifications=kept,
-            on_done=lambda _: bar.advance(task),
+            on_done=lambda _: bar.advance(),
         )
     console.print(verification_table(results))
     console.print(f"kept in {kept.path(benchmark.name)}; collect and eval skip by it")

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from collect.errors import FailureKind
 from collect.progress import Progress
+from collect.progress_bar import ProgressBar
 from collect.quantities import dollars, duration, tokens
 from tests.records import make_failed_rollout, make_rollout
 
@@ -153,3 +154,24 @@ def test_dollars() -> None:
     assert [dollars(x) for x in (0, 0.0004, 0.25, 1, 12.345)] == [
         *("$0.00", "$0.0004", "$0.2500", "$1.00", "$12.35"),
     ]
+
+
+def test_a_bar_tells_now_and_then_where_there_is_no_terminal() -> None:
+    console, clock = plain_console(), Clock()
+    with ProgressBar("questions", 40, 10, console=console, clock=clock) as bar:
+        for _ in range(30):
+            clock.now += 25
+            bar.advance()
+    told = lines(console)
+    assert told[0] == "13 of 40 questions in 1m, left 11m"
+    assert told[-1] == "40 of 40 questions in 12m"
+    assert len(told) == 10
+
+
+def test_a_bar_on_a_terminal_tells_no_lines() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=60)
+    with ProgressBar("questions", 2, console=console) as bar:
+        bar.advance()
+        bar.advance()
+    assert "of 2 questions" not in "".join(lines(console))
+    assert "100%" in "".join(lines(console))
