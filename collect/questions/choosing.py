@@ -140,7 +140,8 @@ class Chooser:
             self._funnel.drop(category, Drop.UNREADABLE)
             return None
         other = find(ask, runs.second, runs.program)
-        if other is None or not agree(one.truth, other.truth):
+        unsteady = isinstance(ask, ValueAsk) and _function_of(ask) in runs.unsteady
+        if unsteady or other is None or not agree(one.truth, other.truth):
             self._funnel.drop(category, Drop.NONDETERMINISTIC)
             return None
         return one
@@ -171,6 +172,10 @@ def _is_yes(kept: Kept) -> bool:
     ask, truth = kept.ask, kept.finding.truth
     plain = isinstance(ask, ReachAsk) and not ask.count
     return plain and isinstance(truth, ReachTruth) and truth.reached
+
+
+def _function_of(ask: ValueAsk) -> tuple[str, str]:
+    return ask.place.file, ask.place.function
 
 
 def _is_readable(

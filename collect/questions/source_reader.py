@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from collect.benchmarks.base import Instance
 from collect.questions.answered import Answered
@@ -35,14 +36,21 @@ NO_GUESS = "None"
 
 def read_all(questions: Sequence[Question], instances: Mapping[str, Instance]) -> list[Answered]:
     """Answer and judge every question."""
-    answered = []
-    for question in questions:
-        bug = instances[question.instance_id]
-        patch = question.patch if bug.files else ""
+    answered: dict[str, Answered] = {}
+    # Those about one program together, which takes long to parse.
+    for _, asked in groupby(sorted(questions, key=_program_of), _program_of):
+        first, *rest = asked
+        bug = instances[first.instance_id]
+        patch = first.patch if bug.files else ""
         program = Program.of(bug, with_files(bug, bug.files, patch).files)
-        reader = SourceReader(program, question.test)
-        answered.append(Answered(question, score(question, reader.answer(question.ask))))
-    return answered
+        for question in (first, *rest):
+            guess = SourceReader(program, question.test).answer(question.ask)
+            answered[question.id] = Answered(question, score(question, guess))
+    return [answered[question.id] for question in questions]
+
+
+def _program_of(question: Question) -> tuple[str, str]:
+    return question.instance_id, question.patch
 
 
 class SourceReader:

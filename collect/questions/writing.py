@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import random
 from dataclasses import dataclass
+from functools import cached_property
 
 from collect.benchmarks.base import Instance
 from collect.patches import changed_lines, changed_paths, reverse_patch
+from collect.questions.comparing import is_comparable
 from collect.questions.program import Program
 from collect.questions.records import Ask, Category, Difficulty, PostFixAsk, Question
-from collect.questions.tracing import Trace
+from collect.questions.tracing import Stop, Trace
 from collect.questions.truths import Finding
 from collect.questions.wording import hints, word
 
@@ -25,6 +27,34 @@ class Runs:
     second: Trace
     patch: str = ""
     """What was changed in the workspace before both."""
+
+    @cached_property
+    def unsteady(self) -> frozenset[tuple[str, str]]:
+        """The files and functions in which the runs differ in any value, or visit of a statement.
+
+        Where the order of objects in a set decides, as by their addresses, two runs agree on
+        single values by chance.
+        """
+        pairs = ((self.first, self.second), (self.second, self.first))
+        return frozenset(
+            (stop.statement.place.file, stop.statement.place.function)
+            for one, other in pairs
+            for stop in one.stops
+            if not _is_alike(stop, other)
+        )
+
+
+def _is_alike(stop: Stop, other: Trace) -> bool:
+    position = other.position(stop.statement.place, stop.hit)
+    if position is None:
+        return False
+    again = other.stops[position].locals
+    return all(
+        value.text == again[name].text
+        or not (is_comparable(value.text) and is_comparable(again[name].text))
+        for name, value in stop.locals.items()
+        if name in again
+    )
 
 
 @dataclass(frozen=True)

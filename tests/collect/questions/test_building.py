@@ -32,6 +32,7 @@ from collect.questions.records import (
     read_questions,
 )
 from collect.questions.tracing import Trace, Tracer
+from collect.questions.writing import Runs
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits
 from sandbox.debugger.opening import open_debugger
@@ -103,6 +104,25 @@ def test_evidence_is_what_two_runs_agree_on(shop: Instance) -> None:
     assert seen("13", "13") == "net = 13; amount = 13"
     assert seen("13", "14") == ""
     assert seen("<Net at 0x1f>", "<Net at 0x2e>") == "net = <Net>; amount = <Net>"
+
+
+def test_a_function_in_which_runs_differ_is_unsteady(shop: Instance) -> None:
+    """Also where they agree on other values: that may be chance."""
+    trace = traced(shop, "test_total")
+    program = Program.of(shop, shop.files)
+    assert Runs("test", program, trace, trace).unsteady == frozenset()
+    stop = next(stop for stop in trace.stops if "amount" in stop.statement.used)
+
+    def other(text: str) -> Trace:
+        values = {name: replace(value, text=text) for name, value in stop.locals.items()}
+        return Trace(stops=[replace(s, locals=values) if s is stop else s for s in trace.stops])
+
+    function = stop.statement.place.file, stop.statement.place.function
+    assert Runs("test", program, other("1"), other("2")).unsteady == {function}
+    assert Runs("test", program, other("<A at 0x1>"), other("<A at 0x2>")).unsteady == frozenset()
+    shorter = Trace(stops=[each for each in trace.stops if each is not stop])
+    assert Runs("test", program, trace, shorter).unsteady == {function}
+    assert Runs("test", program, shorter, trace).unsteady == {function}
 
 
 def test_the_card_counts_all(shop_run: Path, shop_questions: list[Question]) -> None:
