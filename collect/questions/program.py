@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from collect.benchmarks.base import Instance
 from collect.questions.comparing import parse_value
@@ -12,6 +13,8 @@ from collect.questions.python_module import PythonModule
 from collect.questions.statements import SourceModule, is_test_file
 
 FIXTURES = "conftest.py"
+PARSED = 128
+"""Files that are kept parsed: a patch changes few, and the next bug is often of that project."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Program:
                 yield from tests.all_literals()
 
 
+@lru_cache(maxsize=PARSED)
 def _read(path: str, data: bytes, is_test: bool) -> SourceModule | None:
     if path.endswith(".java"):
         return JavaModule.read(path, data)
