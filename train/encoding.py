@@ -62,7 +62,7 @@ def encode_row(row: dict[str, Any], tokenizer: Any, template: str) -> Encoded:
         [(start, end) for start, end in rendered["offset_mapping"]],
     )
     trained = trained_turns(row)
-    if all(trained):
+    if all(trained) or not encoded.trained:
         return encoded
     turns = turn_spans(row, tokenizer, template)
     untrained = [spans for spans, kept in zip(turns, trained, strict=True) if not kept]
