@@ -41,7 +41,15 @@ from sandbox.folder import WorkspaceFolder, below, write_all
 from sandbox.leftovers import OwnedFolder
 from sandbox.output import BoundedOutput
 from sandbox.packages import packages_folder
-from sandbox.processes import HostProcess, collect, from_lasting_thread, give, start, stdin_file
+from sandbox.processes import (
+    HostProcess,
+    collect,
+    default_signals,
+    from_lasting_thread,
+    give,
+    start,
+    stdin_file,
+)
 from sandbox.terminal import READY, PtyTerminal, open_pty
 
 
@@ -183,7 +191,8 @@ class LocalSandbox:
         """The command under `env`, which also reports a bad folder or program as a shell does."""
         variables = {**self._environment(), **command.env}
         settings = [f"{name}={value}" for name, value in variables.items()]
-        return ["env", "-C", command.cwd or self.workspace, *settings, *command_argv(command)]
+        folder = command.cwd or self.workspace
+        return ["env", *default_signals(), "-C", folder, *settings, *command_argv(command)]
 
     def _environment(self) -> dict[str, str]:
         temporary = "/tmp" if self._bubblewrap.program else str(self._owned.path / "tmp")

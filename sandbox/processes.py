@@ -20,8 +20,26 @@ from typing import IO
 
 from sandbox.output import BoundedOutput
 
+IGNORED_IN_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+"""What `nohup` and background jobs of a shell ignore; programs inherit it."""
 END_GRACE = 5.0
 """Seconds to wait, after a kill, for the kernel to end what was killed."""
+
+
+def default_signals() -> list[str]:
+    """The option of `env` that lets a program be interrupted though this process ignores that."""
+    ignored = [each for each in IGNORED_IN_BACKGROUND if signal.getsignal(each) is signal.SIG_IGN]
+    names = ",".join(each.name.removeprefix("SIG") for each in ignored)
+    return [f"--default-signal={names}"] if names and _can_reset_signals() else []
+
+
+@lru_cache
+def _can_reset_signals() -> bool:
+    """GNU's `env` can since coreutils 8.31."""
+    asked = subprocess.run(
+        ["env", "--default-signal=INT", "true"], capture_output=True, check=False
+    )
+    return asked.returncode == 0
 
 
 class HostProcess:

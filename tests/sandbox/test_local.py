@@ -41,6 +41,16 @@ def shell(box: LocalSandbox, script: str, timeout: float = 30) -> str:
     return box.run(Command(["bash", "-c", script], timeout=timeout)).output
 
 
+def test_a_background_job_s_programs_can_be_interrupted() -> None:
+    """A shell's background jobs ignore Ctrl-C, and so would the debuggers in them."""
+    show = "import signal; print(signal.getsignal(signal.SIGINT))"
+    run = f"print(box.run(Command((box.python, '-c', {show!r}))).output)"
+    script = f"from sandbox import *\nwith open_sandbox(SandboxConfig()) as box: {run}"
+    command = ["sh", "-c", 'trap "" INT HUP QUIT; exec "$@"', "sh", sys.executable, "-c", script]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "default_int_handler" in told, told
+
+
 def test_close_leaves_nothing_behind(temporary: Path) -> None:
     before = _bubblewraps()
     box = LocalSandbox(SandboxConfig())
