@@ -131,5 +131,5 @@ class Actions:
         return {}
 
     def _list_breakpoints(self, arguments: Json) -> Json:
-        """Nothing more: every answer lists them."""
+        """Nothing more: every answer tells what has changed of them."""
         return {}
