@@ -36,9 +36,9 @@ def default_signals() -> list[str]:
 @lru_cache
 def _can_reset_signals() -> bool:
     """GNU's `env` can since coreutils 8.31."""
-    asked = subprocess.run(
-        ["env", "--default-signal=INT", "true"], capture_output=True, check=False
-    )
+    command = ["env", "--default-signal=INT", "true"]
+    # By the same path as what is started.
+    asked = subprocess.run(command, env={}, capture_output=True, check=False)
     return asked.returncode == 0
 
 
