@@ -397,9 +397,9 @@ def test_a_thread_that_goes_on_printing_hides_no_prompt(open_bench: Callable[...
 def test_what_can_not_be_launched_is_told(
     bench_311: Bench, test: str, kind: ErrorKind, told: str
 ) -> None:
-    bench.write("def test_two():\n    pass\n", "test_a.py")
-    bench.write("def test_x(:\n", "test_broken.py")
-    event = bench.debugger.start(Launch(test))
+    bench_311.write("def test_two():\n    pass\n", "test_a.py")
+    bench_311.write("def test_x(:\n", "test_broken.py")
+    event = bench_311.debugger.start(Launch(test))
     assert event.error_kind is kind
     assert told in (event.error or "")
 
