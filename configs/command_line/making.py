@@ -1,4 +1,7 @@
-"""`stepinto bench` for what is made: bugs, questions about them, and a model's answers."""
+"""`stepinto bench` for what is made: bugs, questions about them, and a model's answers.
+
+The last three are also stages of `stepinto run`, where a config's `stages` name them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 
 from configs.command_line.shared import FAILED, SHOWN_REASONS, STOPPED, console, stopped
 from configs.loading import config_saved, load_config
+from configs.run_config import RunConfig
 
 
 def bench_self_repair(options: argparse.Namespace) -> int:
@@ -29,11 +33,25 @@ def bench_self_repair(options: argparse.Namespace) -> int:
 
 
 def bench_make(options: argparse.Namespace) -> int:
+    return make(load_config(options.config, options.overrides))
+
+
+def bench_questions(options: argparse.Namespace) -> int:
+    return questions(load_config(options.config, options.overrides))
+
+
+def bench_answer(options: argparse.Namespace) -> int:
+    config = load_config(options.config, options.overrides)
+    with config_saved(config):
+        return answer(config)
+
+
+def make(config: RunConfig) -> int:
+    """Make the bugs of the config's `factory` section; the exit status."""
     from collect.factory.building import make_bugs
     from collect.factory.report import projects_table
     from collect.funnel import funnel_table
 
-    config = load_config(options.config, options.overrides)
     made = make_bugs(config, config.factory, config.folder)
     if made.card is None:
         return stopped()
@@ -46,11 +64,11 @@ def bench_make(options: argparse.Namespace) -> int:
     return 0
 
 
-def bench_questions(options: argparse.Namespace) -> int:
+def questions(config: RunConfig) -> int:
+    """Make the questions of the config's `questions` section; the exit status."""
     from collect.questions.building import build
     from collect.questions.tables import funnel_table
 
-    config = load_config(options.config, options.overrides)
     built = build(config, config.questions, config.folder)
     if built.card is None:
         return stopped()
@@ -59,13 +77,12 @@ def bench_questions(options: argparse.Namespace) -> int:
     return 0
 
 
-def bench_answer(options: argparse.Namespace) -> int:
-    from collect.questions.answers import answer
+def answer(config: RunConfig) -> int:
+    """Put the questions to the model that is to answer them; the exit status."""
+    from collect.questions.answers import answer as answer_questions
     from collect.questions.tables import score_table
 
-    config = load_config(options.config, options.overrides)
-    with config_saved(config):
-        answers = answer(config, config.questions, config.folder)
+    answers = answer_questions(config, config.questions, config.folder)
     console.print(score_table(answers.answered, config.questions.answer_with))
     if answers.conversations is not None:
         console.print(f"conversations in {answers.conversations}")
