@@ -79,6 +79,10 @@ class TrainConfig(BaseModel):
     trainer_arguments: dict[str, Any] = {}
     """Any other option of TRL's `SFTConfig`, by its own name."""
 
+    def identity(self) -> dict[str, Any]:
+        """What tells one training from another, as JSON."""
+        return self.model_dump(mode="json")
+
     @property
     def merges(self) -> bool:
         """Whether adapters are trained, and merged in the end."""

@@ -1,4 +1,4 @@
-"""The train stage: `RUN/sft/` becomes a model in `RUN/model/`.
+"""The train stage: a run's training data become a model in `RUN/model/`.
 
 An interrupted training goes on from its newest whole checkpoint, and a finished one is not done
 again, as long as the config and the data are the same.
@@ -7,82 +7,44 @@ again, as long as the config and the data are the same.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from format.dataset import split_file
 from train import checkpoints
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
+from train.job import Job
+from train.methods.base import Method
+from train.methods.choosing import open_method
 from train.report import TrainReport
 from train.requirements import TRAINING, require
-from train.rows import encode_split, load_encoded
 from train.saving import finished, save_model
 from train.tokenization import load_tokenization
-from train.trainer import (
-    OnStep,
-    build_trainer,
-    check_trainer_arguments,
-    load_model,
-    loss_curve,
-    report_steps,
-)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One training: what goes in, and where its files lie."""
-
-    config: TrainConfig
-    run: Path
-    data: Path
-    data_sha256: str
-
-    @property
-    def fingerprint(self) -> str:
-        """What tells one training from another."""
-        facts = {"config": self.config.model_dump(mode="json"), "data": self.data_sha256}
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-    @property
-    def work(self) -> Path:
-        """The folder of the training's own files."""
-        return self.run / "train"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Where the trainer saves its state."""
-        return self.work / "checkpoints"
-
-    @property
-    def rows(self) -> Path:
-        """The encoded rows."""
-        return self.work / "rows.arrow"
+from train.trainer import OnStep, load_model, loss_curve, report_steps
 
 
 def run_train(config: TrainConfig, run: Path, on_step: OnStep | None = None) -> TrainReport:
-    """Train on the run's `sft/` and save the model; the report lies beside it.
+    """Train on the run's data and save the model; the report lies beside it.
 
     Raises ConfigError where the input is wrong: no data, an option that TRL has not, rows that
     would not be trained on.
     """
     require((*TRAINING, "wandb") if config.wandb else TRAINING)
-    check_trainer_arguments(config.trainer_arguments)
-    data = split_file(run / "sft", "train")
-    job = Job(config, run, data, _sha256(data))
+    method = open_method(config)
+    method.check()
+    data = method.data(run)
+    job = Job(config, run, data, _sha256(data), method.other_facts)
     done = finished(run / "model", job.fingerprint)
     if done is not None:
         return done
     with _quiet_libraries():
-        return _train(job, on_step)
+        return _train(job, method, on_step)
 
 
 def _sha256(path: Path) -> str:
@@ -90,19 +52,18 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _train(job: Job, on_step: OnStep | None) -> TrainReport:
+def _train(job: Job, method: Method, on_step: OnStep | None) -> TrainReport:
     config = job.config
     # A folder with a tokenizer alone is enough for the checks, but not for training.
     resolve_base_model(config.base_model, config.base_model_sha256)
     tokenization = load_tokenization(config)
     base, tokenizer = tokenization.base, tokenization.tokenizer
-    preflight = encode_split(job.data, job.rows, config, tokenization)
+    preflight = method.prepare(job, tokenization)
     preflight.refuse_failures()
 
     model = load_model(config, base)
     resume = checkpoints.prepare(job.checkpoints, job.fingerprint)
-    trainer = build_trainer(config, model, tokenizer, load_encoded(job.rows), job.checkpoints)
-    with _logged(job):
+    with method.trainer(job, model, tokenization) as trainer, _logged(job):
         seconds = _fit(trainer, resume, on_step)
     trained = trainer.accelerator.unwrap_model(trainer.model)
     report = TrainReport(

@@ -1,0 +1,47 @@
+"""One training: what goes in, and where its files lie."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from train.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training of one run."""
+
+    config: TrainConfig
+    run: Path
+    data: Path
+    """The file of rows that it trains on."""
+    data_sha256: str
+    other_facts: Any = None
+    """What else makes this training another one, as JSON; None: nothing."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells one training from another."""
+        facts = {"config": self.config.identity(), "data": self.data_sha256}
+        if self.other_facts is not None:
+            facts["other"] = self.other_facts
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def work(self) -> Path:
+        """The folder of the training's own files."""
+        return self.run / "train"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the trainer saves its state."""
+        return self.work / "checkpoints"
+
+    @property
+    def rows(self) -> Path:
+        """The encoded rows."""
+        return self.work / "rows.arrow"

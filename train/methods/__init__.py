@@ -1,0 +1,1 @@
+"""The ways to train: on conversations, on pairs of them, and on rewards; a file each."""

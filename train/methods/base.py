@@ -1,0 +1,36 @@
+"""The seam between the stage and what it trains with."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from train.job import Job
+from train.preflight.report import Preflight
+from train.tokenization import Tokenization
+
+
+class Method(Protocol):
+    """One way to train: its data, and the trainer over them. The rest is the stage's."""
+
+    @property
+    def other_facts(self) -> Any:
+        """What besides config and data makes a training another one, as JSON; None: nothing."""
+
+    def check(self) -> None:
+        """Raise ConfigError where the config can't work, before anything is loaded."""
+
+    def data(self, run: Path) -> Path:
+        """The file of rows. Raises ConfigError where there is none."""
+
+    def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
+        """Make the rows ready for the trainer, and say what training on them would meet.
+
+        Raises ConfigError where training can't work.
+        """
+
+    def trainer(
+        self, job: Job, model: Any, tokenization: Tokenization
+    ) -> AbstractContextManager[Any]:
+        """TRL's trainer over the prepared rows; what it holds is let go at the block's end."""
