@@ -53,6 +53,9 @@ class TrainConfig(BaseModel):
     """Null trains every weight."""
     merge: bool = True
     """Save one merged model; false saves the adapter alone."""
+    save_untuned: bool = False
+    """Also save the base model, as it would be served, in `RUN/untuned`: what the trained one is
+    measured against."""
 
     epochs: float = Field(default=1.0, gt=0)
     max_steps: int | None = Field(default=None, ge=1)

@@ -24,7 +24,7 @@ from train.methods.base import Method
 from train.methods.choosing import open_method
 from train.report import TrainReport
 from train.requirements import TRAINING, require
-from train.saving import finished, save_model
+from train.saving import finished, save_model, save_untuned
 from train.tokenization import load_tokenization
 from train.trainer import OnStep, load_model, loss_curve, report_steps
 
@@ -62,6 +62,9 @@ def _train(job: Job, method: Method, on_step: OnStep | None) -> TrainReport:
     preflight.refuse_failures()
 
     model = load_model(config, base)
+    serving = tokenization.templates.serving
+    if config.save_untuned:
+        save_untuned(model, tokenizer, serving, job.run / "untuned")
     resume = checkpoints.prepare(job.checkpoints, job.fingerprint)
     with method.trainer(job, model, tokenization) as trainer, _logged(job):
         seconds = _fit(trainer, resume, on_step)
@@ -77,7 +80,6 @@ def _train(job: Job, method: Method, on_step: OnStep | None) -> TrainReport:
         versions={name: version(name) for name in TRAINING},
         **_outcome(trainer),
     )
-    serving = tokenization.templates.serving
     save_model(trained, tokenizer, serving, report, job.run / "model", merge=config.merges)
     _clean_up(job)
     return report
