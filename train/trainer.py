@@ -10,6 +10,7 @@ from typing import Any
 
 from collect.errors import ConfigError
 from train.config import LoraSettings, TrainConfig
+from train.loss import can_skip, trained_tokens_trainer
 from train.report import LossPoint
 
 OnStep = Callable[[LossPoint, int], None]
@@ -129,14 +130,27 @@ def _linear_names(model: Any) -> list[str]:
     return sorted({name.rpartition(".")[2] for name in linear})
 
 
-def build_trainer(config: TrainConfig, model: Any, tokenizer: Any, rows: Any, output: Path) -> Any:
-    """A trainer over rows of `input_ids` and `labels`, which TRL takes as they are."""
+def build_trainer(
+    config: TrainConfig,
+    model: Any,
+    tokenizer: Any,
+    rows: Any,
+    output: Path,
+    *,
+    trained_tokens_only: bool = True,
+) -> Any:
+    """A trainer over rows of `input_ids` and `labels`, which TRL takes as they are.
+
+    The loss is the same with `trained_tokens_only` as without, which on a CPU takes longer.
+    """
     from transformers import PrinterCallback
     from trl import SFTTrainer
 
-    trainer = SFTTrainer(
+    arguments = sft_config(config, output)
+    chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)
+    trainer = (trained_tokens_trainer() if chosen else SFTTrainer)(
         model=model,
-        args=sft_config(config, output),
+        args=arguments,
         train_dataset=rows,
         processing_class=tokenizer,
         peft_config=lora_config(config.lora, model) if config.lora else None,
