@@ -7,6 +7,7 @@ import sys
 
 from configs.command_line.shared import FAILED, SHOWN_REASONS, STOPPED, console, stopped
 from configs.loading import config_saved, load_config
+from configs.run_config import RunConfig
 
 
 def bench_self_repair(options: argparse.Namespace) -> int:
@@ -60,13 +61,22 @@ def bench_questions(options: argparse.Namespace) -> int:
 
 
 def bench_answer(options: argparse.Namespace) -> int:
+    config = load_config(options.config, options.overrides)
+    with config_saved(config):
+        for name in config.questions.answerers:
+            status = _answer(config, name)
+            if status:
+                return status
+    return 0
+
+
+def _answer(config: RunConfig, name: str) -> int:
+    """Let one model answer, and print its scores."""
     from collect.questions.answers import answer
     from collect.questions.tables import score_table
 
-    config = load_config(options.config, options.overrides)
-    with config_saved(config):
-        answers = answer(config, config.questions, config.folder)
-    console.print(score_table(answers.answered, config.questions.answer_with))
+    answers = answer(config, config.questions.answered_by(name), config.folder)
+    console.print(score_table(answers.answered, name))
     if answers.conversations is not None:
         console.print(f"conversations in {answers.conversations}")
     for reason in answers.reasons[:SHOWN_REASONS]:
