@@ -124,7 +124,7 @@ def _format(config: RunConfig) -> int:
     from format.stage import run_format
 
     console.rule("format")
-    report = run_format(config.format, config.folder, config.held_out)
+    report = run_format(config.format, config.folder, config.held_out, config.agents)
     table = Table("filter", "dropped", "left")
     table.add_row("conversations in the run", "", str(report.funnel.conversations))
     for step in report.funnel.steps:
@@ -132,6 +132,9 @@ def _format(config: RunConfig) -> int:
     console.print(table)
     splits = ", ".join(f"{split.rows} rows to {name}" for name, split in report.splits.items())
     console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
+    for name, part in report.parts.items():
+        told = ", ".join(f"{sum(each.values())} rows to {split}" for split, each in part.items())
+        console.print(f"{told}; in {config.folder}/sft/{name}")
     if config.format.tokenized is not None:
         from train.tokenized import write_tokenized
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.agents.config import Variant
-from collect.agents.debug2fix import DebugSubagentArguments, run_subagent
+from collect.agents.debug2fix import run_subagent
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
@@ -27,6 +27,7 @@ from collect.models.opening import open_model
 from collect.progress_bar import ProgressBar
 from collect.questions.answered import Answered, Answers, Said
 from collect.questions.config import QuestionsConfig
+from collect.questions.messages import arguments_for
 from collect.questions.records import Question
 from collect.questions.rows import VARIANT, QuestionSpec, as_question
 from collect.questions.scoring import score_text
@@ -55,18 +56,6 @@ def run_question(context: RolloutContext, question: Question) -> Verdict:
     """
     log = run_subagent(context, arguments_for(question))
     return score_text(question, log.final_answer)
-
-
-def arguments_for(question: Question) -> DebugSubagentArguments:
-    """What the main agent's call of the subagent would have held."""
-    hints = question.hints
-    return DebugSubagentArguments(
-        question=question.question,
-        test=question.test,
-        path=hints.path,
-        lines=hints.lines or None,
-        variables=hints.variables or None,
-    )
 
 
 @dataclass(frozen=True)
