@@ -145,10 +145,12 @@ def _format(config: RunConfig) -> int:
 
 
 def _train(config: RunConfig) -> int:
+    from train.question_bench import QuestionBench
     from train.stage import run_train
 
     console.rule("train")
-    report = run_train(config.train, config.folder, on_step=_print_step)
+    bench = QuestionBench(config, config.questions.benchmark, config.held_out)
+    report = run_train(config.train, config.folder, on_step=_print_step, bench=bench)
     console.print(
         f"{report.base_model}\n{report.steps} steps on {report.preflight.rows} rows of up to "
         f"{report.preflight.longest} tokens in {report.seconds:.0f} s; "
@@ -159,7 +161,9 @@ def _train(config: RunConfig) -> int:
 
 
 def _print_step(point: LossPoint, steps: int) -> None:
-    console.print(f"step {point.step}/{steps} loss {point.loss:.3f}")
+    reward = point.metrics.get("reward")
+    told = f" reward {reward:.3f}" if reward is not None else ""
+    console.print(f"step {point.step}/{steps} loss {point.loss:.3f}{told}")
 
 
 def _eval(config: RunConfig) -> int:

@@ -23,13 +23,14 @@ from format.rows import COLUMNS, encode
 ROWS_PER_GROUP = 256
 
 
-def split_file(folder: Path, split: str) -> Path:
-    """Where a split lies below the dataset's folder. Raises ConfigError where there is none."""
+def split_file(folder: Path, split: str, needs: str = "") -> Path:
+    """Where a split lies below the dataset's folder. Raises ConfigError where there is none;
+    `needs` is what a config must say for it to be written."""
     found = sorted((folder / "data").glob(f"{split}-00000*.parquet"))
     if len(found) != 1:
         raise ConfigError(
             f"{folder / 'data'} has {len(found)} files of the split {split!r}, one is needed; "
-            "run `stepinto format` on this run folder first"
+            f"run `stepinto format` on this run folder first{f', with {needs}' if needs else ''}"
         )
     return found[0]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,13 +12,13 @@ from collect.agents.config import AgentsConfig
 from collect.errors import ConfigError
 from collect.held_out import HeldOut
 from collect.questions.building import DEFAULT_NAME
+from collect.questions.episode import tool_schemas
 from collect.questions.messages import opening_messages
 from collect.questions.records import Question, read_questions
 from format.columns import Column, Kind
 from format.config import FormatConfig, PromptsConfig
 from format.parts import Part, PartReport
 from format.rows import message_object
-from format.schemas import subagent_schemas
 from format.splits import Splits
 
 COLUMNS = {
@@ -47,14 +46,20 @@ PROMPTS = Part(
 def choose_questions(config: PromptsConfig, run: Path, held_out: HeldOut) -> list[Question]:
     """The file's questions, but for those on bugs that are held out. Raises ConfigError."""
     path = Path(config.questions) if config.questions is not None else run / DEFAULT_NAME
-    every = read_questions(path)
-    kept = [each for each in every if not _is_held_out(each, held_out)]
+    return _limited(config, without_held_out(read_questions(path), held_out, path))
+
+
+def without_held_out(
+    questions: Sequence[Question], held_out: HeldOut, path: Path
+) -> list[Question]:
+    """Those of a file's questions that may be trained on. Raises ConfigError where none is."""
+    kept = [each for each in questions if not _is_held_out(each, held_out)]
     if not kept:
         raise ConfigError(
-            f"{path}: none of its {len(every)} questions is left to train on; held_out leaves out "
-            "the bugs of all. Make questions about other bugs with `stepinto bench questions`"
+            f"{path}: none of its {len(questions)} questions is left to train on; held_out leaves "
+            "out the bugs of all. Make questions about other bugs with `stepinto bench questions`"
         )
-    return _limited(config, kept)
+    return kept
 
 
 def _is_held_out(question: Question, held_out: HeldOut) -> bool:
@@ -97,7 +102,7 @@ def prompt_row(question: Question, agents: AgentsConfig) -> dict[str, Any]:
     """One question as a row."""
     return {
         "prompt": [message_object(each) for each in opening_messages(question, agents)],
-        "tools": json.loads(subagent_schemas(question.language, agents.debug_run_code)),
+        "tools": tool_schemas(question.language, agents),
         "question_id": question.id,
         "question": question.model_dump_json(),
         **{name: str(getattr(question, name)) for name in NAMED},

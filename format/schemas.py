@@ -22,10 +22,10 @@ _NO_SANDBOX = cast(Sandbox, None)
 
 
 @cache
-def subagent_schemas(language: str = LANGUAGE, run_code: bool = True) -> str:
-    """A Debug Subagent's tools as JSON; with `run_code`, `debug_run_code` is among them."""
-    tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, run_code)
-    return json.dumps(Toolbox(tools, wording(language).values()).schemas())
+def subagent_schemas() -> str:
+    """A Debug Subagent's tools, `debug_run_code` among them, as JSON."""
+    tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, run_code=True)
+    return json.dumps(Toolbox(tools, wording(LANGUAGE).values()).schemas())
 
 
 @cache

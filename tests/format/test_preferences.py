@@ -10,7 +10,6 @@ import pytest
 from datasets import load_dataset
 
 from collect.errors import ConfigError, FailureKind
-from collect.records import Conversation, Rollout
 from format.config import FormatConfig, PreferencesConfig
 from format.dataset import read_rows, split_file
 from format.preferences.attempts import Attempt
@@ -18,34 +17,11 @@ from format.preferences.pairing import choose_pairs
 from format.preferences.siblings import asked_before_changes
 from format.preferences.writing import COLUMNS
 from format.stage import run_format
-from tests.format.conversations import make_rollouts, with_inspection, write_run
+from tests.format.attempts import attempt
+from tests.format.conversations import make_rollouts, write_run
 from tests.records import make_conversations, make_failed_rollout, make_rollout
 
 PAIRS = FormatConfig(test_fraction=0, preferences=PreferencesConfig())
-
-Made = tuple[Rollout, tuple[Conversation, ...]]
-
-
-def attempt(number: int, looks: int = 1, claim: str = "", **changes: Any) -> Made:
-    """An attempt at the question about `ledger-1` with so many inspections, unlike all others."""
-    rollout = make_rollout("ledger-1", number, variant="debug2fix_tool_limit", **changes)
-    main, sub = make_conversations(rollout)
-    for _ in range(looks):
-        sub = with_inspection(sub)
-    return rollout, (main, saying(sub, f"After attempt {number}: {claim}"))
-
-
-def saying(conversation: Conversation, text: str) -> Conversation:
-    """With words before its last message, and a claim in its answer."""
-    *before, last = conversation.messages
-    said = replace(last.message, content=f"{text}\n{last.message.content}")
-    answer = conversation.answer
-    assert answer is not None
-    return replace(
-        conversation,
-        messages=(*before, replace(last, message=said)),
-        answer=replace(answer, evidence=f"{answer.evidence} {text}"),
-    )
 
 
 def pairs_of(run: Path) -> list[dict[str, Any]]:
