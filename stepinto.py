@@ -130,7 +130,7 @@ def _format(config: RunConfig) -> int:
     from format.stage import run_format
 
     console.rule("format")
-    report = run_format(config.format, config.folder, config.held_out)
+    report = run_format(config.format, config.folder, config.held_out, config.agents)
     table = Table("filter", "dropped", "left")
     table.add_row("conversations in the run", "", str(report.funnel.conversations))
     for step in report.funnel.steps:
@@ -138,6 +138,9 @@ def _format(config: RunConfig) -> int:
     console.print(table)
     splits = ", ".join(f"{split.rows} rows to {name}" for name, split in report.splits.items())
     console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
+    for name, part in report.parts.items():
+        told = ", ".join(f"{sum(each.values())} rows to {split}" for split, each in part.items())
+        console.print(f"{told}; in {config.folder}/sft/{name}")
     if config.format.tokenized is not None:
         from train.tokenized import write_tokenized
 
@@ -148,10 +151,12 @@ def _format(config: RunConfig) -> int:
 
 
 def _train(config: RunConfig) -> int:
+    from train.question_bench import QuestionBench
     from train.stage import run_train
 
     console.rule("train")
-    report = run_train(config.train, config.folder, on_step=_print_step)
+    bench = QuestionBench(config, config.questions.benchmark, config.held_out)
+    report = run_train(config.train, config.folder, on_step=_print_step, bench=bench)
     console.print(
         f"{report.base_model}\n{report.steps} steps on {report.preflight.rows} rows of up to "
         f"{report.preflight.longest} tokens in {report.seconds:.0f} s; "
@@ -162,7 +167,9 @@ def _train(config: RunConfig) -> int:
 
 
 def _print_step(point: LossPoint, steps: int) -> None:
-    console.print(f"step {point.step}/{steps} loss {point.loss:.3f}")
+    reward = point.metrics.get("reward")
+    told = f" reward {reward:.3f}" if reward is not None else ""
+    console.print(f"step {point.step}/{steps} loss {point.loss:.3f}{told}")
 
 
 def _eval(config: RunConfig) -> int:

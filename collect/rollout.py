@@ -168,10 +168,11 @@ def _cast(spec: RolloutSpec, players: Mapping[str, Player]) -> dict[Role, Player
     main, sub = players[spec.main], players[spec.sub or spec.main]
     cast = {Role.MAIN: main, Role.PATCH_CODER: main}
     cast |= dict.fromkeys((Role.DEBUG_SUBAGENT, Role.INSPECTOR, Role.SIMULATOR), sub)
-    return {role: _for_attempt(player, spec.attempt) for role, player in cast.items()}
+    return {role: for_attempt(player, spec.attempt) for role, player in cast.items()}
 
 
-def _for_attempt(player: Player, attempt: int) -> Player:
+def for_attempt(player: Player, attempt: int) -> Player:
+    """The player with the attempt's own seed, where sampling has one."""
     seed = player.sampling.seed
     if seed is None:
         return player

@@ -60,6 +60,8 @@ class Background:
     """Telling lines that the gold patch adds; None where it is not at hand."""
     git_history: bool = False
     """Whether an agent of its rollout has looked at later commits."""
+    before_changes: frozenset[str] = frozenset()
+    """The conversations of its rollout that began before any file could have been changed."""
 
 
 @dataclass(frozen=True)

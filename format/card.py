@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from format.columns import Column
 from format.dataset import arrow_schema, read_rows, split_file
 from format.report import SOURCE, FormatReport, Funnel, SplitStatistics, Spread
 from format.rows import COLUMNS
@@ -29,7 +30,7 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "## Splits\n\n" + _split_table(report.splits),
         "## What each filter dropped\n\n" + _funnel_table(report.funnel),
         "## Sources\n\n" + _source_table(report.splits),
-        "## Columns\n\n" + _column_table(),
+        "## Columns\n\n" + column_table(COLUMNS),
         "## Labels\n\n" + _label_table(report.splits),
         "## Vocabulary\n\n" + _vocabulary(report),
         "## Tools called\n\n" + _tool_table(report.splits),
@@ -40,15 +41,21 @@ def write_card(folder: Path, report: FormatReport) -> None:
 
 
 def _front_matter(folder: Path, report: FormatReport) -> str:
-    paths = {name: split_file(folder, name).relative_to(folder) for name in report.splits}
+    rows = {name: split.rows for name, split in report.splits.items()}
+    return front_matter(folder, report.config["name"], report.config, rows)
+
+
+def front_matter(folder: Path, title: str, config: dict[str, Any], rows: dict[str, int]) -> str:
+    """The hub's YAML; `config` is the `format` section, `rows` are by split."""
+    paths = {name: split_file(folder, name).relative_to(folder) for name in rows}
     files = [{"split": name, "path": path.as_posix()} for name, path in paths.items()]
     facts = {
-        "license": report.config["license"],
-        "pretty_name": report.config["name"],
+        "license": config["license"],
+        "pretty_name": title,
         "language": ["en"],
         "task_categories": ["text-generation"],
-        "tags": list(report.config["tags"]),
-        "size_categories": [_size_category(sum(s.rows for s in report.splits.values()))],
+        "tags": list(config["tags"]),
+        "size_categories": [_size_category(sum(rows.values()))],
         "configs": [{"config_name": "default", "data_files": files}],
     }
     return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---"
@@ -110,11 +117,12 @@ def _source_table(splits: dict[str, SplitStatistics]) -> str:
     return markdown_table(["split", *SOURCE, "rows"], rows)
 
 
-def _column_table() -> str:
-    types = {field.name: str(field.type) for field in arrow_schema()}
+def column_table(columns: dict[str, Column]) -> str:
+    """What each column holds."""
+    types = {field.name: str(field.type) for field in arrow_schema(columns)}
     readable = {name: kind.replace("extension<arrow.json>", "JSON") for name, kind in types.items()}
     return markdown_table(
-        ["column", "type", "what"], [[n, readable[n], c.what] for n, c in COLUMNS.items()]
+        ["column", "type", "what"], [[n, readable[n], c.what] for n, c in columns.items()]
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from collect.benchmarks.config import BenchmarkConfig
@@ -23,6 +25,45 @@ class TokenizedConfig(BaseModel):
     TRL's training variant of it."""
     max_length: int | None = Field(default=None, ge=1)
     """Tokens of a row; what is longer loses its end. Null cuts nothing."""
+
+
+class Why(StrEnum):
+    """What makes one attempt at a question better than another."""
+
+    CORRECT = "correct"
+    """The other is wrong, or its answer claims what it had not observed."""
+    SHORTER = "shorter"
+    """Both are right, and the other took more turns."""
+
+
+class PreferencesConfig(BaseModel):
+    """Pairs of attempts at one question, for training by preference."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: tuple[Why, ...] = Field(default=(Why.CORRECT, Why.SHORTER), min_length=1)
+    """What pairs are about; of one question, those that come first here are chosen first."""
+    per_question: int = Field(default=4, ge=1)
+    """Most pairs of one question."""
+    shorter_share: float = Field(default=0.75, gt=0, lt=1)
+    """`shorter`: the better one has at most this share of the other's turns."""
+    seed: int = 0
+    """Decides which of a question's pairs are chosen."""
+    questions: str | None = None
+    """The file of the questions that were answered. Null: `questions.jsonl` in the run's folder,
+    where it is there. Without it, questions that are worded alike count as one."""
+
+
+class PromptsConfig(BaseModel):
+    """Questions as prompts, for training by rewards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    questions: str | None = None
+    """The file of questions. Null: `questions.jsonl` in the run's folder."""
+    per_bug: int | None = Field(default=None, ge=1)
+    """Most questions of one bug, chosen by seed."""
+    seed: int = 0
 
 
 class FormatConfig(BaseModel):
@@ -75,6 +116,10 @@ class FormatConfig(BaseModel):
     """Share of the repositories whose rows make the test split."""
     split_seed: int = 0
 
+    preferences: PreferencesConfig | None = None
+    """Write `sft/preferences/` too."""
+    prompts: PromptsConfig | None = None
+    """Write `sft/prompts/` too."""
     tokenized: TokenizedConfig | None = None
     """Write `sft/tokenized/` too; needs `stepinto[train]`."""
 

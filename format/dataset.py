@@ -17,40 +17,48 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from collect.errors import ConfigError
-from format.columns import features
-from format.rows import COLUMNS, JSON_COLUMNS, encode
+from format.columns import Column, Kind, features
+from format.rows import COLUMNS, encode
 
 ROWS_PER_GROUP = 256
 
 
-def split_file(folder: Path, split: str) -> Path:
-    """Where a split lies below the dataset's folder. Raises ConfigError where there is none."""
+def split_file(folder: Path, split: str, needs: str = "") -> Path:
+    """Where a split lies below the dataset's folder. Raises ConfigError where there is none;
+    `needs` is what a config must say for it to be written."""
     found = sorted((folder / "data").glob(f"{split}-00000*.parquet"))
     if len(found) != 1:
         raise ConfigError(
             f"{folder / 'data'} has {len(found)} files of the split {split!r}, one is needed; "
-            "run `stepinto format` on this run folder first"
+            f"run `stepinto format` on this run folder first{f', with {needs}' if needs else ''}"
         )
     return found[0]
 
 
-def arrow_schema() -> pa.Schema:
+def arrow_schema(columns: dict[str, Column] = COLUMNS) -> pa.Schema:
     """The columns' Arrow types, with `datasets`' features as metadata."""
-    schema: pa.Schema = features(COLUMNS).arrow_schema
+    schema: pa.Schema = features(columns).arrow_schema
     return schema
+
+
+def json_columns(columns: dict[str, Column]) -> tuple[str, ...]:
+    """The columns whose values are lists of JSON objects."""
+    return tuple(name for name, column in columns.items() if column.kind is Kind.OBJECTS)
 
 
 class SplitWriter:
     """Writes one split, batch by batch; the file appears with the first row."""
 
-    def __init__(self, folder: Path, split: str) -> None:
+    def __init__(self, folder: Path, split: str, columns: dict[str, Column] = COLUMNS) -> None:
+        self._columns = columns
+        self._json = json_columns(columns)
         self._path = folder / "data" / f"{split}-00000.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[dict[str, Any]] = []
 
     def add(self, row: dict[str, Any]) -> None:
         """Write one row, at the latest when the writer is closed."""
-        encoded = {name: [encode(item) for item in row[name]] for name in JSON_COLUMNS}
+        encoded = {name: [encode(item) for item in row[name]] for name in self._json}
         self._rows.append(row | encoded)
         if len(self._rows) == ROWS_PER_GROUP:
             self._flush()
@@ -66,11 +74,11 @@ class SplitWriter:
             self._path.rename(self._path.with_stem(f"{self._path.stem}-{content}"))
 
     def _flush(self) -> None:
-        schema = arrow_schema()
+        schema = arrow_schema(self._columns)
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = pq.ParquetWriter(self._path, schema, compression="zstd")
-        columns = {name: [row[name] for row in self._rows] for name in COLUMNS}
+        columns = {name: [row[name] for row in self._rows] for name in self._columns}
         arrays = [_array(columns[field.name], field.type) for field in schema]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
         self._rows.clear()
@@ -82,15 +90,21 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def read_rows(path: Path, columns: tuple[str, ...] = tuple(COLUMNS)) -> Iterator[dict[str, Any]]:
-    """The rows of one split, JSON columns decoded. Raises ConfigError for a broken file."""
+def read_rows(
+    path: Path, columns: tuple[str, ...] | None = None, kinds: dict[str, Column] = COLUMNS
+) -> Iterator[dict[str, Any]]:
+    """The rows of one split, JSON columns decoded; `columns` are those to read, all for None.
+
+    `kinds` are all that the data has. Raises ConfigError for a broken file.
+    """
     from datasets import Json
 
     reader = Json()
+    columns = columns or tuple(kinds)
     try:
         for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
             for row in batch.to_pylist():
-                for name in set(JSON_COLUMNS) & set(columns):
+                for name in set(json_columns(kinds)) & set(columns):
                     row[name] = [reader.decode_example(text) for text in row[name]]
                 yield row
     except (ArrowException, OSError, KeyError) as error:

@@ -148,3 +148,6 @@ class FormatReport(BaseModel):
     config: dict[str, Any]
     held_out: dict[str, Any]
     """The config's section of that name: whose conversations were left out."""
+    parts: dict[str, dict[str, dict[str, int]]] = {}
+    """Of the data sets beside the conversations, by folder: rows by split, and by what they are
+    about."""

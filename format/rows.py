@@ -69,7 +69,6 @@ COLUMNS = {
         Kind.INTEGER,
     ),
 }
-JSON_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.kind is Kind.OBJECTS)
 
 
 def to_row(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:

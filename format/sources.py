@@ -11,6 +11,7 @@ from collect.store import RunStore
 from format.candidates import Background, Candidate, Outcome
 from format.config import FormatConfig
 from format.leaks import gold_lines, reads_git_history
+from format.preferences.siblings import asked_before_changes
 
 
 class Candidates:
@@ -33,7 +34,8 @@ class Candidates:
                 continue
             conversations = list(held)
             lines = self._gold.get(outcome.instance_hash)
-            background = Background(lines, any(map(reads_git_history, conversations)))
+            git = any(map(reads_git_history, conversations))
+            background = Background(lines, git, asked_before_changes(conversations))
             for conversation in conversations:
                 yield Candidate(conversation, outcome, self._config.vocabulary, background)
 

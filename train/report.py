@@ -20,6 +20,8 @@ class LossPoint(BaseModel):
     learning_rate: float
     token_accuracy: float | None = None
     """Share of the trained tokens that the model ranks first."""
+    metrics: dict[str, float] = {}
+    """What training on preferences or rewards says of the step, by TRL's names."""
 
 
 class TrainReport(BaseModel):

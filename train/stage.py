@@ -22,6 +22,7 @@ from train.config import TrainConfig
 from train.job import Job
 from train.methods.base import Method
 from train.methods.choosing import open_method
+from train.question_bench import QuestionBench
 from train.report import TrainReport
 from train.requirements import TRAINING, require
 from train.saving import finished, save_model, save_untuned
@@ -29,14 +30,20 @@ from train.tokenization import load_tokenization
 from train.trainer import OnStep, load_model, loss_curve, report_steps
 
 
-def run_train(config: TrainConfig, run: Path, on_step: OnStep | None = None) -> TrainReport:
+def run_train(
+    config: TrainConfig,
+    run: Path,
+    on_step: OnStep | None = None,
+    bench: QuestionBench | None = None,
+) -> TrainReport:
     """Train on the run's data and save the model; the report lies beside it.
 
+    `bench` is where training on rewards has its questions answered; None: the defaults'.
     Raises ConfigError where the input is wrong: no data, an option that TRL has not, rows that
     would not be trained on.
     """
     require((*TRAINING, "wandb") if config.wandb else TRAINING)
-    method = open_method(config)
+    method = open_method(config, bench)
     method.check()
     data = method.data(run)
     job = Job(config, run, data, _sha256(data), method.other_facts)

@@ -1,10 +1,11 @@
-"""TRL's SFTTrainer, set up from the config."""
+"""TRL's trainers, set up from the config: what they share, and the SFTTrainer."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +32,30 @@ NAMED = {
 FIXED = ("output_dir", "assistant_only_loss", "save_strategy", "dataset_kwargs")
 """Options that the stage needs as they are."""
 
+METRICS = ("reward", "episodes/", "tools/", "completions/", "kl", "frac_reward_zero_std")
+"""How the names begin of what is kept of each logged step beside the loss."""
 
-def check_trainer_arguments(arguments: dict[str, Any]) -> None:
-    """Raise ConfigError where an option is unknown, or is not to be set this way."""
-    from trl import SFTConfig
 
-    known = {field.name for field in fields(SFTConfig)}
+def check_trainer_arguments(
+    arguments: dict[str, Any],
+    kind: str = "SFTConfig",
+    named: Mapping[str, str] = NAMED,
+    fixed: Collection[str] = FIXED,
+) -> None:
+    """Raise ConfigError where TRL's `kind` has no such option, or it is not to be set this way."""
+    import trl
+
+    known = {field.name for field in fields(getattr(trl, kind))}
     for name in arguments:
         where = f"train.trainer_arguments.{name}"
-        if name in NAMED:
-            raise ConfigError(f"{where} is set by train.{NAMED[name]}; use that")
-        if name in FIXED:
+        if name in named:
+            raise ConfigError(f"{where} is set by train.{named[name]}; use that")
+        if name in fixed:
             raise ConfigError(f"{where} can't be changed; remove it")
         if name not in known:
             nearest = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            raise ConfigError(f"{where}: TRL's SFTConfig has no option {name!r}{hint}")
+            raise ConfigError(f"{where}: TRL's {kind} has no option {name!r}{hint}")
 
 
 def on_cpu(config: TrainConfig) -> bool:
@@ -57,9 +66,15 @@ def on_cpu(config: TrainConfig) -> bool:
 
 
 def sft_config(config: TrainConfig, output: Path) -> Any:
-    """TRL's configuration. On a CPU bfloat16 is slower, and checkpointing activations needless."""
+    """TRL's configuration."""
     from trl import SFTConfig
 
+    return SFTConfig(max_length=config.max_length, **shared_options(config, output))
+
+
+def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
+    """The options of every trainer of TRL's. On a CPU bfloat16 is slower, and checkpointing
+    activations needless."""
     cpu = on_cpu(config)
     arguments = {
         "bf16": not cpu,
@@ -71,20 +86,18 @@ def sft_config(config: TrainConfig, output: Path) -> Any:
         "disable_tqdm": True,
         "report_to": ["wandb"] if config.wandb else "none",
     } | config.trainer_arguments
-    return SFTConfig(
-        output_dir=str(output),
-        learning_rate=config.learning_rate,
-        max_length=config.max_length,
-        max_steps=config.max_steps or -1,
-        num_train_epochs=config.epochs,
-        per_device_train_batch_size=config.batch_size,
-        gradient_accumulation_steps=config.gradient_accumulation,
-        save_strategy="steps",
-        save_steps=config.checkpoint_every,
-        seed=config.seed,
-        use_cpu=cpu,
-        **arguments,
-    )
+    return arguments | {
+        "output_dir": str(output),
+        "learning_rate": config.learning_rate,
+        "max_steps": config.max_steps or -1,
+        "num_train_epochs": config.epochs,
+        "per_device_train_batch_size": config.batch_size,
+        "gradient_accumulation_steps": config.gradient_accumulation,
+        "save_strategy": "steps",
+        "save_steps": config.checkpoint_every,
+        "seed": config.seed,
+        "use_cpu": cpu,
+    }
 
 
 def load_model(config: TrainConfig, base: str) -> Any:
@@ -143,18 +156,25 @@ def build_trainer(
 
     The loss is the same with `trained_tokens_only` as without, which on a CPU takes longer.
     """
-    from transformers import PrinterCallback
     from trl import SFTTrainer
 
     arguments = sft_config(config, output)
     chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)
-    trainer = (trained_tokens_trainer() if chosen else SFTTrainer)(
-        model=model,
-        args=arguments,
-        train_dataset=rows,
-        processing_class=tokenizer,
-        peft_config=lora_config(config.lora, model) if config.lora else None,
+    return quiet(
+        (trained_tokens_trainer() if chosen else SFTTrainer)(
+            model=model,
+            args=arguments,
+            train_dataset=rows,
+            processing_class=tokenizer,
+            peft_config=lora_config(config.lora, model) if config.lora else None,
+        )
     )
+
+
+def quiet(trainer: Any) -> Any:
+    """The trainer, without its own prints."""
+    from transformers import PrinterCallback
+
     trainer.remove_callback(PrinterCallback)
     return trainer
 
@@ -180,7 +200,17 @@ def loss_curve(history: list[dict[str, Any]]) -> list[LossPoint]:
             loss=entry["loss"],
             learning_rate=entry.get("learning_rate", 0.0),
             token_accuracy=entry.get("mean_token_accuracy"),
+            metrics=_metrics(entry),
         )
         for entry in history
         if "loss" in entry
     ]
+
+
+def _metrics(entry: dict[str, Any]) -> dict[str, float]:
+    """What a trainer on preferences or rewards says of a step, where it is a number."""
+    return {
+        name: float(value)
+        for name, value in entry.items()
+        if name.startswith(METRICS) and isinstance(value, int | float) and isfinite(value)
+    }

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from collect.agents.config import Variant
-from collect.agents.debug2fix import DebugSubagentArguments, run_subagent
+from collect.agents.debug2fix import run_subagent
 from collect.agents.rollout_context import Player, RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
@@ -26,13 +27,20 @@ from collect.models.opening import open_model
 from collect.progress_bar import ProgressBar
 from collect.questions.answered import Answered, Answers, Said
 from collect.questions.config import QuestionsConfig
+from collect.questions.messages import arguments_for
 from collect.questions.records import Question
 from collect.questions.rows import VARIANT, QuestionSpec, as_question
 from collect.questions.scoring import score_text
 from collect.questions.verdicts import Verdict
 from collect.questions.workspace import lay_out, reproducible, with_files
 from collect.records import Role
-from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, failure_of
+from collect.rollout import (
+    RolloutSettings,
+    RolloutSpec,
+    RolloutTrace,
+    failure_of,
+    for_attempt,
+)
 from collect.rollout_rows import RunIdentity, rows_of
 from collect.rollouts import TRIED_AGAIN, FailuresInARow, is_oracle
 from collect.runner import AsyncioRunner
@@ -50,16 +58,12 @@ def run_question(context: RolloutContext, question: Question) -> Verdict:
     return score_text(question, log.final_answer)
 
 
-def arguments_for(question: Question) -> DebugSubagentArguments:
-    """What the main agent's call of the subagent would have held."""
-    hints = question.hints
-    return DebugSubagentArguments(
-        question=question.question,
-        test=question.test,
-        path=hints.path,
-        lines=hints.lines or None,
-        variables=hints.variables or None,
-    )
+@dataclass(frozen=True)
+class Asked:
+    """A question as it is put once; attempts are counted from 0."""
+
+    question: Question
+    attempt: int
 
 
 def answer_all(
@@ -67,17 +71,19 @@ def answer_all(
 ) -> Answers:
     """Answer what the run's folder does not have yet, and judge all that it has.
 
-    Answers of several models may lie in one folder. Raises ConfigError where the folder holds
-    answers made with other settings, SandboxError.
+    The config names one model. Answers of several may lie in one folder. Raises ConfigError where
+    the folder holds answers made with other settings, SandboxError.
     """
     machinery = reproducible(machinery)
     benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     instances = instances_of(benchmark, questions)
     with closing(RunStore.open(run)) as store:
         asker = _Asker(machinery, config, benchmark, instances, store)
-        asker.ask(questions)
+        # All first attempts come first.
+        asked = [Asked(each, n) for n in range(config.attempts) for each in questions]
+        asker.ask(asked)
         store.compact()
-        return asker.answers(questions)
+        return asker.answers(asked)
 
 
 def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping[str, Instance]:
@@ -111,42 +117,43 @@ class _Asker:
         store: RunStore,
     ) -> None:
         self._machinery, self._benchmark, self._store = machinery, benchmark, store
-        self._instances, self._name = instances, config.answer_with
+        (self._name,) = config.answerers
+        self._instances = instances
         self._model = machinery.model_config_of(self._name)
         self._identity = RunIdentity(store.folder.name, machinery.seed)
         self._stop = threading.Event()
         self._failures = FailuresInARow(machinery.runner.give_up_after)
 
-    def ask(self, questions: Sequence[Question]) -> None:
+    def ask(self, everything: Sequence[Asked]) -> None:
         """Ask what has no row yet. Raises ConfigError."""
-        if not questions:
+        if not everything:
             return
-        facts = settings_facts(self._machinery, self._spec(questions[0]))
-        missing = self._missing(questions, facts)
+        facts = settings_facts(self._machinery, self._spec(everything[0]))
+        missing = self._missing(everything, facts)
         if not missing:
             return
         note_settings(self._store.folder, facts)
         spent = sum(row.dollars for row in self._store.read_rollouts())
         budget = Budget(self._machinery.runner.budget_dollars, spent)
         clean_up(self._machinery.sandbox)
-        done = len(questions) - len(missing)
+        done = len(everything) - len(missing)
         with (
             closing(open_model(self._name, self._model, budget, self._stop)) as backend,
-            ProgressBar("questions", len(questions), done) as bar,
+            ProgressBar("questions", len(everything), done) as bar,
         ):
             player = Player(backend, self._model.sampling, is_oracle(self._model, backend))
-            settings = self._settings(player)
 
-            def ask(question: Question) -> None:
-                self._ask_one(question, settings, settings_hash(facts))
+            def ask(asked: Asked) -> None:
+                settings = self._settings(for_attempt(player, asked.attempt))
+                self._ask_one(asked, settings, settings_hash(facts))
                 bar.advance()
 
             AsyncioRunner(self._machinery.runner.concurrency, self._stop).run(missing, ask)
 
-    def answers(self, questions: Sequence[Question]) -> Answers:
+    def answers(self, everything: Sequence[Asked]) -> Answers:
         """The verdicts on all answers that the folder holds, in the questions' order."""
         rows = {row.rollout_id: row for row in self._store.read_rollouts()}
-        wanted = {self._spec(question).id for question in questions}
+        wanted = {self._spec(asked).id for asked in everything}
         said = {
             row.rollout_id: Said.of(row)
             for row in self._store.read_conversations()
@@ -154,22 +161,22 @@ class _Asker:
         }
         answered: list[Answered] = []
         reasons: dict[str, None] = {}
-        for question in questions:
-            row = rows.get(self._spec(question).id)
+        for asked in everything:
+            row = rows.get(self._spec(asked).id)
             if row is None:
                 continue
             if row.failure_kind in TRIED_AGAIN:
                 reasons[f"{row.failure_type}: {row.failure_message}"] = None
                 continue
             held = said.get(row.rollout_id, Said())
-            verdict = score_text(question, held.text)
+            question, verdict = asked.question, score_text(asked.question, held.text)
             answered.append(Answered(question, verdict, row, held.tool_calls, held.grounding))
-        missing = len(questions) - len(answered)
+        missing = len(everything) - len(answered)
         conversations = self._store.folder / "conversations"
         return Answers(tuple(answered), missing, conversations, tuple(reasons), self._stop.is_set())
 
-    def _missing(self, questions: Sequence[Question], facts: Facts) -> list[Question]:
-        wanted = {self._spec(question).id for question in questions}
+    def _missing(self, everything: Sequence[Asked], facts: Facts) -> list[Asked]:
+        wanted = {self._spec(asked).id for asked in everything}
         done = set()
         for row in self._store.read_rollouts():
             if row.rollout_id not in wanted or row.failure_kind in TRIED_AGAIN:
@@ -181,7 +188,7 @@ class _Asker:
                     "mixed. Choose another `run` name, or remove that folder"
                 )
             done.add(row.rollout_id)
-        return [question for question in questions if self._spec(question).id not in done]
+        return [asked for asked in everything if self._spec(asked).id not in done]
 
     def _settings(self, player: Player) -> RolloutSettings:
         return RolloutSettings(
@@ -192,13 +199,13 @@ class _Asker:
             self._stop,
         )
 
-    def _spec(self, question: Question) -> QuestionSpec:
+    def _spec(self, asked: Asked) -> QuestionSpec:
+        question, name = asked.question, self._name
         instance = self._instances[question.instance_id]
-        name = self._name
-        return QuestionSpec(instance, Variant.DEBUG2FIX, name, name, 0, question.id)
+        return QuestionSpec(instance, Variant.DEBUG2FIX, name, name, asked.attempt, question.id)
 
-    def _ask_one(self, question: Question, settings: RolloutSettings, config_hash: str) -> None:
-        spec, trace = self._spec(question), RolloutTrace()
+    def _ask_one(self, asked: Asked, settings: RolloutSettings, config_hash: str) -> None:
+        question, spec, trace = asked.question, self._spec(asked), RolloutTrace()
         started, right = time.monotonic(), False
         try:
             right = self._hold(question, spec, settings, trace).correct
@@ -233,7 +240,7 @@ class _Asker:
             context = RolloutContext(
                 instance=instance,
                 variant=VARIANT,
-                attempt=0,
+                attempt=spec.attempt,
                 sandbox=sandbox,
                 config=settings.agents,
                 players={Role.DEBUG_SUBAGENT: settings.players[self._name]},

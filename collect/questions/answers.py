@@ -15,9 +15,12 @@ from collect.questions.source_reader import read_all
 
 
 def answer(machinery: Machinery, config: QuestionsConfig, run: Path) -> Answers:
-    """Answer the config's questions, those that have no answer yet. Raises ConfigError."""
+    """Answer the config's questions, those that have no answer yet, by the one that it names.
+
+    Raises ConfigError.
+    """
     questions = read_questions(questions_path(config, run))[: config.answer_limit]
-    if config.answer_with == SOURCE_READER:
+    if config.answerers == (SOURCE_READER,):
         instances = instances_of(open_benchmark(config.benchmark, machinery.sandbox), questions)
         return Answers(tuple(read_all(questions, instances)), 0, None)
     return answer_all(machinery, config, questions, run)

@@ -148,7 +148,7 @@ def _without(instance: Instance, reason: str) -> Outcome:
 
 def _settings(machinery: Machinery, config: QuestionsConfig) -> str:
     """A hash over what decides the outcome of a bug. Which bugs there are may change."""
-    not_asking = {"answer_with", "answer_limit", "output", "benchmark"}
+    not_asking = {"answer_with", "answer_limit", "attempts", "output", "benchmark"}
     facts = {
         "questions": config.model_dump(mode="json", exclude=not_asking),
         "benchmark": config.benchmark.name,

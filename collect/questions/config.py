@@ -37,8 +37,12 @@ class QuestionsConfig(BaseModel):
     output: str | None = None
     """The file of questions; its card is written beside it. None: `questions.jsonl` in the run's
     folder."""
-    answer_with: str = "oracle"
-    """Who answers in `stepinto bench answer`: a model of `models`, or `source_reader`."""
+    answer_with: str | tuple[str, ...] = "oracle"
+    """Who answers in `stepinto bench answer`: a model of `models`, or `source_reader`; or several
+    of them, one after the other."""
+    attempts: int = Field(default=1, ge=1)
+    """Answers of each model to each question. They differ where the model samples: at a temperature
+    of 0 all would be the same."""
     answer_limit: int | None = Field(default=None, ge=1)
     """Answer at most so many questions, the first ones."""
 
@@ -46,7 +50,19 @@ class QuestionsConfig(BaseModel):
     def _check(self) -> Self:
         if self.output is not None and not self.output.endswith(".jsonl"):
             raise ValueError("output must end in .jsonl")
+        if not self.answerers:
+            raise ValueError("answer_with must name a model, or source_reader")
         return self
+
+    @property
+    def answerers(self) -> tuple[str, ...]:
+        """All who answer, each once."""
+        names = (self.answer_with,) if isinstance(self.answer_with, str) else self.answer_with
+        return tuple(dict.fromkeys(names))
+
+    def answered_by(self, name: str) -> Self:
+        """The same, answered by one alone."""
+        return self.model_copy(update={"answer_with": name})
 
     def limit(self, category: Category) -> int:
         """Most questions of a category about one bug."""

@@ -78,12 +78,21 @@ def questions(config: RunConfig) -> int:
 
 
 def answer(config: RunConfig) -> int:
-    """Put the questions to the model that is to answer them; the exit status."""
-    from collect.questions.answers import answer as answer_questions
+    """Put the questions to the models that are to answer them; the exit status."""
+    for name in config.questions.answerers:
+        status = _answer(config, name)
+        if status:
+            return status
+    return 0
+
+
+def _answer(config: RunConfig, name: str) -> int:
+    """Let one model answer, and print its scores."""
+    from collect.questions.answers import answer
     from collect.questions.tables import score_table
 
-    answers = answer_questions(config, config.questions, config.folder)
-    console.print(score_table(answers.answered, config.questions.answer_with))
+    answers = answer(config, config.questions.answered_by(name), config.folder)
+    console.print(score_table(answers.answered, name))
     if answers.conversations is not None:
         console.print(f"conversations in {answers.conversations}")
     for reason in answers.reasons[:SHOWN_REASONS]:

@@ -17,7 +17,7 @@ from collect.questions.config import QuestionsConfig
 from collect.questions.records import Question, read_questions
 from eval.alone.config import AloneConfig
 
-NOT_MAKING = {"answer_with", "answer_limit", "output"}
+NOT_MAKING = {"answer_with", "answer_limit", "attempts", "output"}
 
 
 @dataclass(frozen=True)

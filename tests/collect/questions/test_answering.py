@@ -81,3 +81,20 @@ def test_the_oracle_is_not_given_the_answer(shop: Instance, shop_questions: list
         said = script.last_word()
         assert not score_text(question, said).correct
     assert "net" not in OracleAnswerer(shop, root_cause().ask, random.Random(0)).last_word()
+
+
+def test_several_attempts_of_one_question(
+    shop: Instance, shop_config: QuestionsConfig, shop_run: Path, tmp_path: Path
+) -> None:
+    path = str(shop_run / "questions.jsonl")
+    changes = {"output": path, "answer_limit": 1, "attempts": 2}
+    config = shop_config.model_copy(update={**changes, "answer_with": ("oracle", SOURCE_READER)})
+    assert config.answerers == ("oracle", SOURCE_READER)
+    answers = answer(Machinery(), config.answered_by("oracle"), tmp_path)
+    assert (len(answers.answered), answers.missing) == (2, 0)
+    rows = list(RunStore(tmp_path).read_rollouts())
+    assert sorted(row.attempt for row in rows) == [0, 1]
+    more = config.answered_by("oracle").model_copy(update={"attempts": 3})
+    assert len(answer(Machinery(), more, tmp_path).answered) == 3
+    kept = {row.rollout_id: row.started_at for row in RunStore(tmp_path).read_rollouts()}
+    assert all(kept[row.rollout_id] == row.started_at for row in rows)

@@ -1,0 +1,101 @@
+"""A question's workspace and debug session, for whoever holds the conversation elsewhere.
+
+The Debug Subagent's tools are called one by one, as its agent loop would; the model, the messages
+and the end are the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import cast
+
+from collect.agents.config import AgentsConfig
+from collect.agents.debug2fix import subagent_tools
+from collect.agents.prompts import prompt
+from collect.agents.tools import Toolbox
+from collect.agents.wording import wording
+from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.workspace import open_instance_sandbox
+from collect.messages import ToolCall, ToolSchema
+from collect.questions.records import Question
+from collect.questions.workspace import lay_out
+from collect.records import ToolOutcome
+from sandbox import Sandbox, SandboxConfig
+from sandbox.debugger import Action, Debugger
+from sandbox.debugger.opening import open_debugger
+
+# A schema is read off the tool's class; what the tool would act on is never touched.
+_NO_DEBUGGER = cast(Debugger, None)
+_NO_SANDBOX = cast(Sandbox, None)
+
+
+@dataclass(frozen=True)
+class EpisodeSettings:
+    """What all episodes share."""
+
+    benchmark: Benchmark
+    sandbox: SandboxConfig
+    agents: AgentsConfig
+
+
+def tool_schemas(language: str, agents: AgentsConfig) -> list[ToolSchema]:
+    """The Debug Subagent's tools as they are sent to a model."""
+    tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, agents.debug_run_code)
+    return Toolbox(tools, wording(language).values()).schemas()
+
+
+class Episode:
+    """One attempt at a question, from an untouched workspace on."""
+
+    def __init__(self, settings: EpisodeSettings, instance: Instance, question: Question) -> None:
+        """Open the sandbox, with the question's change made. Raises PatchError, SandboxError."""
+        self.question = question
+        self.outcomes: list[ToolOutcome] = []
+        self.has_session = False
+        """Whether a debug session was started."""
+        self._max_calls = settings.agents.sub_max_steps
+        self._open = ExitStack()
+        try:
+            self._toolbox = self._prepared(settings, instance)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepared(self, settings: EpisodeSettings, instance: Instance) -> Toolbox:
+        sandbox = self._open.enter_context(open_instance_sandbox(settings.sandbox, instance))
+        lay_out(settings.benchmark, instance, sandbox, self.question.patch)
+        agents = settings.agents
+        debugger = self._open.enter_context(
+            closing(
+                open_debugger(instance.language, sandbox, agents.debugger, agents.debugger_backend)
+            )
+        )
+        tools = subagent_tools(debugger, sandbox, agents.debug_run_code)
+        return Toolbox(tools, wording(instance.language).values())
+
+    def call(self, name: str, arguments: str) -> str:
+        """What a tool answers to arguments in JSON. Raises SandboxError.
+
+        From the last allowed call on, an answer ends with the demand for the final one: whoever
+        calls has no message of the user's to say it in.
+        """
+        call = ToolCall(f"call_{len(self.outcomes)}", name, arguments)
+        reply = self._toolbox.call(call)
+        self.outcomes.append(reply.outcome)
+        event = reply.event
+        if event is not None and event.action is Action.START and event.error_kind is None:
+            self.has_session = True
+        if len(self.outcomes) < self._max_calls:
+            return reply.text
+        return f"{reply.text}\n\n{prompt('subagent_forced_answer')}"
+
+    def close(self) -> None:
+        """End the session and remove the sandbox; safe to call twice."""
+        self._open.close()
+
+
+def invalid(outcomes: Sequence[ToolOutcome]) -> int:
+    """How many calls were not carried out, for what was wrong with them."""
+    return sum(outcome is ToolOutcome.INVALID for outcome in outcomes)

@@ -1,0 +1,1 @@
+"""Pairs of attempts at one question: which is better, and why."""

@@ -1,0 +1,136 @@
+"""The pairs as rows, in the conversational preference form that TRL takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from collect.errors import ConfigError
+from format.candidates import Candidate
+from format.columns import Column, Kind
+from format.config import FormatConfig
+from format.parts import Part, PartReport
+from format.preferences.attempts import Attempts
+from format.preferences.pairing import Pair, choose_pairs
+from format.preferences.siblings import prompt_of
+from format.preferences.spool import Spool
+from format.rows import message_object
+from format.splits import Splits
+from format.turn_quality import trained_turns
+
+COLUMNS = {
+    "prompt": Column("the messages that both attempts begin with", Kind.OBJECTS),
+    "chosen": Column("the rest of the better attempt", Kind.OBJECTS),
+    "rejected": Column("the rest of the worse attempt", Kind.OBJECTS),
+    "tools": Column("JSON schemas of the tools that both were given", Kind.OBJECTS),
+    "why": Column("correct: only the better one is right; shorter: both are"),
+    "chosen_trained_turns": Column(
+        "for each assistant message of the better attempt, in order, whether it is trained on",
+        Kind.FLAGS,
+    ),
+    "chosen_turns": Column("assistant messages of the better attempt", Kind.INTEGER),
+    "rejected_turns": Column("assistant messages of the worse attempt", Kind.INTEGER),
+    "chosen_id": Column("the better conversation's id in the run"),
+    "rejected_id": Column("the worse conversation's id in the run"),
+    "chosen_model": Column("which model held the better conversation"),
+    "rejected_model": Column("which model held the worse conversation"),
+    "question_id": Column("the runtime question's id; null where it is not known, or is none"),
+    "benchmark": Column("where the bug is from"),
+    "instance_id": Column("the bug"),
+    "repository": Column("what the splits keep together"),
+    "language": Column("python or java"),
+}
+PREFERENCES = Part(
+    "preferences",
+    COLUMNS,
+    "why",
+    "Pairs of attempts at the same question about the same bug, as `prompt`, `chosen`, `rejected` "
+    "and `tools` for TRL's `DPOTrainer`. What the tools answered is part of both sides: mask it.",
+)
+
+
+def write_preferences(
+    config: FormatConfig,
+    attempts: Attempts,
+    source: Iterable[Candidate],
+    splits: Splits,
+    sft: Path,
+) -> PartReport:
+    """Write the data set below the `sft` folder. Raises ConfigError where there is no pair."""
+    assert config.preferences is not None
+    pairs = list(choose_pairs(config.preferences, attempts.by_question))
+    if not pairs:
+        raise ConfigError(_no_pair(attempts))
+    splits.extend(pair.chosen.repository for pair in pairs)
+    with TemporaryFile(dir=sft) as file:
+        spool = Spool(file)
+        _fill(spool, pairs, source, config)
+        rows = ((splits.of(pair.chosen.repository), _row(pair, spool)) for pair in pairs)
+        return PREFERENCES.write(sft, config, config.preferences, rows)
+
+
+def _no_pair(attempts: Attempts) -> str:
+    questions = attempts.by_question.values()
+    several = sum(len(each) > 1 for each in questions)
+    right = sum(attempt.right for each in questions for attempt in each)
+    wrong = sum(map(len, questions)) - right
+    return (
+        f"format.preferences finds no pair: of {len(questions)} questions {several} have more than "
+        f"one attempt to compare; {right} attempts are right and {wrong} wrong. Answer with "
+        "several models (questions.answer_with: [a, b]) or several attempts (questions.attempts) "
+        "of one that samples, or leave format.preferences out"
+    )
+
+
+def _fill(
+    spool: Spool, pairs: Sequence[Pair], source: Iterable[Candidate], config: FormatConfig
+) -> None:
+    needed = {
+        name
+        for pair in pairs
+        for name in (pair.chosen.conversation_id, pair.rejected.conversation_id)
+    }
+    for candidate in source:
+        if candidate.conversation.conversation_id in needed:
+            spool.put(candidate.conversation.conversation_id, _side(candidate, config))
+
+
+def _side(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
+    """What a row needs of one attempt."""
+    conversation = candidate.conversation
+    return {
+        "messages": [message_object(row.message) for row in conversation.messages],
+        "shared": len(prompt_of(conversation)),
+        "tools": json.loads(conversation.tools),
+        "trained_turns": list(trained_turns(candidate.turn_quality, config.masked_turns)),
+        "model": conversation.model,
+        "benchmark": conversation.benchmark,
+        "instance_id": conversation.instance_id,
+        "language": candidate.outcome.language,
+    }
+
+
+def _row(pair: Pair, spool: Spool) -> dict[str, Any]:
+    chosen = spool.get(pair.chosen.conversation_id)
+    rejected = spool.get(pair.rejected.conversation_id)
+    shared = chosen["shared"]
+    return {
+        "prompt": chosen["messages"][:shared],
+        "chosen": chosen["messages"][shared:],
+        "rejected": rejected["messages"][shared:],
+        "tools": chosen["tools"],
+        "why": pair.why.value,
+        "chosen_trained_turns": chosen["trained_turns"],
+        "chosen_turns": pair.chosen.turns,
+        "rejected_turns": pair.rejected.turns,
+        "chosen_id": pair.chosen.conversation_id,
+        "rejected_id": pair.rejected.conversation_id,
+        "chosen_model": chosen["model"],
+        "rejected_model": rejected["model"],
+        "question_id": pair.chosen.question_id,
+        "repository": pair.chosen.repository,
+        **{name: chosen[name] for name in ("benchmark", "instance_id", "language")},
+    }

@@ -1,0 +1,114 @@
+"""Pairs of attempts at one question, from runs built of records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import load_dataset
+
+from collect.errors import ConfigError, FailureKind
+from format.config import FormatConfig, PreferencesConfig
+from format.dataset import read_rows, split_file
+from format.preferences.attempts import Attempt
+from format.preferences.pairing import choose_pairs
+from format.preferences.siblings import asked_before_changes
+from format.preferences.writing import COLUMNS
+from format.stage import run_format
+from tests.format.attempts import attempt
+from tests.format.conversations import make_rollouts, write_run
+from tests.records import make_conversations, make_failed_rollout, make_rollout
+
+PAIRS = FormatConfig(test_fraction=0, preferences=PreferencesConfig())
+
+
+def pairs_of(run: Path) -> list[dict[str, Any]]:
+    return list(read_rows(split_file(run / "sft" / "preferences", "train"), kinds=COLUMNS))
+
+
+def test_right_against_wrong_and_short_against_long(tmp_path: Path) -> None:
+    right, wrong, long = attempt(0), attempt(1, resolved=False), attempt(2, looks=4)
+    others = make_rollouts(3)[1:]
+    run = write_run(tmp_path / "run", [right, wrong, long, *others])
+    report = run_format(PAIRS, run)
+    assert report.parts == {"preferences": {"train": {"correct": 2, "shorter": 1}}}
+    loaded = load_dataset(
+        str(run / "sft" / "preferences"), cache_dir=str(tmp_path / "cache"), split="train"
+    )
+    rows = {(row["why"], row["chosen_id"], row["rejected_id"]): row for row in loaded}
+    names = [made[1][1].conversation_id for made in (right, wrong, long)]
+    assert set(rows) == {
+        ("correct", names[0], names[1]),
+        ("correct", names[2], names[1]),
+        ("shorter", names[0], names[2]),
+    }
+    row = rows["shorter", names[0], names[2]]
+    assert [each["role"] for each in row["prompt"]] == ["system", "user"]
+    assert row["chosen"][0]["tool_calls"][0]["function"]["name"] == "debug_start_session"
+    assert (row["chosen_turns"], row["rejected_turns"]) == (4, 7)
+    assert len(row["chosen_trained_turns"]) == row["chosen_turns"]
+    assert row["rejected"][-1]["content"].startswith("After attempt 2")
+    assert row["tools"][0]["function"]["name"] == "debug_start_session"
+
+
+def test_an_ungrounded_answer_is_the_worse_one(tmp_path: Path) -> None:
+    ungrounded = attempt(1, claim="`self.limit` = 4711 at ledger/cache.py:13")
+    run = write_run(tmp_path / "run", [attempt(0), ungrounded])
+    report = run_format(PAIRS, run)
+    assert {s.name: s.dropped for s in report.funnel.steps}["grounded"] == 1
+    (row,) = pairs_of(run)
+    assert (row["why"], row["rejected_id"]) == ("correct", ungrounded[1][1].conversation_id)
+
+
+def test_failures_and_leaks_are_on_no_side(tmp_path: Path) -> None:
+    failed = make_failed_rollout(FailureKind.INFRASTRUCTURE, "ledger-1", attempt=1)
+    conversations = make_conversations(failed)
+    rollout, (main, sub) = attempt(2, resolved=False)
+    peeked = replace(main.messages[2], message=main.messages[2].message)
+    call = replace(
+        peeked.message.tool_calls[0], name="bash", arguments='{"command": "git log --all"}'
+    )
+    shown = replace(peeked, message=replace(peeked.message, tool_calls=(call,)))
+    leaking = replace(main, messages=(*main.messages, shown, main.messages[3]))
+    run = write_run(
+        tmp_path / "run", [attempt(0), (failed, conversations), (rollout, (leaking, sub))]
+    )
+    with pytest.raises(ConfigError, match="1 attempts are right and 0 wrong"):
+        run_format(PAIRS, run)
+    assert not (run / "sft").exists()
+
+
+def test_attempts_in_a_changed_workspace_are_no_siblings() -> None:
+    rollout = make_rollout(variant="debug2fix")
+    main, sub = make_conversations(rollout)
+    assert asked_before_changes((main, sub)) == {main.conversation_id, sub.conversation_id}
+    head, (asked, answered, edit, *rest) = main.messages[:2], main.messages[2:]
+    later = replace(main, messages=(*head, edit, rest[0], rest[1], asked, answered, rest[-1]))
+    assert asked_before_changes((later, sub)) == {main.conversation_id}
+    gated = replace(later, variant="debug2fix_tool_limit")
+    assert sub.conversation_id in asked_before_changes((gated, sub))
+
+
+def test_pairs_are_few_spread_and_the_same_each_time() -> None:
+    attempts = [Attempt(f"c{n}", "ledger", None, n % 2 == 0, 10) for n in range(8)]
+    assert PAIRS.preferences is not None
+    pairs = list(choose_pairs(PAIRS.preferences, {b"": attempts}))
+    assert len({pair.chosen.conversation_id for pair in pairs}) == 4
+    assert len({pair.rejected.conversation_id for pair in pairs}) == 4
+    assert pairs == list(choose_pairs(PAIRS.preferences, {b"": attempts[::-1]}))
+    other = PAIRS.preferences.model_copy(update={"seed": 1})
+    assert pairs != list(choose_pairs(other, {b"": attempts}))
+
+
+def test_equal_attempts_count_once(tmp_path: Path) -> None:
+    rollout, (main, sub) = attempt(0)
+    again, (main_again, sub_again) = attempt(3)
+    same = replace(sub_again, messages=sub.messages, answer=sub.answer)
+    run = write_run(
+        tmp_path / "run",
+        [(rollout, (main, sub)), (again, (main_again, same)), attempt(1, resolved=False)],
+    )
+    run_format(PAIRS, run)
+    assert len(pairs_of(run)) == 1

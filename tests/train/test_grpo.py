@@ -1,0 +1,232 @@
+"""Training on rewards: real debug sessions, driven by TRL with a tiny model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+
+from collect.agents.config import AgentsConfig
+from collect.benchmarks.base import Instance
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.config import BenchmarkConfig
+from collect.config import Machinery
+from collect.errors import ConfigError
+from collect.held_out import HeldOutConfig
+from collect.questions.episode import EpisodeSettings, tool_schemas
+from collect.questions.records import Category, Location, Question, ValueAsk, ValueTruth
+from sandbox import SandboxConfig
+from sandbox.errors import SandboxError
+from tests.collect.questions.asked import question
+from tests.shop_bug import write_shop
+from tests.tiny_model import build_tiny_model
+from train.config import GrpoSettings, RewardSettings, TrainConfig
+from train.environments import DebugEnvironment, Episodes, ToolMethod
+from train.question_bench import QuestionBench
+from train.rewards import Score, reward_functions, scored
+from train.stage import run_train
+
+LINE = 20
+START = {
+    "test": "tests/test_shop.py::test_total",
+    "breakpoints": [f"shop.py:{LINE}"],
+    "stop_at_test": False,
+}
+CALL = (
+    f"<tool_call>\n{json.dumps({'name': 'debug_start_session', 'arguments': START})}\n</tool_call>"
+)
+
+
+def answer(value: int) -> str:
+    return (
+        f"<debug_answer>\nQuestion: net?\nAnswer: `net` is {value}.\nEvidence: locals\n"
+        f"Location: shop.py:{LINE}\n</debug_answer>"
+    )
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_shop(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="module")
+def bug(shop: Path) -> Instance:
+    return BundledBenchmark(shop).instances()[0]
+
+
+@pytest.fixture(scope="module")
+def asked(bug: Instance) -> Question:
+    place = Location(file="shop.py", line=LINE, last_line=LINE, function="Cart.total")
+    made = question(
+        Category.LOCAL,
+        ValueAsk(expression="net", place=place, hit=1),
+        ValueTruth(type="int", text="47"),
+    )
+    return made.model_copy(
+        update={
+            "benchmark": bug.benchmark,
+            "instance_id": bug.id,
+            "instance_hash": bug.hash,
+            "repository": bug.repository,
+            "question": f"What is `net` at shop.py:{LINE}?",
+            "test": "tests/test_shop.py::test_total",
+        }
+    )
+
+
+def episodes_of(shop: Path, bug: Instance, **changes: Any) -> Episodes:
+    settings = EpisodeSettings(
+        BundledBenchmark(shop), SandboxConfig(), AgentsConfig(sub_max_steps=2)
+    )
+    limits: dict[str, Any] = {"retries": 0, "give_up_after": 2}
+    return Episodes(settings, {bug.id: bug}, **limits | changes)
+
+
+@pytest.fixture
+def episodes(shop: Path, bug: Instance) -> Iterator[Episodes]:
+    made = episodes_of(shop, bug)
+    yield made
+    made.close()
+
+
+def call_of(environment: DebugEnvironment, name: str, **arguments: Any) -> str:
+    tool = getattr(environment, name)
+    assert isinstance(tool, ToolMethod)
+    return tool(**arguments)
+
+
+def said(text: str, calls: int = 0) -> list[dict[str, Any]]:
+    """A conversation after its prompt."""
+    called = {"role": "assistant", "content": "", "tool_calls": [{}] * calls}
+    return [called, {"role": "tool"}, {"role": "assistant", "content": text}]
+
+
+def test_the_reward_is_the_verdict_on_a_real_session(episodes: Episodes, asked: Question) -> None:
+    environment = episodes.factory("python")()
+    tools = [getattr(environment, each["function"]["name"]) for each in environment.schemas]
+    assert tools == tool_schemas("python", AgentsConfig())
+    environment.reset(question=asked.model_dump_json(), prompt=[])
+    told = call_of(environment, "debug_start_session", **START)
+    assert told.startswith(f"Paused at shop.py:{LINE}")
+    wrong = call_of(environment, "debug_inspect", what="everything")
+    assert wrong.startswith("Error: The arguments of debug_inspect are wrong")
+    assert "answer" in wrong.rpartition("\n\n")[2]
+    rewards = reward_functions(RewardSettings())
+    completions = [said(answer(47), calls=3)]
+    values = [each(completions, [environment])[0] for each in rewards]
+    assert values == [1.0, 1.0, 1.0, pytest.approx(-2 / 3)]
+    assert environment.episode is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "session", "score"),
+    [
+        (answer(48), True, Score(0, 0, 1, 0)),
+        ("`net` is 47.", True, Score(0, 0, 0, 0)),
+        (answer(47), False, Score(0, 0, 1, 0)),
+    ],
+)
+def test_what_is_no_right_answer(
+    episodes: Episodes, asked: Question, text: str, session: bool, score: Score
+) -> None:
+    environment = episodes.factory("python")()
+    environment.reset(question=asked.model_dump_json())
+    assert environment.episode is not None
+    if session:
+        call_of(environment, "debug_start_session", **START)
+    found = scored(environment, said(text, calls=int(session)), RewardSettings())
+    assert found == score
+
+
+def test_a_dead_sandbox_has_no_reward(shop: Path, bug: Instance, asked: Question) -> None:
+    episodes = episodes_of(shop, bug)
+    environment = episodes.factory("python")()
+    environment.reset(question=asked.model_dump_json())
+    assert environment.episode is not None
+    environment.episode.close()
+    assert "sandbox has failed" in call_of(environment, "grep", pattern="net")
+    rewards = reward_functions(RewardSettings())
+    assert [each([said(answer(47))], [environment]) for each in rewards] == [[None]] * 4
+    unfit = "--- a/none.py\n+++ b/none.py\n@@ -1 +1 @@\n-x\n+y\n"
+    environment.reset(question=asked.model_copy(update={"patch": unfit}).model_dump_json())
+    assert environment.failure is not None
+    with pytest.raises(SandboxError, match="2 episodes in a row failed"):
+        rewards[0]([said(answer(47))], [environment])
+
+
+@pytest.fixture
+def run(tmp_path: Path, asked: Question) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "questions.jsonl").write_text(asked.model_dump_json() + "\n")
+    return folder
+
+
+def script(tiny: Path, *answers: str) -> list[list[Any]]:
+    """Biases that make any model first call the debugger, and then give one of the answers."""
+    tokenizer = AutoTokenizer.from_pretrained(tiny)
+    biases: dict[tuple[int, ...], float] = {}
+    after = "</tool_response><|im_end|>\n"
+    for before, reply, bias in [("", CALL, 1e4), *((after, each, 1e6) for each in answers)]:
+        start = tokenizer(f"{before}<|im_start|>assistant\n")["input_ids"]
+        ids = tokenizer(f"{reply}<|im_end|>")["input_ids"]
+        for end in range(1, len(ids) + 1):
+            biases[tuple(start + ids[:end])] = bias
+    return [[list(ids), bias] for ids, bias in biases.items()]
+
+
+@pytest.mark.slow
+def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
+    tiny = build_tiny_model(tmp_path / "tiny", context=16_384)
+    config = TrainConfig(
+        method="grpo",
+        base_model=str(tiny),
+        max_steps=1,
+        batch_size=2,
+        gradient_accumulation=1,
+        learning_rate=1e-2,
+        device="cpu",
+        grpo=GrpoSettings(
+            questions=str(run / "questions.jsonl"),
+            generations=2,
+            max_completion_length=2_000,
+            # The two answers are about as likely then, whatever the random weights say.
+            temperature=100.0,
+        ),
+        trainer_arguments={
+            "generation_kwargs": {"sequence_bias": script(tiny, answer(47), answer(8))}
+        },
+    )
+    benchmark = BenchmarkConfig(name="bundled", path=str(shop))
+    bench = QuestionBench(Machinery(agents=AgentsConfig(sub_max_steps=3)), benchmark)
+    report = run_train(config, run, bench=bench)
+    metrics = report.loss_curve[0].metrics
+    assert 0 < metrics["rewards/correct/mean"] < 1
+    assert metrics["rewards/form/mean"] == 1
+    assert metrics["tools/call_frequency"] == 1
+    assert metrics["episodes/failed"] == 0
+    assert (run / "model" / "config.json").is_file()
+    held_out = QuestionBench(Machinery(), benchmark, HeldOutConfig(repositories=("shop",)))
+    with pytest.raises(ConfigError, match="none of its 1 questions is left"):
+        run_train(config, run, bench=held_out)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch_size": 3, "gradient_accumulation": 1}, "does not divide"),
+        ({"trainer_arguments": {"temprature": 1}}, "did you mean temperature"),
+        ({"trainer_arguments": {"reward_weights": [1]}}, r"is set by train\.grpo\.rewards"),
+        ({"batch_size": 8, "gradient_accumulation": 1}, r"format\.prompts"),
+    ],
+)
+def test_what_can_not_work_is_refused(
+    tmp_path: Path, tiny_folder: Path, changes: dict[str, Any], message: str
+) -> None:
+    config = TrainConfig(method="grpo", base_model=str(tiny_folder), **changes)
+    with pytest.raises(ConfigError, match=message):
+        run_train(config, tmp_path)

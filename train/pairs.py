@@ -1,0 +1,117 @@
+"""Pairs of conversations as token ids and masks, in an Arrow file that is read by memory map.
+
+Both sides come out of the same rendering as the rows of supervised training, so the tools' answers
+bear no more weight here than there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from collect.errors import ConfigError
+from format.dataset import read_rows
+from format.preferences.writing import COLUMNS
+from train.config import TrainConfig
+from train.encoding import Encoded
+from train.preflight.rendered import RenderedRow
+from train.preflight.report import Preflight
+from train.preflight.run import PreflightRun
+from train.tokenization import Tokenization
+
+IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
+SCHEMA = pa.schema(
+    {
+        "prompt_ids": IDS,
+        "chosen_ids": IDS,
+        "rejected_ids": IDS,
+        "chosen_mask": MASK,
+        "rejected_mask": MASK,
+    }
+)
+ROWS_PER_BATCH = 64
+MESSAGES = ("prompt", "chosen", "rejected", "tools")
+READ = (*MESSAGES, "why", "chosen_trained_turns", "chosen_id", "rejected_id")
+
+
+def encode_pairs(
+    split: Path, target: Path, config: TrainConfig, tokenization: Tokenization
+) -> Preflight:
+    """Write the pairs of a split to `target`, and report on both sides of each as rows.
+
+    A pair of which one side is longer than `max_length` is left out: a conversation without its
+    end is neither better nor worse. Raises ConfigError where no pair is left.
+    """
+    rows = pq.read_metadata(split).num_rows
+    checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, 2 * rows)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
+        batch: list[dict[str, list[int]]] = []
+        for pair in _encoded(split, config, tokenization, checks):
+            batch.append(pair)
+            written += 1
+            if len(batch) == ROWS_PER_BATCH:
+                writer.write_batch(pa.RecordBatch.from_pylist(batch, SCHEMA))
+                batch = []
+        if batch:
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, SCHEMA))
+    report = checks.report()
+    report.refuse_failures()
+    if not written:
+        why = ", ".join(config.dpo.why)
+        raise ConfigError(
+            f"none of the {rows} pairs in {split} can be trained on: train.dpo.why takes those of "
+            f"{why}, and train.max_length = {config.max_length} those of no more tokens a side"
+        )
+    return report
+
+
+def _encoded(
+    split: Path, config: TrainConfig, tokenization: Tokenization, checks: PreflightRun
+) -> Iterator[dict[str, list[int]]]:
+    for row in read_rows(split, READ, COLUMNS):
+        if row["why"] not in config.dpo.why:
+            continue
+        sides = [
+            RenderedRow(_side(row, name), tokenization.tokenizer, tokenization.templates)
+            for name in ("chosen", "rejected")
+        ]
+        for side in sides:
+            checks.add(side)
+        chosen, rejected = (side.encoded for side in sides)
+        longest = max(len(chosen.input_ids), len(rejected.input_ids))
+        if chosen.trained and rejected.trained and longest <= config.max_length:
+            yield _pair(row, chosen, rejected)
+
+
+def _side(row: dict[str, Any], name: str) -> dict[str, Any]:
+    """One side as a row of conversations; of the worse one, every turn counts."""
+    return {
+        "messages": row["prompt"] + row[name],
+        "tools": row["tools"],
+        "conversation_id": row[f"{name}_id"],
+        "trained_turns": row["chosen_trained_turns"] if name == "chosen" else None,
+    }
+
+
+def _pair(row: dict[str, Any], chosen: Encoded, rejected: Encoded) -> dict[str, list[int]]:
+    """Ids and masks, divided where the first of the two has its first trained token."""
+    start = min(chosen.mask.index(1), rejected.mask.index(1))
+    if chosen.input_ids[:start] != rejected.input_ids[:start]:
+        raise ConfigError(
+            f"the training template renders the messages that {row['chosen_id']} and "
+            f"{row['rejected_id']} begin with in two ways, so they can't be compared; set "
+            "train.training_template to one that keeps what it has rendered"
+        )
+    return {
+        "prompt_ids": chosen.input_ids[:start],
+        "chosen_ids": chosen.input_ids[start:],
+        "rejected_ids": rejected.input_ids[start:],
+        "chosen_mask": chosen.mask[start:],
+        "rejected_mask": rejected.mask[start:],
+    }
