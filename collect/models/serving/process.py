@@ -23,18 +23,17 @@ class ServerProcess:
         command: Sequence[str],
         environment: Mapping[str, str],
         log: Path,
-        grace: float = GRACE_SECONDS,
     ) -> None:
         """Start it. The log is added to. Raises OSError where it can't be written."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
-        self._grace = grace
+        self._grace = GRACE_SECONDS
         with log.open("ab") as output:
             output.write(f"$ {' '.join(command)}\n".encode())
             output.flush()
             self._begins = output.tell()
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", guard.__file__, str(grace), *command],
+                [sys.executable, "-I", guard.__file__, str(self._grace), *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
