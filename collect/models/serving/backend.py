@@ -6,8 +6,6 @@ import tempfile
 import threading
 from pathlib import Path
 
-from rich.console import Console
-
 from collect.errors import ConfigError
 from collect.models.base import ConversationContext, Model
 from collect.models.budget import Budget
@@ -16,6 +14,7 @@ from collect.models.endpoint import EndpointBackend, EndpointModel, list_models
 from collect.models.serving.launch import SERVED_NAME
 from collect.models.serving.pool import POOL
 from collect.models.serving.server import VllmServer
+from collect.models.serving.telling import tell
 from collect.models.serving.tool_check import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
 
 LOGS = "servers"
@@ -45,6 +44,8 @@ class VllmBackend:
         try:
             self._endpoint = self._opened(name, config, budget, stop)
             self._check_tools(config)
+            if self._server is not None:
+                self._server.proven.set()
         except BaseException:
             self._release()
             raise
@@ -90,7 +91,7 @@ class VllmBackend:
         advice = STARTED_ADVICE if server is not None else RUNNING_ADVICE
         warning = check_tool_call(asked, self._endpoint.where, advice)
         if warning is not None:
-            _tell(f"Warning: {warning}")
+            tell(f"Warning: {warning}")
         if server is not None:
             server.checked.add(model)
 
@@ -100,7 +101,7 @@ class VllmBackend:
 
 
 def _started(name: str, config: ServerConfig, log: Path) -> VllmServer:
-    _tell(f"vLLM for the model {name}: {config.model}; its log is {log}")
+    tell(f"vLLM for the model {name}: {config.model}; its log is {log}")
     return POOL.acquire(config, log)
 
 
@@ -122,7 +123,3 @@ def _as_endpoint(config: VllmConfig, model: str, url: str | None) -> OpenAIConfi
     return OpenAIConfig(
         backend="openai", model=model, base_url=url, api_key_env=config.api_key_env, **shared
     )
-
-
-def _tell(line: str) -> None:
-    Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SHOWN_LINES = 12
+ERROR = r"\b[A-Z]\w*(?:Error|Exception): [^\n]+"
 LINE_LIMIT = 400
 """Characters of a line of the log that an error quotes."""
 
@@ -91,7 +92,8 @@ def _cause(output: str) -> str:
         if match is not None:
             quoted = " ".join(next((group for group in match.groups() if group), "").split())
             return f"{cause.told} ({quoted[:LINE_LIMIT]})"
-    return "see what it said"
+    error = re.search(ERROR, output)  # the first: what follows comes of it
+    return f"its first error is {error[0][:LINE_LIMIT]!r}" if error else "see what it said"
 
 
 def _last_lines(output: str) -> list[str]:

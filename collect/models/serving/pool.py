@@ -70,3 +70,10 @@ class ServerPool:
 
 
 POOL = ServerPool()
+
+
+@contextmanager
+def keep_servers() -> Iterator[None]:
+    """`ServerPool.kept` of this process's pool; also a decorator."""
+    with POOL.kept():
+        yield

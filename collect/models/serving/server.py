@@ -12,6 +12,7 @@ from collect.models.serving.addresses import check_port, free_port, health, reac
 from collect.models.serving.diagnosis import explain
 from collect.models.serving.launch import plan_launch
 from collect.models.serving.process import ServerProcess
+from collect.models.serving.telling import tell
 from collect.models.waiting import raise_if_stopped
 
 POLL_SECONDS = 0.2
@@ -39,6 +40,9 @@ class VllmServer:
         self.launch = plan_launch(config)
         self.checked: set[str] = set()
         """Models whose tool calls were looked at."""
+        self.proven = threading.Event()
+        """To be set once it has answered a request. Before, it is not started again: what it dies
+        of at once, it would die of each time."""
         self._port = config.port or free_port(config.host)
         self._process: ServerProcess | None = None
         self._ready = threading.Event()
@@ -133,7 +137,9 @@ class VllmServer:
         deaths, began = 0, time.monotonic()
         while (trouble := self._await_death()) is not None:
             deaths = 1 if time.monotonic() - began > STEADY_SECONDS else deaths + 1
-            while deaths <= self.config.restarts:
+            allowed = self.config.restarts if self.proven.is_set() else 0
+            while deaths <= allowed:
+                tell(f"{trouble.splitlines()[0]}; start {deaths} of {allowed} again")
                 backoff = min(BACKOFF_MAX, BACKOFF_SECONDS * 2.0 ** (deaths - 1))
                 if self._closed.wait(backoff):
                     return
@@ -145,7 +151,8 @@ class VllmServer:
                     trouble = str(error)
                     deaths += 1
             else:
-                self._given_up = f"{trouble}\nIt was started again {self.config.restarts} times."
+                again = f"\nIt was started again {allowed} times." if allowed else ""
+                self._given_up = f"{trouble}{again}"
                 return
 
     def _await_death(self) -> str | None:

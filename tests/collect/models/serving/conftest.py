@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -61,11 +60,12 @@ class Scripted:
 
 
 def runs(pid: int) -> bool:
+    """Whether there is such a process, zombies aside."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def ask(backend: VllmBackend) -> Completion:

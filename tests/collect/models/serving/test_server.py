@@ -59,7 +59,8 @@ def test_a_kept_server_waits_for_its_next_user(scripted: Scripted) -> None:
         ({"SCRIPT_SAYS": "api_server.py: error: unrecognized arguments: --x 1"}, "--x 1"),
         ({"SCRIPT_SAYS": "KeyError: 'invalid tool call parser: hermes9 (chose"}, "no such parser"),
         ({"SCRIPT_SAYS": "torch.OutOfMemoryError: CUDA out of memory. Tried"}, "max_context"),
-        ({"SCRIPT_SAYS": "ValueError: nobody knows"}, "see what it said"),
+        ({"SCRIPT_SAYS": "ValueError: no one knows"}, "first error is 'ValueError: no one knows'"),
+        ({"SCRIPT_SAYS": "Hm."}, "see what it said"),
         ({"command": ["/dev/null"]}, "no program /dev/null"),
     ],
 )
@@ -97,6 +98,12 @@ def test_a_server_that_dies_is_started_again_and_the_request_with_it(scripted: S
     assert ask(backend).message.content == "I am served"
     assert len(scripted.starts) == 2
     assert "engine died" in scripted.log.read_text()
+
+
+def test_a_server_that_dies_of_its_first_request_is_not_started_again(scripted: Scripted) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)a first request failed: .*engine died"):
+        scripted.open(scripted.config(SCRIPT_DIES_AT_REQUEST=1))
+    assert len(scripted.starts) == 1
 
 
 def test_a_server_that_dies_for_good_fails_its_requests(scripted: Scripted) -> None:
@@ -161,7 +168,6 @@ def test_no_server_outlives_a_process_that_ends_in_any_way(
 HOLDER = """
 import sys, threading, time
 from pathlib import Path
-from typing import Any
 from collect.models.budget import Budget
 from collect.models.config import VllmConfig
 from collect.models.opening import open_model
