@@ -21,7 +21,7 @@ from collect.durable import write_text
 from collect.errors import ConfigError, FailureKind, RolloutStopped
 from collect.models.base import ModelBackend
 from collect.models.budget import Budget
-from collect.models.config import ModelConfig, OpenAIConfig, OracleConfig
+from collect.models.config import EndpointConfig, ModelConfig, OracleConfig
 from collect.models.opening import open_models
 from collect.models.replay import ReplayBackend
 from collect.progress import Progress
@@ -143,7 +143,7 @@ class _Batch:
         clean_up(self.machinery.sandbox)
         self._try_out()
         done_before = len(self.specs) - len(self.todo)
-        backends = open_models(self._models(), self.budget, self.stop)
+        backends = open_models(self._models(), self.budget, self.stop, self.store.folder)
         players = {
             name: Player(backend, config.sampling, is_oracle(config, backend))
             for (name, config), backend in zip(
@@ -187,7 +187,7 @@ class _Batch:
 
     def _check_budget(self) -> None:
         """Refuse a budget that nothing would ever be counted against."""
-        endpoints = [m for m in self._models().values() if isinstance(m, OpenAIConfig)]
+        endpoints = [m for m in self._models().values() if isinstance(m, EndpointConfig)]
         limited = self.machinery.runner.budget_dollars is not None
         if limited and endpoints and all(model.prices.free for model in endpoints):
             raise ConfigError(

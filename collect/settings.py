@@ -14,7 +14,7 @@ from typing import Any
 
 from collect.config import Machinery
 from collect.durable import write_text
-from collect.models.config import ModelConfig
+from collect.models.config import LocalConfig, ModelConfig, VllmConfig
 from collect.rollout import RolloutSpec
 
 FOLDER = "settings"
@@ -31,6 +31,17 @@ NOT_OF_A_MODELS_IDENTITY = {
     "batch_wait_seconds",
     "prefix_cache",
     "threads",
+    "check_tools",
+}
+NOT_OF_A_SERVERS_IDENTITY = {
+    "tensor_parallel",
+    "gpu_memory_utilization",
+    "host",
+    "port",
+    "command",
+    "environment",
+    "start_timeout",
+    "restarts",
 }
 Facts = dict[str, Any]
 
@@ -97,12 +108,31 @@ def _shown(leaves: Facts, key: str) -> str:
 
 def _model_facts(config: ModelConfig) -> Facts:
     facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
-    folder = Path(facts.get("model", ""))
-    if config.backend == "local" and folder.is_dir():
-        # A model trained again is another model, though it lies in the same place.
-        facts["files"] = sorted(
-            (file.name, file.stat().st_size, file.stat().st_mtime_ns)
-            for file in folder.iterdir()
-            if file.is_file()
-        )
+    if facts.get("server"):
+        for name in NOT_OF_A_SERVERS_IDENTITY:
+            del facts["server"][name]
+    files = [each for folder in _folders(config) for each in _stamps(folder)]
+    if files:
+        facts["files"] = files
     return facts
+
+
+def _folders(config: ModelConfig) -> list[Path]:
+    """Where a model lies on this machine."""
+    if isinstance(config, LocalConfig):
+        return [Path(config.model)]
+    if isinstance(config, VllmConfig) and config.server is not None:
+        used = [config.server.adapters[config.model]] if config.model is not None else []
+        return [Path(config.server.model), *used]
+    return []
+
+
+def _stamps(folder: Path) -> list[tuple[str, int, int]]:
+    """A model trained again is another model, though it lies in the same place."""
+    if not folder.is_dir():
+        return []
+    return sorted(
+        (file.name, file.stat().st_size, file.stat().st_mtime_ns)
+        for file in folder.iterdir()
+        if file.is_file()
+    )

@@ -13,6 +13,7 @@ from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
 from collect.errors import ConfigError
 from collect.models.config import OracleConfig
+from collect.models.serving.pool import keep_servers
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.rollouts import RolloutsSummary, do_rollouts
@@ -44,6 +45,7 @@ class EvalReport:
     """Subagents alone; None where the config has no questions, or was stopped before them."""
 
 
+@keep_servers()
 def run_eval(
     machinery: Machinery,
     config: EvalConfig,

@@ -45,7 +45,7 @@ def check_machine() -> list[Check]:
         _check("GPU", "training and serving larger models", _gpu),
         _package("torch", "in-process models and training", "train"),
         _package("trl", "training", "train"),
-        _package("vllm", "serving a model with vLLM", "serve"),
+        _check("vllm", "models of backend vllm", _vllm),
         _key("OPENAI_API_KEY", "models of an OpenAI-compatible endpoint"),
         _key("OPENAI_BASE_URL", "an endpoint other than OpenAI's"),
         _key("WANDB_API_KEY", "training curves online at Weights & Biases"),
@@ -140,6 +140,20 @@ def _gpu() -> str:
     if shutil.which("nvidia-smi") is None:
         raise _Missing("needs an NVIDIA GPU and its driver (nvidia-smi)")
     return _first_line(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"])
+
+
+def _vllm() -> str:
+    """This environment's, under whichever name it was built, or another's command."""
+    if importlib.util.find_spec("vllm") is not None:
+        names = importlib.metadata.packages_distributions().get("vllm", [])
+        versions = [f"{name} {importlib.metadata.version(name)}" for name in dict.fromkeys(names)]
+        return f"{', '.join(versions) or 'without metadata'}, in this environment"
+    program = shutil.which("vllm")
+    if program is not None:
+        return f"{program}, of another environment"
+    raise _Missing(
+        "pip install 'stepinto[serve]'; or name another environment's in a model's server.command"
+    )
 
 
 def _program(name: str, argv: list[str], enables: str, package: str) -> Check:

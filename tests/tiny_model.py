@@ -56,8 +56,11 @@ location: ledger/cache.py, line 12, function put
 """
 
 
-def build_tiny_model(folder: Path, context: int = CONTEXT) -> Path:
-    """Write the model and its tokenizer into the folder, and return it. `context` in tokens."""
+def build_tiny_model(folder: Path, context: int = CONTEXT, heads: int = 4) -> Path:
+    """Write the model and its tokenizer into the folder, and return it. `context` in tokens.
+
+    vLLM on a CPU wants 2 heads: it has no attention for heads smaller than 32.
+    """
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -68,7 +71,7 @@ def build_tiny_model(folder: Path, context: int = CONTEXT) -> Path:
         hidden_size=64,
         intermediate_size=128,
         num_hidden_layers=2,
-        num_attention_heads=4,
+        num_attention_heads=heads,
         num_key_value_heads=2,
         max_position_embeddings=context,
         tie_word_embeddings=True,

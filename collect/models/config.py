@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -13,9 +13,13 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    model_validator,
 )
 
 from collect.models.base import Sampling, Usage
+
+AUTO = "auto"
+"""A tool-call parser to be chosen by what the model's folder says."""
 
 
 class _Settings(BaseModel):
@@ -56,15 +60,9 @@ class Retries(_Settings):
     """A server that asks for a longer wait than these seconds counts as failed."""
 
 
-class OpenAIConfig(_Settings):
-    """Any server of OpenAI's chat completions: a vendor's, vLLM ..."""
+class EndpointConfig(_Settings):
+    """What is said about every server of OpenAI's chat completions."""
 
-    backend: Literal["openai"]
-    model: str
-    base_url: str | None = None
-    """None: $OPENAI_BASE_URL, or OpenAI itself."""
-    api_key_env: str | None = "OPENAI_API_KEY"
-    """The environment variable that holds the key. null for a server that needs none."""
     sampling: Sampling = Sampling()
     prices: Prices = Prices()
     concurrency: PositiveInt = 8
@@ -80,6 +78,86 @@ class OpenAIConfig(_Settings):
     """Send earlier reasoning back under this name, for servers that ask for it."""
     extra_body: dict[str, Any] = {}
     """Further fields of every request, as they are."""
+
+
+class OpenAIConfig(EndpointConfig):
+    """Any server of OpenAI's chat completions: a vendor's, vLLM ..."""
+
+    backend: Literal["openai"]
+    model: str
+    base_url: str | None = None
+    """None: $OPENAI_BASE_URL, or OpenAI itself."""
+    api_key_env: str | None = "OPENAI_API_KEY"
+    """The environment variable that holds the key. null for a server that needs none."""
+
+
+class ServerConfig(_Settings):
+    """A `vllm serve` that StepInto starts and stops. Models with the same one share a process."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    model: str
+    """A folder, such as `{run}/model` where `stepinto train` leaves one, or an id on the hub. A
+    folder with an adapter alone is served on its base model."""
+    adapters: dict[str, Path] = {}
+    """Folders of LoRA adapters, by the names that `model` of a vllm model chooses them by."""
+    tool_call_parser: str | None = AUTO
+    """vLLM's `--tool-call-parser`; null for models that call no tools. auto: what the folder's
+    training.json says, else hermes."""
+    chat_template: Path | None = None
+    """A Jinja file. null: the adapter's own where there are adapters, else the model's own."""
+    max_context: PositiveInt | None = None
+    """Tokens of prompt and completion together (`--max-model-len`). null: the model's own."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    tensor_parallel: PositiveInt = 1
+    """GPUs that the model is split over."""
+    gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
+    """Share of each GPU's memory. null: vLLM's own, about nine tenths."""
+    host: str = "127.0.0.1"
+    port: int | None = Field(default=None, ge=1, le=65535)
+    """null: a free one."""
+    command: tuple[str, ...] | None = None
+    """What starts vLLM, such as `[/opt/vllm/bin/vllm]` for another environment's. null: this
+    environment's `vllm`, or the one on the PATH."""
+    environment: dict[str, str] = {}
+    """Variables of the server's, beside this process's own."""
+    start_timeout: PositiveFloat = 900.0
+    """Seconds until it must answer."""
+    restarts: NonNegativeInt = 3
+    """How often it is started again after it died; a server that then runs for ten minutes has all
+    of them again."""
+    arguments: tuple[str, ...] = ()
+    """Any other option of `vllm serve`, such as `[--max-num-seqs, 16]`."""
+
+
+class VllmConfig(EndpointConfig):
+    """A model served by vLLM: by a server that StepInto starts (`server`), or by a running one."""
+
+    backend: Literal["vllm"]
+    model: str | None = None
+    """Of `server`, an adapter's name; null: the model without adapters. Of a running server, one
+    that it lists; null: its only one."""
+    server: ServerConfig | None = None
+    base_url: str | None = None
+    """A running server's, such as http://127.0.0.1:8000/v1, in place of `server`."""
+    api_key_env: str | None = None
+    """The environment variable that holds a running server's key."""
+    check_tools: bool = True
+    """Ask for one tool call before work starts, and refuse a server that takes no tools."""
+
+    @model_validator(mode="after")
+    def _one_server(self) -> Self:
+        if (self.server is None) == (self.base_url is None):
+            raise ValueError(
+                "give either `server`, for a vLLM that StepInto starts, or `base_url`, for one "
+                "that runs"
+            )
+        if self.server is not None and self.model not in (None, *self.server.adapters):
+            raise ValueError(
+                f"`model` names the adapter {self.model!r}, which is not under server.adapters; "
+                "leave it out for the model without adapters"
+            )
+        return self
 
 
 class LocalConfig(_Settings):
@@ -129,5 +207,6 @@ class ReplayConfig(_Settings):
 
 
 ModelConfig = Annotated[
-    OpenAIConfig | LocalConfig | OracleConfig | ReplayConfig, Field(discriminator="backend")
+    OpenAIConfig | VllmConfig | LocalConfig | OracleConfig | ReplayConfig,
+    Field(discriminator="backend"),
 ]

@@ -7,8 +7,9 @@ import os
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 
@@ -17,7 +18,7 @@ from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Retries
-from collect.models.endpoint_errors import Refusal, bounded, read_refusal
+from collect.models.endpoint_errors import SERVER_ADVICE, Refusal, bounded, read_refusal
 from collect.models.endpoint_wire import read_message, read_usage, request_fields
 from collect.models.waiting import (
     call_unless_stopped,
@@ -26,19 +27,29 @@ from collect.models.waiting import (
 )
 
 CONNECT_SECONDS = 20.0
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class EndpointBackend:
     """One model of one server, for all conversations of a run."""
 
     def __init__(
-        self, name: str, config: OpenAIConfig, budget: Budget, stop: threading.Event
+        self,
+        name: str,
+        config: OpenAIConfig,
+        budget: Budget,
+        stop: threading.Event,
+        ready: Callable[[], None] = lambda: None,
     ) -> None:
-        """Raises ConfigError where the key or the address is missing or malformed."""
+        """Raises ConfigError where the key or the address is missing or malformed.
+
+        `ready` is called before each request, and returns or raises once it may be sent.
+        """
         self._name = name
         self.config = config
         self._budget = budget
         self._stop = stop
+        self._ready = ready
         self._key = _key(config)
         self._client = _client(config, self._key)
         self._slots = threading.BoundedSemaphore(config.concurrency)
@@ -61,6 +72,7 @@ class EndpointBackend:
         retries = self.config.retries
         for retry in range(retries.max_retries + 1):
             with slot_unless_stopped(self._slots, self._stop):
+                self._ready()
                 if not self.config.prices.free:
                     self._budget.check()
                 answer = call_unless_stopped(lambda: self._request(fields), self._stop)
@@ -151,6 +163,19 @@ class EndpointModel:
         return Completion(message, usage or Usage(), dollars, seconds, finish_reason)
 
 
+def list_models(config: OpenAIConfig) -> list[str]:
+    """The models that a server says it has. Raises ConfigError where it does not say."""
+    with _client(config, _key(config)) as client:
+        try:
+            return [each.id for each in client.models.list()]
+        except openai.APIStatusError as error:
+            refusal = read_refusal(error.status_code, error.response.text, error.response.headers)
+            said, advice = str(refusal), refusal.advice
+        except openai.APIConnectionError as error:
+            said, advice = f"{error} {error.__cause__ or ''}", SERVER_ADVICE
+    raise ConfigError(f"the server at {config.base_url} lists no models: {said}. {advice}")
+
+
 def _read_reply(body: str) -> dict[str, Any] | Refusal:
     """The JSON of a chat completion; anything else with status 200 is tried again like a 5xx."""
     try:
@@ -186,4 +211,12 @@ def _client(config: OpenAIConfig, key: str | None) -> openai.OpenAI:
             f"model {config.model}: the base URL {address!r} does not begin with http:// or https://"
         )
     timeout = openai.Timeout(config.timeout, connect=min(CONNECT_SECONDS, config.timeout))
-    return openai.OpenAI(api_key=key or "none", base_url=address, timeout=timeout, max_retries=0)
+    # A proxy that the environment names does not lead to this machine's own servers.
+    by_proxy = urlsplit(address).hostname not in LOOPBACK
+    return openai.OpenAI(
+        api_key=key or "none",
+        base_url=address,
+        timeout=timeout,
+        max_retries=0,
+        http_client=openai.DefaultHttpxClient(trust_env=by_proxy),
+    )

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collect.errors import ConfigError, InfrastructureFailure, ModelFailure
@@ -15,6 +14,7 @@ from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.batching import Batcher
 from collect.models.config import LocalConfig
+from collect.models.model_folders import check_model_folder
 from collect.models.waiting import result_unless_stopped
 
 if TYPE_CHECKING:
@@ -153,13 +153,4 @@ def _check(config: LocalConfig) -> None:
     for path in (config.adapter, config.chat_template):
         if path is not None and not path.exists():
             raise ConfigError(f"model {config.model}: {path} does not exist")
-    if _is_path(config.model) and not (Path(config.model) / "config.json").is_file():
-        raise ConfigError(
-            f"model {config.model}: there is no model in that folder (no config.json); train one "
-            "with `stepinto train`, or give a folder that save_pretrained wrote, or a hub name"
-        )
-
-
-def _is_path(model: str) -> bool:
-    """Whether a model is a folder, for a hub name is `name` or `owner/name`."""
-    return Path(model).exists() or model.startswith((".", "/", "~")) or model.count("/") > 1
+    check_model_folder(config.model)

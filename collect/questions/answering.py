@@ -138,7 +138,9 @@ class _Asker:
         clean_up(self._machinery.sandbox)
         done = len(everything) - len(missing)
         with (
-            closing(open_model(self._name, self._model, budget, self._stop)) as backend,
+            closing(
+                open_model(self._name, self._model, budget, self._stop, self._store.folder)
+            ) as backend,
             ProgressBar("questions", len(everything), done) as bar,
         ):
             player = Player(backend, self._model.sampling, is_oracle(self._model, backend))

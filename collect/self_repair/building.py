@@ -66,7 +66,7 @@ def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
     path.parent.mkdir(parents=True, exist_ok=True)
     settings = _settings(machinery, config, chosen)
     work = WorkFile(path, settings, Outcome, lambda outcome: outcome.problem_id, ADVICE)
-    stopped = _judge_all(machinery, config, chosen, work)
+    stopped = _judge_all(machinery, config, chosen, work, run)
     done = [work.outcomes[problem.id] for problem in chosen if problem.id in work.outcomes]
     if len(done) < len(chosen):
         return Built(path, None, stopped)
@@ -83,6 +83,7 @@ def _judge_all(
     config: SelfRepairConfig,
     problems: Sequence[Problem],
     work: WorkFile[Outcome],
+    run: Path,
 ) -> str | None:
     """Fill the work file; why the run ended early, where something failed."""
     missing = [problem for problem in problems if problem.id not in work.outcomes]
@@ -95,7 +96,7 @@ def _judge_all(
     tester = Tester(machinery.sandbox, config.test_timeout)
     tester.find_libraries([name for problem in missing for name in problem.libraries])
     with (
-        _writer(machinery, config, missing, spent, stop) as writer,
+        _writer(machinery, config, missing, spent, stop, run=run) as writer,
         ProgressBar("problems", len(problems), len(problems) - len(missing)) as bar,
     ):
         funnel = Funnel(tester, writer, config.allow_timeouts)
@@ -121,6 +122,8 @@ def _writer(
     problems: Sequence[Problem],
     spent: float,
     stop: threading.Event,
+    *,
+    run: Path,
 ) -> Iterator[SolutionWriter]:
     if config.solutions is not None:
         yield SolutionsFile(Path(config.solutions))
@@ -136,7 +139,7 @@ def _writer(
         yield OracleWriter(config.seed, config.max_edits)
         return
     budget = Budget(machinery.runner.budget_dollars, spent)
-    with closing(open_model(config.writer, model, budget, stop)) as backend:
+    with closing(open_model(config.writer, model, budget, stop, run)) as backend:
         yield ModelWriter(backend, model.sampling, config.seed)
 
 

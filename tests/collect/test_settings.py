@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from collect.settings import note_settings, settings_hash, what_differs
+from collect.agents.config import Variant
+from collect.config import Machinery
+from collect.rollout import RolloutSpec
+from collect.settings import note_settings, settings_facts, settings_hash, what_differs
+from tests.collect.models.contexts import context
+
+ORACLE = {"backend": "oracle"}
 
 FACTS: dict[str, Any] = {
     "seed": 0,
@@ -44,3 +50,17 @@ def test_what_differs_is_named(tmp_path: Path, change: dict[str, Any], told: str
 
 def test_settings_that_were_not_kept(tmp_path: Path) -> None:
     assert what_differs(tmp_path, "0" * 16, FACTS).startswith("another sandbox, agents")
+
+
+def test_a_served_model_is_what_it_is_wherever_it_is_served(tmp_path: Path) -> None:
+    def hash_of(**server: Any) -> str:
+        model = {"backend": "vllm", "server": {"model": str(tmp_path)} | server}
+        machinery = Machinery.model_validate({"models": {"oracle": ORACLE, "sub": model}})
+        spec = RolloutSpec(context().instance, Variant.DEBUG2FIX, "oracle", "sub", 0)
+        return settings_hash(settings_facts(machinery, spec))
+
+    here = hash_of()
+    assert hash_of(port=8011, command=["vllm"], tensor_parallel=2, restarts=0) == here
+    assert hash_of(max_context=64) != here
+    (tmp_path / "model.safetensors").write_text("trained again")
+    assert hash_of() != here

@@ -93,7 +93,7 @@ def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) ->
         ("collect.attempts", "must have the form key.subkey=value"),
         ("run.name=x", "'run' is a value, it has no keys"),
         ("run=[", "is not YAML"),
-        ("models.small.backend=magic", "'openai', 'local', 'oracle', 'replay'"),
+        ("models.small.backend=magic", "'openai', 'vllm', 'local', 'oracle', 'replay'"),
     ],
 )
 def test_bad_overrides_are_refused(config_file: Path, override: str, told: str) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from sandbox.doctor import Check, check_machine, render
+
+ROOT = Path(__file__).parents[2]
 
 
 def by_name(checks: list[Check]) -> dict[str, Check]:
@@ -65,3 +69,32 @@ def test_importing_sandbox_pulls_in_nothing_heavy() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert answer.stdout == b"set()\n"
+
+
+VLLM_LOOK = "import sandbox.doctor as d; print([c for c in d.check_machine() if c.name == 'vllm'])"
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("vllm/__init__.py", "found=True, detail='without metadata, in this environment'"),
+        ("bin/vllm", "bin/vllm, of another environment"),
+        ("nothing", "name another environment's in a model's server.command"),
+    ],
+)
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is in the tests' environment")
+def test_vllm_is_found_wherever_it_is(tmp_path: Path, made: str, told: str) -> None:
+    path = tmp_path / made
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    path.chmod(0o755)
+    environment = {"PATH": str(tmp_path / "bin"), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    found = subprocess.run(
+        [sys.executable, "-c", VLLM_LOOK],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert told in found.stdout

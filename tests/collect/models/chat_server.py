@@ -31,6 +31,8 @@ class ChatServer:
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.models: list[str] | None = None
+        """What /v1/models lists; None: there is no such list."""
         self.most_at_once = 0
         self.arrived = threading.Semaphore(0)
         """Released once for each request."""
@@ -79,6 +81,15 @@ class ChatServer:
 def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            listed = [{"id": name, "object": "model"} for name in server.models or ()]
+            self.send_response(404 if server.models is None else 200)
+            body = json.dumps({"object": "list", "data": listed}).encode()
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))

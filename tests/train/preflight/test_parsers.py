@@ -1,16 +1,18 @@
-"""How tool calls are read out of replies, by vLLM where it is installed and without it."""
+"""How tool calls are read out of replies, by vLLM, in its own environment, and without it."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
 
-from collect.errors import ConfigError
 from tests.train.families import tool
-from train.preflight.parsers import HermesParser, VllmParser, call_parser
+from tests.vllm_environment import PYTHON, REASON, has_vllm
+from train.preflight.parsers import HermesParser
 
 REPLIES: list[tuple[str, list[Any]]] = [
     ("no call", []),
@@ -40,15 +42,23 @@ def test_calls_are_read_as_vllm_reads_them(tokenizer: Any, text: str, calls: lis
     assert HermesParser(tokenizer).parse(ids(tokenizer, text), [tool()]) == calls
 
 
-def test_vllms_own_parser_reads_the_same(tokenizer: Any) -> None:
-    pytest.importorskip("vllm", reason="vllm is not installed")
-    parser = call_parser("hermes", tokenizer)
-    assert isinstance(parser, VllmParser)
-    for text, calls in REPLIES:
-        assert parser.parse(ids(tokenizer, text), [tool()]) == calls
-    with pytest.raises(ConfigError, match="no parser 'hermes9'"):
-        call_parser("hermes9", tokenizer)
-    llama = call_parser("llama3_json", tokenizer)
-    assert llama is not None
-    with pytest.raises(ConfigError, match="does not take this model's tokenizer"):
-        llama.parse([], [tool()])
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not has_vllm(), reason=REASON)
+def test_vllms_own_parser_reads_the_same(tiny_folder: Path) -> None:
+    asked = {"model": str(tiny_folder), "texts": [text for text, _ in REPLIES], "tool": tool()}
+    read = subprocess.run(
+        [str(PYTHON), "-m", "tests.train.preflight.read_by_vllm"],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[3],
+    )
+    assert read.returncode == 0, read.stderr
+    found = json.loads(read.stdout.splitlines()[-1])
+    assert found["source"].startswith("vLLM ")
+    for (text, calls), vllms in zip(REPLIES, found["calls"], strict=True):
+        assert [tuple(call) for call in vllms] == calls, text
+    assert "no parser 'hermes9'" in found["unknown"]
+    assert "does not take this model's tokenizer" in found["unfit"]

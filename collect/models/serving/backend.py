@@ -1,0 +1,125 @@
+"""A model served by vLLM, for all conversations of a run."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+
+from collect.errors import ConfigError
+from collect.models.base import ConversationContext, Model
+from collect.models.budget import Budget
+from collect.models.config import EndpointConfig, OpenAIConfig, ServerConfig, VllmConfig
+from collect.models.endpoint import EndpointBackend, EndpointModel, list_models
+from collect.models.serving.launch import SERVED_NAME
+from collect.models.serving.pool import POOL
+from collect.models.serving.server import VllmServer
+from collect.models.serving.telling import tell
+from collect.models.serving.tool_check import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
+
+LOGS = "servers"
+"""The folder of the servers' logs, in a run's folder."""
+
+
+class VllmBackend:
+    """Chat completions of a server that StepInto keeps, or of a running one."""
+
+    def __init__(
+        self,
+        name: str,
+        config: VllmConfig,
+        budget: Budget,
+        stop: threading.Event,
+        folder: Path | None = None,
+    ) -> None:
+        """Start the server, or look for the running one, and see that tool calls get through.
+
+        `folder` is where the server's log goes; None: the machine's temporary one. Raises
+        ConfigError.
+        """
+        self._server: VllmServer | None = None
+        if config.server is not None:
+            log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{name}.log"
+            self._server = _started(name, config.server, log)
+        try:
+            self._endpoint = self._opened(name, config, budget, stop)
+            self._check_tools(config)
+            if self._server is not None:
+                self._server.proven.set()
+        except BaseException:
+            self._release()
+            raise
+
+    @property
+    def name(self) -> str:
+        """The model's name in the config."""
+        return self._endpoint.name
+
+    @property
+    def server(self) -> VllmServer | None:
+        """The server that StepInto keeps for it; None where it was running."""
+        return self._server
+
+    def open(self, context: ConversationContext) -> EndpointModel:
+        """See `EndpointBackend.open`."""
+        return self._endpoint.open(context)
+
+    def close(self) -> None:
+        """Close the connections, and stop the server unless others use it."""
+        self._endpoint.close()
+        self._release()
+
+    def _opened(
+        self, name: str, config: VllmConfig, budget: Budget, stop: threading.Event
+    ) -> EndpointBackend:
+        server = self._server
+        if server is None:
+            model = _running_model(config)
+            return EndpointBackend(name, _as_endpoint(config, model, config.base_url), budget, stop)
+        endpoint = _as_endpoint(config, config.model or SERVED_NAME, server.url)
+        return EndpointBackend(
+            name, endpoint, budget, stop, ready=lambda: server.wait_until_ready(stop)
+        )
+
+    def _check_tools(self, config: VllmConfig) -> None:
+        server, model = self._server, self._endpoint.config.model
+        if not config.check_tools:
+            return
+        if server is not None and (model in server.checked or not server.launch.takes_tools):
+            return
+        asked: Model = EndpointModel(self._endpoint)
+        advice = STARTED_ADVICE if server is not None else RUNNING_ADVICE
+        warning = check_tool_call(asked, self._endpoint.where, advice)
+        if warning is not None:
+            tell(f"Warning: {warning}")
+        if server is not None:
+            server.checked.add(model)
+
+    def _release(self) -> None:
+        if self._server is not None:
+            POOL.release(self._server)
+
+
+def _started(name: str, config: ServerConfig, log: Path) -> VllmServer:
+    tell(f"vLLM for the model {name}: {config.model}; its log is {log}")
+    return POOL.acquire(config, log)
+
+
+def _running_model(config: VllmConfig) -> str:
+    """The name by which a running server is asked. Raises ConfigError."""
+    listed = list_models(_as_endpoint(config, config.model or "", config.base_url))
+    there = f"the server at {config.base_url} has: {', '.join(listed) or 'none'}"
+    if config.model is None:
+        if len(listed) != 1:
+            raise ConfigError(f"set `model` to one of the server's; {there}")
+        return listed[0]
+    if config.model not in listed:
+        raise ConfigError(f"there is no model {config.model!r} to be had; {there}")
+    return config.model
+
+
+def _as_endpoint(config: VllmConfig, model: str, url: str | None) -> OpenAIConfig:
+    shared = {name: getattr(config, name) for name in EndpointConfig.model_fields}
+    return OpenAIConfig(
+        backend="openai", model=model, base_url=url, api_key_env=config.api_key_env, **shared
+    )
