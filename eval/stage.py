@@ -26,6 +26,9 @@ from eval.output import TablePaths, write_tables
 from eval.page import summary
 from eval.paired.report import paired_report
 from eval.panels import panels_of
+from eval.paper_figures import arm_records, panel_records
+from eval.qualitative.study import gold_patches, study
+from eval.qualitative.tables import qualitative_records
 from eval.training_data import note_training
 
 FOLDER = "eval"
@@ -109,7 +112,20 @@ def _in_place(
     comparison = replace(comparison, skipped=str(choice))
     panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
     paired = paired_report(rows, config.statistics, config.baseline)
+    found = study(rows, RunStore(folder).read_conversations(), gold_patches(choice.instances))
+    records = [
+        *arm_records(comparison, rows, labels),
+        *panel_records(panels, labels),
+        *qualitative_records(found, labels),
+    ]
     tables = write_tables(
-        comparison, rows, folder, panels=panels, paired=paired, config=described, labels=labels
+        comparison,
+        rows,
+        folder,
+        panels=panels,
+        paired=paired,
+        records=records,
+        config=described,
+        labels=labels,
     )
     return EvalReport(summary(comparison, labels, panels, paired), rollouts, tables)
