@@ -27,6 +27,9 @@ from eval.page import summary
 from eval.paired.report import paired_report
 from eval.panels import panels_of
 from eval.paper_figures import arm_records, panel_records
+from eval.qualitative.agreement_tables import agreement_records
+from eval.qualitative.judge import Judge, JudgeReport, check_judge
+from eval.qualitative.samples import Samples
 from eval.qualitative.study import gold_patches, study
 from eval.qualitative.tables import qualitative_records
 from eval.training_data import note_training
@@ -45,6 +48,8 @@ class EvalReport:
     tables: TablePaths | None
     alone: AloneReport | None = None
     """Subagents alone; None where the config has no questions, or was stopped before them."""
+    judge: JudgeReport | None = None
+    """What a model said of questions and failures; None where none is asked."""
 
 
 def run_eval(
@@ -72,6 +77,8 @@ def run_eval(
         asked = config.questions.benchmark or benchmark
         alone = AloneStage(machinery, config.questions, config.statistics, asked, run, labels)
         alone.check()
+    if config.judge is not None:
+        check_judge(machinery, config.judge)
     report = EvalReport("", None, None)
     if config.arms():
         report = _in_place(machinery, config, benchmark, run, described=described, labels=labels)
@@ -112,12 +119,21 @@ def _in_place(
     comparison = replace(comparison, skipped=str(choice))
     panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
     paired = paired_report(rows, config.statistics, config.baseline)
-    found = study(rows, RunStore(folder).read_conversations(), gold_patches(choice.instances))
+    judged = config.judge if not rollouts.stopped else None
+    samples = Samples.of(judged.limit, judged.seed) if judged else None
+    conversations = RunStore(folder).read_conversations()
+    found = study(rows, conversations, gold_patches(choice.instances), samples)
     records = [
         *arm_records(comparison, rows, labels),
         *panel_records(panels, labels),
         *qualitative_records(found, labels),
     ]
+    judge = None
+    if judged and samples:
+        known = {(each.benchmark, each.id): each for each in choice.instances}
+        items = [*samples.questions.items, *samples.failures.items]
+        judge = Judge(machinery, judged, known, folder).judge(items)
+        records += agreement_records(judge)
     tables = write_tables(
         comparison,
         rows,
@@ -128,4 +144,4 @@ def _in_place(
         config=described,
         labels=labels,
     )
-    return EvalReport(summary(comparison, labels, panels, paired), rollouts, tables)
+    return EvalReport(summary(comparison, labels, panels, paired), rollouts, tables, judge=judge)

@@ -244,6 +244,8 @@ ENDED_EARLY = (
     Mode("budget", "Budget", "The run's dollars were spent.", failed_as(FailureKind.BUDGET)),
 )
 """They say nothing about the models."""
+RECORDED = frozenset({"infrastructure", "budget", "model_failure"})
+"""Recorded facts, and nothing to have an opinion on."""
 MODES = (
     *ENDED_EARLY,
     Mode(

@@ -19,8 +19,9 @@ from collect.grounding.fixes import changed_by
 from collect.patches import ChangedRange
 from collect.records import ORACLE_TEACHER, Conversation, Role, Rollout, ToolOutcome
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of
-from eval.qualitative.failure_modes import Case, modes_of_answer, modes_of_rollout
+from eval.qualitative.failure_modes import RECORDED, Case, modes_of_answer, modes_of_rollout
 from eval.qualitative.question_rules import categorize
+from eval.qualitative.samples import Samples
 from eval.qualitative.sessions import session_of
 from eval.qualitative.steps import tools_by_step
 
@@ -68,10 +69,16 @@ def gold_patches(instances: Iterable[Instance]) -> GoldPatches:
 
 
 def study(
-    rollouts: Iterable[Rollout], conversations: Iterable[Conversation], gold: GoldPatches
+    rollouts: Iterable[Rollout],
+    conversations: Iterable[Conversation],
+    gold: GoldPatches,
+    samples: Samples | None = None,
 ) -> Study:
-    """Look at every rollout once. Conversations come in the order of their rollouts, those of one
-    together; a rollout may have none, and conversations of other rollouts are passed over."""
+    """Look at every rollout once, and draw what a model is to judge.
+
+    Conversations of one rollout come together; a rollout may have none, and conversations of other
+    rollouts are passed over.
+    """
     waiting = {rollout.rollout_id: rollout for rollout in rollouts}
     result = Study()
     result.scripted = {arm_of(row) for row in waiting.values() if row.teacher == ORACLE_TEACHER}
@@ -80,6 +87,8 @@ def study(
         if rollout is not None:
             held = sorted(group, key=lambda each: each.index)
             _look_at(rollout, held, gold, result)
+            if samples is not None:
+                _draw(rollout, held, result.findings[-1], samples)
     for rollout in waiting.values():
         _look_at(rollout, [], gold, result)
     result.findings.sort(key=lambda each: (each.arm, each.instance, each.attempt))
@@ -87,7 +96,9 @@ def study(
 
 
 def questions_of(conversation: Conversation) -> Iterator[str]:
-    """What a main agent asked its subagent."""
+    """What a main agent asked its subagent; nothing in a conversation of another agent's."""
+    if conversation.role is not Role.MAIN:
+        return
     answered = {row.message.tool_call_id: row.tool_outcome for row in conversation.messages}
     for row in conversation.messages:
         for call in row.message.tool_calls:
@@ -113,8 +124,7 @@ def _look_at(
     rollout: Rollout, conversations: Sequence[Conversation], gold: GoldPatches, result: Study
 ) -> None:
     case = case_of(rollout, conversations, gold)
-    main = [each for each in conversations if each.role is Role.MAIN]
-    asked = [categorize(text) for each in main for text in questions_of(each)]
+    asked = [categorize(text) for each in conversations for text in questions_of(each)]
     arm = arm_of(rollout)
     for each in conversations:
         if debugs(each) and each.role is not Role.MAIN:
@@ -131,6 +141,17 @@ def _look_at(
             modes=tuple(m.name for m in modes_of_rollout(case)) if not rollout.resolved else (),
         )
     )
+
+
+def _draw(
+    rollout: Rollout, conversations: Sequence[Conversation], finding: Finding, samples: Samples
+) -> None:
+    """Offer a rollout's questions, and its failure if it says anything about the models."""
+    texts = [text for each in conversations for text in questions_of(each)]
+    for number, (text, by_rules) in enumerate(zip(texts, finding.questions, strict=True)):
+        samples.offer_question(rollout, number, text, by_rules)
+    if finding.modes and finding.modes[0] not in RECORDED:
+        samples.offer_failure(rollout, conversations, finding.modes[0])
 
 
 def _primary(case: Case) -> Iterator[str]:

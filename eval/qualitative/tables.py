@@ -9,7 +9,7 @@ from collect.questions.records import Category
 from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table
 from eval.labels import Labels, in_order
 from eval.metrics import Arm, percent
-from eval.qualitative.failure_modes import ANSWER_MODES, MODES, OF_TABLE_4
+from eval.qualitative.failure_modes import ANSWER_MODES, ENDED_EARLY, MODES, OF_TABLE_4
 from eval.qualitative.question_rules import DESCRIPTIONS
 from eval.qualitative.steps import FINISH
 from eval.qualitative.study import SOUND, UNKNOWN, Finding, Study
@@ -25,6 +25,7 @@ CATEGORY_TITLES: Mapping[Category, str] = {
 }
 MANY_CALLS = 4
 """So many questions or more are one column."""
+WITHOUT_VERDICT = frozenset(mode.name for mode in ENDED_EARLY)
 ARM = ("Variant", "Models")
 
 Arms = Mapping[Arm, Sequence[Finding]]
@@ -81,7 +82,7 @@ def questions_table(study: Study, labels: Labels) -> Table:
 def calls_table(study: Study, labels: Labels) -> Table:
     """How often a subagent was asked in a rollout."""
     rows: list[tuple[Cell, ...]] = []
-    for arm, findings in _by_arm(study, lambda each: bool(each.arm.sub_model)).items():
+    for arm, findings in _by_arm(study, _could_ask).items():
         calls = [len(each.answers) for each in findings]
         counts = Counter(min(each, MANY_CALLS) for each in calls)
         shares = [percent(counts[number], len(calls)) for number in range(MANY_CALLS + 1)]
@@ -105,18 +106,18 @@ def tools_table(study: Study, labels: Labels) -> Table:
         counts = Counter[str]()
         for (_, tool), calls in study.tools[arm].items():
             counts[tool] += calls
-        answers = counts[FINISH] or None
         total = counts.total() - counts[FINISH]
+        sessions = sum(len(each.answers) for each in study.findings if each.arm == arm)
         for tool, calls in counts.most_common():
             if tool != FINISH:
-                a_session = calls / answers if answers else None
+                a_session = calls / sessions
                 share = percent(calls, total)
                 rows.append((*named(arm, study, labels), tool, calls, share, a_session))
     return Table(
         "subagent_tools",
         "Tools of the subagent",
         "Beside Debug2Fix, figure 5",
-        (*ARM, "Tool", "Calls", "% of calls", "A finished session"),
+        (*ARM, "Tool", "Calls", "% of calls", "Calls a session"),
         tuple(rows),
     )
 
@@ -252,6 +253,11 @@ def failed_rollouts(study: Study, labels: Labels) -> Table:
 def named(arm: Arm, study: Study, labels: Labels) -> tuple[str, str]:
     """The variant and the models as the tables call them, the scripted ones marked."""
     return labels.variant(arm.variant), labels.models(arm, arm in study.scripted)
+
+
+def _could_ask(finding: Finding) -> bool:
+    """Whether there is a subagent, and a verdict on how it was used."""
+    return bool(finding.arm.sub_model) and not set(finding.modes) & WITHOUT_VERDICT
 
 
 def _by_arm(study: Study, chosen: Callable[[Finding], bool]) -> Arms:
