@@ -10,9 +10,9 @@ from eval.attempts import most_attempts, resolved_within
 from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table
 from eval.labels import ABLATIONS, Labels
 from eval.metrics import ArmMetrics, Comparison, InstanceKey, arm_of, instance_of, judged, percent
-from eval.overlap import Solved, exact_sets, solved_bugs, standing
+from eval.overlap import SHOWN_SETS, Solved, exact_sets, solved_bugs, standing
 from eval.overlap import compared as without_ablations
-from eval.panels import Panel
+from eval.panels import Panel, is_repair
 from eval.tables import ordered
 
 Value = Callable[[ArmMetrics], float | None]
@@ -94,16 +94,19 @@ def cost_figure(arms: Sequence[ArmMetrics], labels: Labels) -> Figure:
 def fixes_records(
     comparison: Comparison, rollouts: Sequence[Rollout], labels: Labels
 ) -> list[Record]:
-    """Which arms' fixes are theirs alone, over the bugs that all have a verdict for."""
+    """Which arms' fixes are theirs alone, over the bugs that all have a verdict for.
+
+    Nothing where all are InspectCoder's systems, which have their own by pair of models.
+    """
     arms = [metrics for metrics in ordered(comparison) if metrics.rollouts]
+    if len(arms) < 2 or all(is_repair(metrics.arm.variant) for metrics in arms):
+        return []
     bugs = set(comparison.instances)
     solved: dict[str, frozenset[InstanceKey]] = {_label(m, labels): frozenset() for m in arms}
     names = {m.arm: _label(m, labels) for m in arms}
     for row in judged(rollouts, bugs):
         if row.resolved:
             solved[names[arm_of(row)]] |= {instance_of(row)}
-    if len(solved) < 2:
-        return []
     sets: list[tuple[Cell, ...]] = [(" + ".join(who), len(who), n) for who, n in exact_sets(solved)]
     sets.append(("none", 0, len(bugs - frozenset().union(*solved.values()))))
     table = Table(
@@ -113,6 +116,7 @@ def fixes_records(
         ("Resolved by exactly", "Arms", "Bugs"),
         tuple(sets),
         "By any rollout of an arm.",
+        in_text=len(sets) <= SHOWN_SETS,
     )
     return [table, _overlap("unique_fixes", "Unique and shared fixes: all arms", solved)]
 

@@ -19,6 +19,7 @@ from collect.rollouts import RolloutsSummary, do_rollouts
 from collect.store import RunStore
 from eval.alone.stage import AloneReport, AloneStage
 from eval.config import EvalConfig
+from eval.figures import Record
 from eval.full_set import full_set_of
 from eval.labels import Labels
 from eval.metrics import compare
@@ -119,20 +120,18 @@ def _in_place(
     comparison = replace(comparison, skipped=str(choice))
     panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
     paired = paired_report(rows, config.statistics, config.baseline)
-    judged = config.judge if not rollouts.stopped else None
-    samples = Samples.of(judged.limit, judged.seed) if judged else None
-    conversations = RunStore(folder).read_conversations()
-    found = study(rows, conversations, gold_patches(choice.instances), samples)
-    records = [
+    judge_config = config.judge if not rollouts.stopped else None
+    records: list[Record] = [
         *arm_records(comparison, rows, labels),
         *panel_records(panels, labels),
-        *qualitative_records(found, labels),
     ]
+    samples = Samples.of(judge_config.limit, judge_config.seed) if judge_config else None
+    conversations = RunStore(folder).read_conversations()
+    found = study(rows, conversations, gold_patches(choice.instances), samples)
+    records += qualitative_records(found, labels)
     judge = None
-    if judged and samples:
-        known = {(each.benchmark, each.id): each for each in choice.instances}
-        items = [*samples.questions.items, *samples.failures.items]
-        judge = Judge(machinery, judged, known, folder).judge(items)
+    if judge_config and samples:
+        judge = Judge(machinery, judge_config, choice.instances, folder).judge(samples.items)
         records += agreement_records(judge)
     tables = write_tables(
         comparison,

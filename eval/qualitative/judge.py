@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,6 @@ from collect.rollouts import SPENT
 from collect.runner import AsyncioRunner
 from collect.settings import model_facts
 from collect.strict_record import StrictRecord
-from eval.metrics import InstanceKey
 from eval.qualitative.config import JudgeConfig
 from eval.qualitative.failure_modes import MODES, RECORDED
 from eval.qualitative.prompts import prompt
@@ -119,10 +118,12 @@ class Judge:
         self,
         machinery: Machinery,
         config: JudgeConfig,
-        instances: Mapping[InstanceKey, Instance],
+        instances: Iterable[Instance],
         folder: Path,
     ) -> None:
-        self._machinery, self._name, self._instances = machinery, config.model, instances
+        """`instances` are the bugs that the items are of; replies are kept in `folder`."""
+        self._machinery, self._name = machinery, config.model
+        self._instances = {(each.benchmark, each.id): each for each in instances}
         self._model = machinery.model_config_of(config.model)
         self._path, self._spent_path = folder / FILE, folder / SPENT
         self._known: dict[str, Judgement] = {}
@@ -135,9 +136,9 @@ class Judge:
         with closing(locked(self._path.with_name(f".{FILE}.lock"))):
             self._read()
             keys = {item.id: self._key(item) for item in items}
-            missing = [item for item in items if keys[item.id] not in self._known]
+            missing = {keys[item.id]: item for item in items if keys[item.id] not in self._known}
             if missing:
-                self._ask(missing, keys, len(items))
+                self._ask(missing, len({*keys.values()}))
         judged = [
             Judged(item, self._known[keys[item.id]].label)
             for item in items
@@ -162,7 +163,8 @@ class Judge:
         facts = [model_facts(self._model), prompt_for(item)]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
-    def _ask(self, missing: Sequence[Item], keys: Mapping[str, str], total: int) -> None:
+    def _ask(self, missing: Mapping[str, Item], total: int) -> None:
+        """Ask each prompt once, whatever number of items it is of."""
         spent = float(self._spent_path.read_text()) if self._spent_path.is_file() else 0.0
         budget = Budget(self._machinery.runner.budget_dollars, spent)
         runner = AsyncioRunner(self._machinery.runner.concurrency, self._stop)
@@ -171,17 +173,17 @@ class Judge:
             ProgressBar("questions and failures", total, total - len(missing)) as bar,
         ):
 
-            def ask(item: Item) -> None:
-                judgement = self._reply(item, keys[item.id], backend)
+            def ask(entry: tuple[str, Item]) -> None:
+                judgement = self._reply(*entry, backend)
                 with self._lock:
                     write_text(self._spent_path, f"{budget.spent}\n")
                     if judgement is not None:
                         self._keep(judgement)
                 bar.advance()
 
-            runner.run(missing, ask)
+            runner.run(list(missing.items()), ask)
 
-    def _reply(self, item: Item, key: str, backend: ModelBackend) -> Judgement | None:
+    def _reply(self, key: str, item: Item, backend: ModelBackend) -> Judgement | None:
         context = ConversationContext(
             self._instances[item.instance], item.variant, item.attempt, ROLE, 0
         )

@@ -75,6 +75,11 @@ class Samples:
     def of(cls, limit: int, seed: int) -> Samples:
         return cls(Sample(limit, seed), Sample(limit, seed))
 
+    @property
+    def items(self) -> list[Item]:
+        """All that was drawn."""
+        return [*self.questions.items, *self.failures.items]
+
     def offer_question(self, rollout: Rollout, number: int, text: str, by_rules: str) -> None:
         """The main agent's question of this number, from 0."""
         key = f"{rollout.rollout_id}-{number}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def machinery(server: ChatServer, **runner: Any) -> Machinery:
 
 def judge(machinery: Machinery, folder: Path, listed: list[Item] | None = None) -> JudgeReport:
     config = JudgeConfig(model="judge")
-    return Judge(machinery, config, {KEY: INSTANCE}, folder).judge(listed or items())
+    return Judge(machinery, config, [INSTANCE], folder).judge(listed or items())
 
 
 def test_a_second_start_pays_for_nothing_again(server: ChatServer, tmp_path: Path) -> None:
@@ -69,6 +70,17 @@ def test_a_second_start_pays_for_nothing_again(server: ChatServer, tmp_path: Pat
     assert second.judged == first.judged
     assert len(server.requests) == 3
     assert QUESTIONS[0] in server.requests[0]["messages"][0]["content"]
+
+
+def test_the_same_question_of_two_rollouts_is_asked_once(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    server.will_answer(reply("label: local_variable"))
+    twice = [replace(items()[0], id=name) for name in ("r-0", "s-0")]
+    assert [each.label for each in judge(machinery(server), tmp_path, twice).judged] == [
+        *("local_variable", "local_variable"),
+    ]
+    assert len(server.requests) == 1
 
 
 def test_another_question_or_model_is_asked_anew(server: ChatServer, tmp_path: Path) -> None:
