@@ -98,8 +98,9 @@ def nothing_observed(session: Session) -> bool:
 
 
 def never_hit(session: Session) -> bool:
-    stopped = session.stops > 0 or session.inspections > 0
-    return stopped and session.breakpoints and session.breakpoint_hits == 0
+    if session.about_reaching or session.late_inspections:
+        return False
+    return session.stops > 0 and session.breakpoints and session.breakpoint_hits == 0
 
 
 def no_call_done(session: Session) -> bool:
@@ -141,7 +142,8 @@ ANSWER_MODES = (
     AnswerMode(
         "breakpoint_never_hit",
         "Breakpoint Never Hit",
-        "The program ran, but no breakpoint that was set was ever come to.",
+        "No breakpoint that was set was ever come to, and nothing was looked at elsewhere but at "
+        "the start of the test; not where reaching a line is the question.",
         never_hit,
         by_events=True,
     ),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collect.bug_tests import TestFiles
-from collect.grounding.checking import MAX_CHARACTERS, answer_texts, ground
+from collect.grounding.checking import MAX_CHARACTERS, answer_texts, ground, task_text
 from collect.grounding.claims import claims_in
 from collect.grounding.fixes import fix_touched_location
 from collect.grounding.observations import last_part, observed
 from collect.grounding.records import ClaimKind, Grounding, Support
 from collect.patches import ChangedRange
+from collect.questions.records import Category
 from collect.records import Conversation, Role, StopReason, ToolOutcome
+from eval.qualitative.question_rules import categorize
 from sandbox.debugger import Action, DebugEvent
 from sandbox.debugger import StopReason as DebugStopReason
 
@@ -21,6 +24,8 @@ INSPECTIONS = (
     *(Action.LOCALS, Action.EVALUATE, Action.FIELDS, Action.STACK, Action.THREADS),
     *(Action.RUN_CODE, Action.RAW),
 )
+QUESTION = re.compile(r"Question: (.*?)\nTest: ", re.DOTALL)
+"""As `subagent_task` writes it."""
 NOT_DONE = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
 
 
@@ -40,9 +45,13 @@ class Session:
     launches: int
     stops: int
     inspections: int
+    late_inspections: int
+    """Those once the program had stopped anywhere but at the start of the test."""
     breakpoints: bool
-    """Whether any was set."""
+    """Whether any was set on a line or a function."""
     breakpoint_hits: int
+    about_reaching: bool
+    """Whether it was asked if a line is reached, so that no hit is an answer."""
     well_formed: bool
     """Whether there is an answer in the form that the main agent reads, or a plan."""
     ungrounded: int
@@ -71,8 +80,10 @@ def session_of(
         launches=sum(event.action in LAUNCHES for event in events),
         stops=sum(event.stops_program for event in events),
         inspections=sum(_looks(event) for event in events),
-        breakpoints=any(event.breakpoints for event in events),
+        late_inspections=_late(events),
+        breakpoints=any(not b.exception for event in events for b in event.breakpoints),
         breakpoint_hits=sum(event.stop_reason is DebugStopReason.BREAKPOINT for event in events),
+        about_reaching=categorize(_question(conversation)) is Category.REACHABILITY,
         well_formed=_is_well_formed(conversation),
         ungrounded=claims.counts[Support.UNGROUNDED],
         misread=_misread(conversation, claims, files),
@@ -87,6 +98,23 @@ def _failed(conversation: Conversation) -> bool:
 
 def _looks(event: DebugEvent) -> bool:
     return event.action in INSPECTIONS and event.error_kind is None
+
+
+def _late(events: Sequence[DebugEvent]) -> int:
+    """How many inspections come after a stop at another place than the entry."""
+    stops = (
+        index
+        for index, event in enumerate(events)
+        if event.stops_program and event.stop_reason is not DebugStopReason.ENTRY
+    )
+    return sum(_looks(event) for event in events[next(stops, len(events)) :])
+
+
+def _question(conversation: Conversation) -> str:
+    """What it was asked; all that it was told where that has another form."""
+    told = task_text(conversation)
+    found = QUESTION.match(told)
+    return found[1] if found else told
 
 
 def _is_well_formed(conversation: Conversation) -> bool:

@@ -196,7 +196,8 @@ def failures_table(study: Study, labels: Labels) -> Table:
         (*ARM, "Mode", "Description", "Primary", "% of failed", "All", "In the paper"),
         tuple(rows),
         "Every rollout that did not resolve its bug, those without a verdict among them, by the "
-        "first mode that holds (Primary), and how often each holds at all (All).",
+        "first mode that holds (Primary), and how often each holds at all (All). The paper's table "
+        "is of those alone that asked the subagent.",
     )
 
 

@@ -40,8 +40,10 @@ def session(**changes: Any) -> Session:
         "launches": 1,
         "stops": 2,
         "inspections": 2,
+        "late_inspections": 2,
         "breakpoints": True,
         "breakpoint_hits": 1,
+        "about_reaching": False,
         "well_formed": True,
         "ungrounded": 0,
         "misread": 0,
@@ -59,7 +61,7 @@ def names(case: Case) -> list[str]:
     return [mode.name for mode in modes_of_rollout(case)]
 
 
-NOTHING_SEEN = {"stops": 0, "inspections": 0, "breakpoint_hits": 0}
+NOTHING_SEEN = {"stops": 0, "inspections": 0, "late_inspections": 0, "breakpoint_hits": 0}
 
 
 @pytest.mark.parametrize(
@@ -70,8 +72,10 @@ NOTHING_SEEN = {"stops": 0, "inspections": 0, "breakpoint_hits": 0}
         ({**NOTHING_SEEN, "launches": 0, "not_done": 5}, ["unusable_calls", "static_analysis"]),
         ({**NOTHING_SEEN, "breakpoints": False}, ["session_failed"]),
         ({**NOTHING_SEEN, "launches": 0, "calls": 2}, ["static_analysis"]),
-        ({"breakpoint_hits": 0}, ["breakpoint_never_hit"]),
-        ({"breakpoint_hits": 0, "breakpoints": False}, []),
+        ({"breakpoint_hits": 0, "late_inspections": 0}, ["breakpoint_never_hit"]),
+        ({"breakpoint_hits": 0, "late_inspections": 0, "about_reaching": True}, []),
+        ({"breakpoint_hits": 0}, []),
+        ({"breakpoint_hits": 0, "late_inspections": 0, "breakpoints": False}, []),
         ({"well_formed": False, "out_of_steps": True}, ["out_of_steps", "no_answer"]),
         ({"out_of_steps": True}, []),
         ({"well_formed": False}, ["no_answer"]),

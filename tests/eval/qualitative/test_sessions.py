@@ -11,7 +11,7 @@ from eval.qualitative.sessions import Session as Facts
 from eval.qualitative.sessions import session_of
 from sandbox.debugger import Action, Breakpoint, ErrorKind, State
 from sandbox.debugger import StopReason as DebugStopReason
-from tests.format.sessions import Session, failed, see, stop
+from tests.format.sessions import Session, failed, raised, see, stop
 
 TESTS = ["tests/test_cart.py::test"]
 PATCH = (
@@ -78,6 +78,17 @@ def test_a_breakpoint_that_is_never_hit() -> None:
         breakpoints=(point,),
     )
     assert modes(Session().debug(entry).answer("It is not reached.")) == ["breakpoint_never_hit"]
+    at_entry = Session().debug(entry).debug(see(("rate", "0.5"))).answer("It is not reached.")
+    assert modes(at_entry) == ["breakpoint_never_hit"]
+    reaching = Session("Question: Is shop/cart.py:99 ever hit by this test?\nTest: t")
+    assert modes(reaching.debug(entry).answer("No.")) == []
+
+
+def test_a_stop_at_an_exception_is_a_hit() -> None:
+    point = Breakpoint(1, "", 0, exception="KeyError")
+    entry = raised("KeyError", "'tea'", "shop/cart.py")
+    held = Session().debug(replace(entry, action=Action.START, breakpoints=(point,)))
+    assert modes(held.answer("A KeyError.", location="shop/cart.py:9")) == []
 
 
 def test_reading_alone_is_static_analysis() -> None:
