@@ -32,6 +32,7 @@ from train.report import LossPoint
 
 if TYPE_CHECKING:
     from eval.alone.stage import AloneReport
+    from eval.qualitative.judge import JudgeReport
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 Stage = Callable[[RunConfig], int]
@@ -184,7 +185,20 @@ def _eval(config: RunConfig) -> int:
         if tables is not None:
             console.print(f"tables: {tables.markdown}, {tables.csv}, {tables.json}")
     status = _status(report.rollouts) if report.rollouts is not None else 0
+    if report.judge is not None:
+        status = status or _judge_status(report.judge)
     return status or (_alone_status(alone) if alone is not None else 0)
+
+
+def _judge_status(judge: JudgeReport) -> int:
+    for reason in judge.reasons[:SHOWN_REASONS]:
+        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+    if judge.stopped and not judge.reasons:
+        return stopped()
+    if judge.missing:
+        told = f"{judge.model} has not judged {judge.missing} items yet; the same command goes on"
+        print(f"stepinto: {told}", file=sys.stderr)
+    return FAILED if judge.missing else 0
 
 
 def _alone_status(report: AloneReport) -> int:

@@ -53,7 +53,7 @@ def settings_facts(machinery: Machinery, spec: RolloutSpec) -> Facts:
         "seed": machinery.seed,
         "sandbox": machinery.sandbox.model_dump(mode="json"),
         "agents": machinery.agents.model_dump(mode="json"),
-        "models": [_model_facts(machinery.model_config_of(name)) for name in names],
+        "models": [model_facts(machinery.model_config_of(name)) for name in names],
     }
 
 
@@ -106,7 +106,8 @@ def _shown(leaves: Facts, key: str) -> str:
     return json.dumps(leaves[key]) if key in leaves else "not set"
 
 
-def _model_facts(config: ModelConfig) -> Facts:
+def model_facts(config: ModelConfig) -> Facts:
+    """What of a model's settings can change what it says."""
     facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
     if facts.get("server"):
         for name in NOT_OF_A_SERVERS_IDENTITY:

@@ -1,7 +1,7 @@
 """What an evaluation leaves in its folder: tables.md, arms.csv, results.json.
 
 Where it has systems of InspectCoder's tables, also a CSV file for each of `DATA`; where arms were
-compared in pairs, one for each of `PAIRED`.
+compared in pairs, one for each of `PAIRED`; one for each further table and figure in `figures`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collect.errors import FailureKind
 from collect.records import Rollout
 from eval.actions import actions_facts
 from eval.attempts import attempts_facts
+from eval.figures import FOLDER as FIGURES
+from eval.figures import Record, write_records
 from eval.labels import Labels
 from eval.metrics import ArmMetrics, Comparison, change, has_verdict
 from eval.overlap import pairs_facts, sets_facts
@@ -67,6 +69,8 @@ class TablePaths:
     """The CSV files of InspectCoder's tables and figures."""
     paired: tuple[Path, ...] = ()
     """The CSV files of the paired statistics."""
+    figures: tuple[Path, ...] = ()
+    """Those of the further tables and figures."""
 
 
 def write_tables(
@@ -76,14 +80,15 @@ def write_tables(
     *,
     panels: Sequence[Panel] = (),
     paired: PairedReport | None = None,
+    records: Sequence[Record] = (),
     config: Mapping[str, Any] | None = None,
     labels: Labels | None = None,
     title: str = "Evaluation",
 ) -> TablePaths:
     """Write the tables in three forms, each file whole or not at all.
 
-    `panels` and `paired` are those of the same rollouts; without them there is nothing of
-    InspectCoder's, and no paired statistics.
+    `panels`, `paired` and `records` are those of the same rollouts; without them there is nothing
+    of InspectCoder's, no paired statistics, and no further table or figure.
     `config` must be JSON-serialisable; it goes into results.json, as do the rollouts' outcomes.
     """
     labels = labels or Labels()
@@ -96,6 +101,7 @@ def write_tables(
         folder / "results.json",
         tuple(folder / f"{name}.csv" for name in data),
         tuple(folder / f"{name}.csv" for name, rows in compared.items() if rows),
+        write_records(records, folder / FIGURES) if records else (),
     )
     data |= compared
     results = {
@@ -107,9 +113,12 @@ def write_tables(
         "left_out": [_instance(key) for key in comparison.left_out],
         "arms": [arm_row(comparison, metrics) for metrics in comparison.arms],
         **data,
+        "figures": [asdict(record) for record in records],
         "outcomes": sorted((_outcome(row) for row in rollouts), key=_outcome_key),
     }
-    write_text(paths.markdown, markdown(comparison, labels, panels, title, paired))
+    write_text(
+        paths.markdown, markdown(comparison, labels, panels, title, paired=paired, records=records)
+    )
     write_text(paths.csv, arms_csv(comparison))
     for path in (*paths.data, *paths.paired):
         write_text(path, csv_text(data[path.stem]))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from eval.actions import actions_table
 from eval.attempts import attempts_table
+from eval.figures import Record
+from eval.figures import parts as record_parts
 from eval.labels import Labels
 from eval.markdown import notes, table
 from eval.metrics import Comparison
@@ -78,12 +80,15 @@ def markdown(
     labels: Labels,
     panels: Sequence[Panel] = (),
     title: str = "Evaluation",
+    *,
     paired: PairedReport | None = None,
+    records: Sequence[Record] = (),
 ) -> str:
     """All tables as one page."""
     parts = [f"# {title}", summary(comparison, labels, panels, paired).rstrip()]
     for figure in FIGURES:
         parts += _figure_parts(figure, panels, labels)
+    parts += record_parts(records)
     parts += ["## Every arm", table(flat_table(comparison, labels))]
     return "\n\n".join(parts) + "\n"
 

@@ -20,6 +20,7 @@ from collect.rollouts import RolloutsSummary, do_rollouts
 from collect.store import RunStore
 from eval.alone.stage import AloneReport, AloneStage
 from eval.config import EvalConfig
+from eval.figures import Record
 from eval.full_set import full_set_of
 from eval.labels import Labels
 from eval.metrics import compare
@@ -27,6 +28,12 @@ from eval.output import TablePaths, write_tables
 from eval.page import summary
 from eval.paired.report import paired_report
 from eval.panels import panels_of
+from eval.paper_figures import arm_records, panel_records
+from eval.qualitative.agreement_tables import agreement_records
+from eval.qualitative.judge import Judge, JudgeReport, check_judge
+from eval.qualitative.samples import Samples
+from eval.qualitative.study import gold_patches, study
+from eval.qualitative.tables import qualitative_records
 from eval.training_data import note_training
 
 FOLDER = "eval"
@@ -43,6 +50,8 @@ class EvalReport:
     tables: TablePaths | None
     alone: AloneReport | None = None
     """Subagents alone; None where the config has no questions, or was stopped before them."""
+    judge: JudgeReport | None = None
+    """What a model said of questions and failures; None where none is asked."""
 
 
 @keep_servers()
@@ -71,6 +80,8 @@ def run_eval(
         asked = config.questions.benchmark or benchmark
         alone = AloneStage(machinery, config.questions, config.statistics, asked, run, labels)
         alone.check()
+    if config.judge is not None:
+        check_judge(machinery, config.judge)
     report = EvalReport("", None, None)
     if config.arms():
         report = _in_place(machinery, config, benchmark, run, described=described, labels=labels)
@@ -111,7 +122,27 @@ def _in_place(
     comparison = replace(comparison, skipped=str(choice))
     panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
     paired = paired_report(rows, config.statistics, config.baseline)
+    judge_config = config.judge if not rollouts.stopped else None
+    records: list[Record] = [
+        *arm_records(comparison, rows, labels),
+        *panel_records(panels, labels),
+    ]
+    samples = Samples.of(judge_config.limit, judge_config.seed) if judge_config else None
+    conversations = RunStore(folder).read_conversations()
+    found = study(rows, conversations, gold_patches(choice.instances), samples)
+    records += qualitative_records(found, labels)
+    judge = None
+    if judge_config and samples:
+        judge = Judge(machinery, judge_config, choice.instances, folder).judge(samples.items)
+        records += agreement_records(judge)
     tables = write_tables(
-        comparison, rows, folder, panels=panels, paired=paired, config=described, labels=labels
+        comparison,
+        rows,
+        folder,
+        panels=panels,
+        paired=paired,
+        records=records,
+        config=described,
+        labels=labels,
     )
-    return EvalReport(summary(comparison, labels, panels, paired), rollouts, tables)
+    return EvalReport(summary(comparison, labels, panels, paired), rollouts, tables, judge=judge)

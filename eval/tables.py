@@ -81,7 +81,7 @@ def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
 def flat_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
     """One row an arm with everything, its header first."""
     rows = [["Variant", "Models", *FLAT_COLUMNS]]
-    for metrics in _ordered(comparison):
+    for metrics in ordered(comparison):
         names = [labels.variant(metrics.arm.variant), labels.models(metrics.arm, metrics.scripted)]
         rows.append([*names, *(text(metrics) for text in FLAT_COLUMNS.values())])
     return rows
@@ -114,7 +114,8 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
     return lines
 
 
-def _ordered(comparison: Comparison) -> list[ArmMetrics]:
+def ordered(comparison: Comparison) -> list[ArmMetrics]:
+    """The arms in the order of the papers' tables."""
     order = in_order(m.arm.variant for m in comparison.arms)
     return sorted(comparison.arms, key=lambda m: (order.index(m.arm.variant), m.arm))
 
@@ -151,7 +152,7 @@ def _best_pass_rate(comparison: Comparison, pair: tuple[str, str]) -> float | No
 def _excluded(comparison: Comparison, labels: Labels) -> str:
     counts = ", ".join(
         f"{m.excluded} of {labels.variant(m.arm.variant)} with {labels.models(m.arm, m.scripted)}"
-        for m in _ordered(comparison)
+        for m in ordered(comparison)
         if m.excluded
     )
     return (

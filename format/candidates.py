@@ -9,10 +9,11 @@ from sys import intern
 from collect.bug_tests import TestFiles
 from collect.errors import FailureKind
 from collect.grounding.checking import ground
+from collect.grounding.fixes import changed_by, fix_touched_location
 from collect.grounding.records import Grounding
 from collect.patches import ChangedRange
 from collect.records import Conversation, Role, Rollout
-from format.credit import Pairs, changed_by, fix_touched_location
+from format.credit import Pairs
 from format.leaks import Leak, leaks_of
 from format.translation import to_debug2fix
 from format.turn_quality import TurnQuality, turn_qualities

@@ -1,0 +1,221 @@
+"""A model that sorts the same questions and failures as the rules, each of them once.
+
+Its replies are kept in the run's folder, so that a second start pays for none of them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.benchmarks.base import Instance
+from collect.config import Machinery
+from collect.durable import locked, write_text
+from collect.errors import (
+    BudgetExhausted,
+    ConfigError,
+    InfrastructureFailure,
+    ModelFailure,
+    RolloutStopped,
+)
+from collect.messages import Message
+from collect.models.base import ConversationContext, ModelBackend
+from collect.models.budget import Budget
+from collect.models.config import OracleConfig, ReplayConfig
+from collect.models.opening import open_model
+from collect.progress_bar import ProgressBar
+from collect.record_lines import read_lines
+from collect.rollouts import SPENT
+from collect.runner import AsyncioRunner
+from collect.settings import model_facts
+from collect.strict_record import StrictRecord
+from eval.qualitative.config import JudgeConfig
+from eval.qualitative.failure_modes import MODES, RECORDED
+from eval.qualitative.prompts import prompt
+from eval.qualitative.question_rules import DESCRIPTIONS
+from eval.qualitative.samples import Item, Kind
+
+FILE = "judgements.jsonl"
+ROLE = "judge"
+NONE = "none"
+"""The label for what fits nowhere."""
+REPLY = re.compile(r"label:[ \t]*([a-z_]+)")
+THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
+LABELS: Mapping[Kind, Mapping[str, str]] = {
+    Kind.QUESTION: {each.value: text for each, text in DESCRIPTIONS.items()}
+    | {NONE: "None of these."},
+    Kind.FAILURE: {m.name: m.description for m in MODES if m.name not in RECORDED},
+}
+
+
+class Judgement(StrictRecord):
+    """A model's reply about one item."""
+
+    key: str
+    """A hash of the model and of all that it was told."""
+    id: str
+    kind: Kind
+    label: str | None
+    """None where the reply is not in its form, or the model failed."""
+    reply: str
+    dollars: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One item, and what both said of it."""
+
+    item: Item
+    label: str | None
+    """The model's; None where its reply could not be read."""
+
+
+@dataclass(frozen=True)
+class JudgeReport:
+    """What a model said."""
+
+    model: str
+    judged: tuple[Judged, ...]
+    missing: int = 0
+    """Items without a reply yet: it was stopped, or requests failed."""
+    reasons: tuple[str, ...] = ()
+    """Different failures of the infrastructure or the budget."""
+    stopped: bool = False
+
+
+def check_judge(machinery: Machinery, config: JudgeConfig) -> None:
+    """Raises ConfigError where the model is not in the config, or cannot judge."""
+    model = machinery.model_config_of(config.model)
+    if isinstance(model, OracleConfig | ReplayConfig):
+        raise ConfigError(
+            f"eval.judge.model is {config.model!r}, which plays a script and cannot judge; name an "
+            "endpoint or a local model, or remove eval.judge"
+        )
+
+
+def read_label(kind: Kind, reply: str) -> str | None:
+    """The label of a reply; None unless that is all it says, thoughts in tags left out."""
+    found = REPLY.fullmatch(THINKING.sub("", reply).strip())
+    return found[1] if found and found[1] in LABELS[kind] else None
+
+
+def prompt_for(item: Item) -> str:
+    """All that the model is told."""
+    labels = "\n".join(f"- {name}: {text}" for name, text in LABELS[item.kind].items())
+    return prompt(item.kind.value, labels=labels, text=item.text)
+
+
+class Judge:
+    """One start: what is judged already, and what is to be judged."""
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        config: JudgeConfig,
+        instances: Iterable[Instance],
+        folder: Path,
+    ) -> None:
+        """`instances` are the bugs that the items are of; replies are kept in `folder`."""
+        self._machinery, self._name = machinery, config.model
+        self._instances = {(each.benchmark, each.id): each for each in instances}
+        self._model = machinery.model_config_of(config.model)
+        self._path, self._spent_path = folder / FILE, folder / SPENT
+        self._known: dict[str, Judgement] = {}
+        self._reasons: dict[str, None] = {}
+        self._in_a_row = 0
+        self._stop, self._lock = threading.Event(), threading.Lock()
+
+    def judge(self, items: Sequence[Item]) -> JudgeReport:
+        """Ask for what has no reply yet, and give all replies."""
+        with closing(locked(self._path.with_name(f".{FILE}.lock"))):
+            self._read()
+            keys = {item.id: self._key(item) for item in items}
+            missing = {keys[item.id]: item for item in items if keys[item.id] not in self._known}
+            if missing:
+                self._ask(missing, len({*keys.values()}))
+        judged = [
+            Judged(item, self._known[keys[item.id]].label)
+            for item in items
+            if keys[item.id] in self._known
+        ]
+        left = len(items) - len(judged)
+        return JudgeReport(
+            self._name, tuple(judged), left, tuple(self._reasons), self._stop.is_set()
+        )
+
+    def _read(self) -> None:
+        if not self._path.is_file():
+            return
+        text = self._path.read_text("utf-8")
+        if not text.endswith("\n"):
+            # The last line of a run that was killed while it wrote.
+            write_text(self._path, text[: text.rfind("\n") + 1])
+        advice = "remove it, and every item is judged anew"
+        self._known = {each.key: each for each in read_lines(self._path, Judgement, advice)}
+
+    def _key(self, item: Item) -> str:
+        facts = [model_facts(self._model), prompt_for(item)]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _ask(self, missing: Mapping[str, Item], total: int) -> None:
+        """Ask each prompt once, whatever number of items it is of."""
+        spent = float(self._spent_path.read_text()) if self._spent_path.is_file() else 0.0
+        budget = Budget(self._machinery.runner.budget_dollars, spent)
+        runner = AsyncioRunner(self._machinery.runner.concurrency, self._stop)
+        with (
+            closing(open_model(self._name, self._model, budget, self._stop)) as backend,
+            ProgressBar("questions and failures", total, total - len(missing)) as bar,
+        ):
+
+            def ask(entry: tuple[str, Item]) -> None:
+                judgement = self._reply(*entry, backend)
+                with self._lock:
+                    write_text(self._spent_path, f"{budget.spent}\n")
+                    if judgement is not None:
+                        self._keep(judgement)
+                bar.advance()
+
+            runner.run(list(missing.items()), ask)
+
+    def _reply(self, key: str, item: Item, backend: ModelBackend) -> Judgement | None:
+        context = ConversationContext(
+            self._instances[item.instance], item.variant, item.attempt, ROLE, 0
+        )
+        try:
+            asked = [Message("user", prompt_for(item))]
+            said = backend.open(context).complete(asked, [], self._model.sampling)
+        except ModelFailure as failure:
+            return Judgement(
+                key=key, id=item.id, kind=item.kind, label=None, reply=str(failure), dollars=0.0
+            )
+        except RolloutStopped:
+            return None
+        except (BudgetExhausted, InfrastructureFailure) as failure:
+            self._failed(failure)
+            return None
+        text = said.message.content
+        label = read_label(item.kind, text)
+        return Judgement(
+            key=key, id=item.id, kind=item.kind, label=label, reply=text, dollars=said.dollars
+        )
+
+    def _failed(self, failure: BudgetExhausted | InfrastructureFailure) -> None:
+        """Go on, unless the budget is spent or nothing works any more."""
+        with self._lock:
+            self._reasons[f"{type(failure).__name__}: {failure}"] = None
+            self._in_a_row += 1
+            many = self._in_a_row >= self._machinery.runner.give_up_after
+        if many or isinstance(failure, BudgetExhausted):
+            self._stop.set()
+
+    def _keep(self, judgement: Judgement) -> None:
+        self._in_a_row = 0
+        self._known[judgement.key] = judgement
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(judgement.model_dump_json() + "\n")

@@ -1,0 +1,178 @@
+"""A model that sorts beside the rules, at a real HTTP endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.config import Machinery, RunnerConfig
+from collect.errors import ConfigError
+from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
+from collect.rollouts import SPENT
+from eval.figures import parts
+from eval.qualitative.agreement_tables import agreement_records
+from eval.qualitative.config import JudgeConfig
+from eval.qualitative.judge import FILE, LABELS, Judge, JudgeReport, check_judge, read_label
+from eval.qualitative.samples import Item, Kind
+from tests.collect.models.chat_server import ChatServer, error, reply
+
+QUESTIONS = ("What is `rate`?", "Why is it wrong?", "Is line 3 reached?")
+BY_RULES = ("local_variable", "root_cause", "code_reachability")
+PRICE = 100 * 1e-6
+"""Of one reply, with 100 prompt tokens."""
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer().running() as running:
+        yield running
+
+
+INSTANCE = BundledBenchmark().instances()[0]
+KEY = (INSTANCE.benchmark, INSTANCE.id)
+
+
+def items() -> list[Item]:
+    return [
+        Item(f"r-{n}", Kind.QUESTION, KEY, "debug2fix", 0, text, by_rules)
+        for n, (text, by_rules) in enumerate(zip(QUESTIONS, BY_RULES, strict=True))
+    ]
+
+
+def machinery(server: ChatServer, **runner: Any) -> Machinery:
+    model = OpenAIConfig(
+        backend="openai",
+        model="judge",
+        base_url=server.url,
+        api_key_env=None,
+        prices=Prices(input=1.0),
+        retries=Retries(max_retries=0),
+    )
+    return Machinery(models={"judge": model}, runner=RunnerConfig(concurrency=1, **runner))
+
+
+def judge(machinery: Machinery, folder: Path, listed: list[Item] | None = None) -> JudgeReport:
+    config = JudgeConfig(model="judge")
+    return Judge(machinery, config, [INSTANCE], folder).judge(listed or items())
+
+
+def test_a_second_start_pays_for_nothing_again(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(*(reply(f"label: {label}") for label in BY_RULES))
+    first = judge(machinery(server), tmp_path)
+    assert [each.label for each in first.judged] == list(BY_RULES)
+    assert float((tmp_path / SPENT).read_text()) == pytest.approx(3 * PRICE)
+    second = judge(machinery(server), tmp_path)
+    assert second.judged == first.judged
+    assert len(server.requests) == 3
+    assert QUESTIONS[0] in server.requests[0]["messages"][0]["content"]
+
+
+def test_the_same_question_of_two_rollouts_is_asked_once(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    server.will_answer(reply("label: local_variable"))
+    twice = [replace(items()[0], id=name) for name in ("r-0", "s-0")]
+    assert [each.label for each in judge(machinery(server), tmp_path, twice).judged] == [
+        *("local_variable", "local_variable"),
+    ]
+    assert len(server.requests) == 1
+
+
+def test_another_question_or_model_is_asked_anew(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(reply("label: local_variable"))
+    judge(machinery(server), tmp_path)
+    changed = Item("r-0", Kind.QUESTION, KEY, "debug2fix", 0, "What is `net`?", "local_variable")
+    judge(machinery(server), tmp_path, [changed])
+    assert len(server.requests) == 4
+
+
+def test_a_reply_in_another_form_is_kept_and_counts_for_nothing(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    server.will_answer(reply("label: root_cause"), reply("It is root_cause."))
+    report = judge(machinery(server), tmp_path)
+    assert [each.label for each in report.judged] == ["root_cause", None, None]
+    judge(machinery(server), tmp_path)
+    assert len(server.requests) == 3
+    agreement, confusion = agreement_records(report)
+    assert agreement.rows[0] == (
+        "Categories of questions",
+        1,
+        0.0,
+        *agreement.rows[0][3:5],
+        "0.00",
+        2,
+    )
+    assert confusion.columns == ("By the rules", "root_cause")
+    assert confusion.rows == (("local_variable", 1),)
+    assert parts([agreement, confusion])
+
+
+def test_failed_requests_are_asked_by_the_next_start(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(reply("label: local_variable"), error(500, "down"))
+    report = judge(machinery(server), tmp_path)
+    assert (len(report.judged), report.missing) == (1, 2)
+    assert "down" in report.reasons[0]
+    server.will_answer(reply("label: root_cause"))
+    assert judge(machinery(server), tmp_path).missing == 0
+    assert len(server.requests) == 5
+
+
+def test_it_gives_up_where_nothing_works(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(error(500, "down"))
+    report = judge(machinery(server, give_up_after=2), tmp_path)
+    assert (report.missing, report.stopped, len(server.requests)) == (3, True, 2)
+
+
+def test_it_stays_within_the_budget(server: ChatServer, tmp_path: Path) -> None:
+    (tmp_path / SPENT).write_text("0.99985\n")
+    server.will_answer(reply("label: root_cause"))
+    report = judge(machinery(server, budget_dollars=1.0), tmp_path)
+    assert (len(report.judged), report.missing, report.stopped) == (2, 1, True)
+    assert "budget" in report.reasons[0]
+
+
+def test_a_line_that_was_cut_off_is_asked_again(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(reply("label: root_cause"))
+    judge(machinery(server), tmp_path)
+    path = tmp_path / FILE
+    path.write_text(path.read_text()[:-20])
+    assert judge(machinery(server), tmp_path).missing == 0
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("label: root_cause", "root_cause"),
+        (" label:root_cause\n", "root_cause"),
+        ("<think>It asks why.\nlabel: none</think>\nlabel: root_cause", "root_cause"),
+        ("label: none", "none"),
+        ("label: wrong_fix", None),
+        ("Label: root_cause", None),
+        ("root_cause", None),
+        ("label: root_cause.", None),
+        ("label: root_cause\nlabel: local_variable", None),
+        ("The label is\nlabel: root_cause", None),
+        ("", None),
+    ],
+)
+def test_replies_are_read_strictly(text: str, label: str | None) -> None:
+    assert read_label(Kind.QUESTION, text) == label
+
+
+def test_recorded_facts_are_not_judged() -> None:
+    assert not {"infrastructure", "budget", "model_failure"} & set(LABELS[Kind.FAILURE])
+
+
+def test_a_script_cannot_judge() -> None:
+    oracle = Machinery(models={"oracle": OracleConfig(backend="oracle")})
+    with pytest.raises(ConfigError, match="cannot judge"):
+        check_judge(oracle, JudgeConfig(model="oracle"))
+    with pytest.raises(ConfigError, match="no model 'gpt'"):
+        check_judge(oracle, JudgeConfig(model="gpt"))
