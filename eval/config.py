@@ -11,6 +11,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.questions.config import SOURCE_READER
 from eval.alone.config import AloneConfig
 from eval.paired.config import ArmName, StatisticsConfig
+from eval.report.config import ReportConfig
 
 
 class Pair(BaseModel):
@@ -40,6 +41,8 @@ class EvalConfig(BaseModel):
     """Which arms are compared over the same bugs and seeds, and how."""
     questions: AloneConfig | None = None
     """Subagents to measure alone, on runtime questions. None: none."""
+    report: ReportConfig = ReportConfig()
+    """Pages for a browser, beside the tables."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -12,7 +12,6 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
 from collect.errors import ConfigError
-from collect.models.config import OracleConfig
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.rollouts import RolloutsSummary, do_rollouts
@@ -20,15 +19,18 @@ from collect.store import RunStore
 from eval.alone.stage import AloneReport, AloneStage
 from eval.config import EvalConfig
 from eval.full_set import full_set_of
-from eval.labels import Labels
+from eval.labels import Labels, labels_of
 from eval.metrics import compare
 from eval.output import TablePaths, write_tables
 from eval.page import summary
 from eval.paired.report import paired_report
 from eval.panels import panels_of
+from eval.report.facts import Selection, sources_of
+from eval.report.questions import question_files
+from eval.report.writing import ReportRequest, write_report
 from eval.training_data import note_training
 
-FOLDER = "eval"
+FOLDER, REPORT = "eval", "report"
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class EvalReport:
     tables: TablePaths | None
     alone: AloneReport | None = None
     """Subagents alone; None where the config has no questions, or was stopped before them."""
+    page: Path | None = None
+    """The index of the report for a browser; None where the config wants none."""
 
 
 def run_eval(
@@ -62,8 +66,7 @@ def run_eval(
             "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "
             "eval.questions, e.g. {models: [b]}"
         )
-    scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
-    labels = Labels(scripted=scripted)
+    labels = labels_of(machinery)
     alone = None
     if config.questions is not None:
         asked = config.questions.benchmark or benchmark
@@ -72,11 +75,31 @@ def run_eval(
     report = EvalReport("", None, None)
     if config.arms():
         report = _in_place(machinery, config, benchmark, run, described=described, labels=labels)
-    if alone is None or (report.rollouts is not None and report.rollouts.stopped):
-        return report
-    measured = alone.measure(described)
-    summary = "\n".join(part for part in (report.summary, measured.summary) if part)
-    return replace(report, summary=summary, alone=measured)
+    if alone is not None and not (report.rollouts is not None and report.rollouts.stopped):
+        measured = alone.measure(described)
+        summary = "\n".join(part for part in (report.summary, measured.summary) if part)
+        report = replace(report, summary=summary, alone=measured)
+    return replace(report, page=_pages(config, run, labels))
+
+
+def _pages(config: EvalConfig, run: Path, labels: Labels) -> Path | None:
+    """The report for a browser, of all that the folder holds."""
+    sources = [each for each in sources_of(run) if each.stage != "collect"]
+    if not config.report.html or not sources:
+        return None
+    questions = question_files(run)
+    if config.questions is not None and config.questions.path is not None:
+        questions.append(Path(config.questions.path))
+    return write_report(
+        ReportRequest(
+            title=f"{run.name}: evaluation",
+            sources=sources,
+            output=run / FOLDER / REPORT,
+            selection=Selection(limit=config.report.limit),
+            questions=questions,
+            labels=labels,
+        )
+    ).index
 
 
 def _in_place(
