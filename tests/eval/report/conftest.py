@@ -1,0 +1,86 @@
+"""A real browser without a screen, and reports for it to open."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+import stepinto
+from collect.questions.config import QuestionsConfig
+from tests.collect.questions.conftest import shop_config, shop_folder, shop_run
+from tests.eval.report.pages import hostile_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+__all__ = ["shop_config", "shop_folder", "shop_run"]
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+QUIET = ("--disable-background-networking", "--disable-component-update", "--no-first-run")
+
+
+@pytest.fixture(scope="module")
+def browser(evaluated: Path, hostile: Path) -> Iterator[Browser]:
+    """Chromium; skips where there is none, though not in CI.
+
+    Playwright keeps an event loop running in this thread, in which no rollout can be done: so the
+    reports are made before, and it ends with the module.
+    """
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        told = f"needs a browser: none of {', '.join(BROWSERS)} is installed; see .ci/install"
+        if os.environ.get("CI"):
+            pytest.fail(told)
+        pytest.skip(told)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=QUIET)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def evaluated(
+    tmp_path_factory: pytest.TempPathFactory, shop_run: Path, shop_config: QuestionsConfig
+) -> Path:
+    """The report of a real evaluation: two arms on a bug, and three runtime questions."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    asked = {
+        "models": ["oracle"],
+        "path": str(shop_run / "questions.jsonl"),
+        "benchmark": shop_config.benchmark.model_dump(mode="json"),
+        "limit": 3,
+        "shuffle_seed": 1,
+    }
+    evaluation = {
+        "benchmark": {
+            "name": "bundled",
+            "instances": ["ledgerbook__quarter_end_gain"],
+            "split": "all",
+        },
+        "variants": ["baseline", "debug2fix_tool_limit"],
+        "pairs": [{"main": "oracle", "sub": "oracle"}],
+        "statistics": {"resamples": 1000},
+        "questions": asked,
+    }
+    config = {"run": "small", "runs_folder": str(folder), "eval": evaluation}
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    assert stepinto.main(["eval", str(path)]) == 0
+    return folder / "small" / "eval" / "report"
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run in which everything that can be printed is hostile."""
+    folder = tmp_path_factory.mktemp("hostile")
+    hostile_run(folder)
+    assert stepinto.main(["view", str(folder)]) == 0
+    return folder / "report"
