@@ -12,14 +12,24 @@ import pytest
 import yaml
 
 import stepinto
-from collect.questions.config import QuestionsConfig
-from tests.collect.questions.conftest import shop_config, shop_folder, shop_run
+from collect.benchmarks.base import Instance
+from collect.questions.records import (
+    Category,
+    Location,
+    Question,
+    ReachAsk,
+    ReachTruth,
+    ValueAsk,
+    ValueTruth,
+)
+from tests.collect.questions.asked import question
+from tests.collect.questions.conftest import shop, shop_folder
 from tests.eval.report.pages import hostile_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["shop_config", "shop_folder", "shop_run"]
+__all__ = ["shop", "shop_folder"]
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 QUIET = ("--disable-background-networking", "--disable-component-update", "--no-first-run")
@@ -47,18 +57,11 @@ def browser(evaluated: Path, hostile: Path) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def evaluated(
-    tmp_path_factory: pytest.TempPathFactory, shop_run: Path, shop_config: QuestionsConfig
-) -> Path:
-    """The report of a real evaluation: two arms on a bug, and three runtime questions."""
+def evaluated(tmp_path_factory: pytest.TempPathFactory, shop: Instance, shop_folder: Path) -> Path:
+    """The report of a real evaluation: two arms on a bug, and two runtime questions."""
     folder = tmp_path_factory.mktemp("evaluated")
-    asked = {
-        "models": ["oracle"],
-        "path": str(shop_run / "questions.jsonl"),
-        "benchmark": shop_config.benchmark.model_dump(mode="json"),
-        "limit": 3,
-        "shuffle_seed": 1,
-    }
+    questions = folder / "asked.jsonl"
+    questions.write_text("".join(f"{each.model_dump_json()}\n" for each in shop_questions(shop)))
     evaluation = {
         "benchmark": {
             "name": "bundled",
@@ -68,13 +71,44 @@ def evaluated(
         "variants": ["baseline", "debug2fix_tool_limit"],
         "pairs": [{"main": "oracle", "sub": "oracle"}],
         "statistics": {"resamples": 1000},
-        "questions": asked,
+        "questions": {
+            "models": ["oracle"],
+            "path": str(questions),
+            "benchmark": {"name": "bundled", "path": str(shop_folder), "split": "all"},
+        },
     }
     config = {"run": "small", "runs_folder": str(folder), "eval": evaluation}
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config))
     assert stepinto.main(["eval", str(path)]) == 0
     return folder / "small" / "eval" / "report"
+
+
+def shop_questions(shop: Instance) -> list[Question]:
+    """Two questions about the shop's failing test, made by hand."""
+    place = Location(file="shop.py", line=18, last_line=18, function="Cart.total")
+    about = {
+        "benchmark": shop.benchmark,
+        "instance_id": shop.id,
+        "instance_hash": shop.hash,
+        "test": "tests/test_shop.py::test_total",
+    }
+    value = question(
+        Category.LOCAL,
+        ValueAsk(expression="net", place=place, hit=1),
+        ValueTruth(type="int", text="47"),
+    )
+    reached = question(
+        Category.REACHABILITY, ReachAsk(place=place), ReachTruth(reached=True, count=None)
+    )
+    told = {
+        "net": (value, "What is `net` at shop.py:18?"),
+        "reached": (reached, "Is shop.py:18 reached?"),
+    }
+    return [
+        each.model_copy(update=about | {"id": name, "question": text})
+        for name, (each, text) in told.items()
+    ]
 
 
 @pytest.fixture(scope="session")

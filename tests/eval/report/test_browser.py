@@ -51,7 +51,7 @@ def test_the_report_of_an_evaluation(watched: Watched, evaluated: Path) -> None:
     assert page.locator("figure svg[role=img]").count() >= 3
     assert "Pass & Call Rate" in page.inner_text("#part-1")
     assert "Subagents alone" in page.inner_text("#part-2")
-    assert page.locator(SHOWN).count() == 5
+    assert page.locator(SHOWN).count() == 4
     for link in page.locator("#table tbody a").evaluate_all("all => all.map(each => each.href)"):
         page.goto(link)
         assert page.locator(".turn.assistant").count() > 0
@@ -76,13 +76,13 @@ def test_calls_lead_to_the_conversations_they_began(watched: Watched, evaluated:
 def test_filters_and_sorting(watched: Watched, evaluated: Path) -> None:
     page = watched.open(evaluated / "index.html")
     page.select_option("[name=outcome]", "right")
-    assert page.locator(SHOWN).count() == 3
-    assert page.inner_text("#filters output") == "3 of 5"
+    assert page.locator(SHOWN).count() == 2
+    assert page.inner_text("#filters output") == "2 of 4"
     page.locator(f"{SHOWN} th a").first.click()
     page.go_back()
-    assert page.locator(SHOWN).count() == 3
+    assert page.locator(SHOWN).count() == 2
     page.click("[type=reset]")
-    assert page.locator(SHOWN).count() == 5
+    assert page.locator(SHOWN).count() == 4
     page.fill("[name=text]", "LEDGER")
     assert page.locator(SHOWN).count() == 2
     page.fill("[name=text]", "")
@@ -100,7 +100,7 @@ def test_filters_and_sorting(watched: Watched, evaluated: Path) -> None:
 def test_without_a_script_everything_is_there(browser: Browser, evaluated: Path) -> None:
     watched = Watched(browser, java_script_enabled=False)
     page = watched.open(evaluated / "index.html")
-    assert page.locator(SHOWN).count() == 5
+    assert page.locator(SHOWN).count() == 4
     assert not page.locator("#filters").is_visible()
     watched.close()
 
