@@ -1,4 +1,4 @@
-"""The command line: `stepinto collect | format | train | eval | run | bench | doctor`."""
+"""The command line: `stepinto collect | format | train | eval | run | bench | view | doctor`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from configs.command_line.shared import (
     console,
     stopped,
 )
+from configs.command_line.view import add_view
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
             help="list a config's bugs, show or verify them, get their images, or make some",
         )
     )
+    add_view(commands.add_parser("view", help="show a run's numbers and conversations as pages"))
     doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
     doctor.set_defaults(command=_doctor)
     return parser
@@ -184,6 +186,8 @@ def _eval(config: RunConfig) -> int:
     for tables in (report.tables, alone.tables if alone is not None else None):
         if tables is not None:
             console.print(f"tables: {tables.markdown}, {tables.csv}, {tables.json}")
+    if report.page is not None:
+        console.print(f"for a browser: {report.page}")
     status = _status(report.rollouts) if report.rollouts is not None else 0
     if report.judge is not None:
         status = status or _judge_status(report.judge)

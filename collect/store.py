@@ -87,14 +87,18 @@ class RunStore:
         self.conversations.compact()
         self.rollouts.compact()
 
-    def read_rollouts(self) -> Iterator[Rollout]:
-        """Every rollout once, in no particular order. Raises ConfigError on a foreign schema."""
-        return (rollout_from_plain(row) for row in self.rollouts.rows())
+    def read_rollouts(self, only: Collection[str] | None = None) -> Iterator[Rollout]:
+        """Every rollout once, or those of some ids, in no particular order.
 
-    def read_conversations(self) -> Iterator[Conversation]:
-        """Every conversation of a finished rollout once, those of a rollout together."""
+        Raises ConfigError on a foreign schema.
+        """
+        return (rollout_from_plain(row) for row in self.rollouts.rows(only=only))
+
+    def read_conversations(self, only: Collection[str] | None = None) -> Iterator[Conversation]:
+        """Every conversation of a finished rollout once, or those of some rollouts; those of a
+        rollout together."""
         finished = set(self.rollouts.ids())
-        rows = self.conversations.rows(but_parts=self._unfinished())
+        rows = self.conversations.rows(but_parts=self._unfinished(), only=only)
         return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
 
     def _unfinished(self) -> set[str]:

@@ -40,11 +40,19 @@ class Table:
         """The rollout ids of all rows, each once."""
         return list(dict.fromkeys([*self.parts(), *self._compacted_ids()]))
 
-    def rows(self, but_parts: Collection[str] = ()) -> Iterator[dict[str, Any]]:
-        """All rows as plain dicts, read batch by batch; as if some part files were not there."""
+    def rows(
+        self, but_parts: Collection[str] = (), only: Collection[str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """All rows as plain dicts, read batch by batch; as if some part files were not there.
+
+        `only`: the rollouts whose rows are wanted, where it is not all of them.
+        """
         parts = {key: path for key, path in self.parts().items() if key not in but_parts}
-        for batch in self._batches(parts, without=parts.keys()):
-            yield from batch.to_pylist()
+        wanted = None if only is None else pa.array(list(only), pa.string())
+        read = {key: path for key, path in parts.items() if only is None or key in only}
+        for batch in self._batches(read, without=parts.keys()):
+            kept = batch if wanted is None else _among(batch, wanted)
+            yield from kept.to_pylist()
 
     def write(self, rollout_id: str, rows: list[dict[str, Any]]) -> None:
         """Write one part file, durable when this returns."""
@@ -130,6 +138,10 @@ def _scan(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         _check_schema(path, file.schema_arrow, schema)
         for batch in file.iter_batches(ROWS_PER_BATCH):
             yield batch.select(schema.names).cast(schema)
+
+
+def _among(batch: pa.RecordBatch, rollout_ids: pa.Array) -> pa.RecordBatch:
+    return batch.filter(pc.is_in(batch["rollout_id"], rollout_ids))
 
 
 def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

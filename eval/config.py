@@ -12,6 +12,7 @@ from collect.questions.config import SOURCE_READER
 from eval.alone.config import AloneConfig
 from eval.paired.config import ArmName, StatisticsConfig
 from eval.qualitative.config import JudgeConfig
+from eval.report.config import ReportConfig
 
 
 class Pair(BaseModel):
@@ -43,6 +44,8 @@ class EvalConfig(BaseModel):
     """Subagents to measure alone, on runtime questions. None: none."""
     judge: JudgeConfig | None = None
     """A model that sorts questions and failures beside the rules. None: only the rules do."""
+    report: ReportConfig = ReportConfig()
+    """Pages for a browser, beside the tables."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from collect.agents.config import Variant
+from collect.config import Machinery
+from collect.models.config import OracleConfig
 from eval.metrics import Arm, ArmMetrics
 
 ORACLE = "oracle"
@@ -61,6 +63,12 @@ class Labels:
         """The same for the main and sub model of a table or column, which at least one arm has."""
         own = [m for m in arms if (m.arm.main_model, m.arm.sub_model) == pair]
         return self.models(own[0].arm, any(m.scripted for m in own))
+
+
+def labels_of(machinery: Machinery) -> Labels:
+    """The labels of a run with these models."""
+    models = machinery.models.items()
+    return Labels(scripted=[name for name, model in models if isinstance(model, OracleConfig)])
 
 
 def in_order(variants: Iterable[str]) -> list[str]:

@@ -12,7 +12,6 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
 from collect.errors import ConfigError
-from collect.models.config import OracleConfig
 from collect.models.serving.pool import keep_servers
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
@@ -22,7 +21,7 @@ from eval.alone.stage import AloneReport, AloneStage
 from eval.config import EvalConfig
 from eval.figures import Record
 from eval.full_set import full_set_of
-from eval.labels import Labels
+from eval.labels import Labels, labels_of
 from eval.metrics import compare
 from eval.output import TablePaths, write_tables
 from eval.page import summary
@@ -34,9 +33,12 @@ from eval.qualitative.judge import Judge, JudgeReport, check_judge
 from eval.qualitative.samples import Samples
 from eval.qualitative.study import gold_patches, study
 from eval.qualitative.tables import qualitative_records
+from eval.report.facts import Selection, sources_of
+from eval.report.questions import question_files
+from eval.report.writing import ReportRequest, write_report
 from eval.training_data import note_training
 
-FOLDER = "eval"
+FOLDER, REPORT = "eval", "report"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class EvalReport:
     """Subagents alone; None where the config has no questions, or was stopped before them."""
     judge: JudgeReport | None = None
     """What a model said of questions and failures; None where none is asked."""
+    page: Path | None = None
+    """The index of the report for a browser; None where the config wants none."""
 
 
 @keep_servers()
@@ -73,8 +77,7 @@ def run_eval(
             "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "
             "eval.questions, e.g. {models: [b]}"
         )
-    scripted = [n for n, model in machinery.models.items() if isinstance(model, OracleConfig)]
-    labels = Labels(scripted=scripted)
+    labels = labels_of(machinery)
     alone = None
     if config.questions is not None:
         asked = config.questions.benchmark or benchmark
@@ -85,11 +88,31 @@ def run_eval(
     report = EvalReport("", None, None)
     if config.arms():
         report = _in_place(machinery, config, benchmark, run, described=described, labels=labels)
-    if alone is None or (report.rollouts is not None and report.rollouts.stopped):
-        return report
-    measured = alone.measure(described)
-    summary = "\n".join(part for part in (report.summary, measured.summary) if part)
-    return replace(report, summary=summary, alone=measured)
+    if alone is not None and not (report.rollouts is not None and report.rollouts.stopped):
+        measured = alone.measure(described)
+        summary = "\n".join(part for part in (report.summary, measured.summary) if part)
+        report = replace(report, summary=summary, alone=measured)
+    return replace(report, page=_pages(config, run, labels))
+
+
+def _pages(config: EvalConfig, run: Path, labels: Labels) -> Path | None:
+    """The report for a browser, of all that the folder holds."""
+    sources = [each for each in sources_of(run) if each.stage != "collect"]
+    if not config.report.html or not sources:
+        return None
+    questions = question_files(run)
+    if config.questions is not None and config.questions.path is not None:
+        questions.append(Path(config.questions.path))
+    return write_report(
+        ReportRequest(
+            title=f"{run.name}: evaluation",
+            sources=sources,
+            output=run / FOLDER / REPORT,
+            selection=Selection(limit=config.report.limit),
+            questions=questions,
+            labels=labels,
+        )
+    ).index
 
 
 def _in_place(

@@ -20,11 +20,11 @@ class QuestionSpec(RolloutSpec):
 
     @property
     def id(self) -> str:
-        return rollout_id(self.question_id, self.instance.hash, self.main, self.attempt)
+        return question_rollout_id(self.question_id, self.instance.hash, self.main, self.attempt)
 
 
-def rollout_id(question_id: str, instance_hash: str, model: str, attempt: int) -> str:
-    """16 hex digits: the same for the same answer in every start of a run."""
+def question_rollout_id(question_id: str, instance_hash: str, model: str, attempt: int) -> str:
+    """The id of the rollout in which a model, by its name in the config, answers a question."""
     key = "\0".join((VARIANT, question_id, instance_hash, model, str(attempt)))
     return hashlib.sha256(key.encode()).hexdigest()[:16]
 

@@ -13,7 +13,7 @@ from collect.errors import ConfigError
 from collect.messages import Message
 from collect.questions.building import DEFAULT_NAME
 from collect.questions.records import read_questions
-from collect.questions.rows import VARIANT, rollout_id
+from collect.questions.rows import VARIANT, question_rollout_id
 from collect.records import Conversation, Rollout
 from format.config import PreferencesConfig
 
@@ -84,5 +84,6 @@ def question_ids(
         for row in rollouts
         if row.variant == VARIANT
         for name in by_bug[row.instance_hash]
-        if rollout_id(name, row.instance_hash, row.sub_model, row.attempt) == row.rollout_id
+        if question_rollout_id(name, row.instance_hash, row.sub_model, row.attempt)
+        == row.rollout_id
     }

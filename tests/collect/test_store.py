@@ -72,6 +72,20 @@ def test_records_come_back_equal(tmp_path: Path, compact: bool) -> None:
     assert {c.conversation_id: c for c in store.read_conversations()} == expected
 
 
+@pytest.mark.parametrize("compact", [False, True])
+def test_some_rollouts_are_read_alone(tmp_path: Path, compact: bool) -> None:
+    store = RunStore.open(tmp_path)
+    rollouts = fill(store, *range(5))
+    if compact:
+        store.compact()
+    wanted = [rollouts[1].rollout_id, rollouts[3].rollout_id]
+    assert {row.rollout_id for row in store.read_rollouts(only=wanted)} == set(wanted)
+    conversations = list(store.read_conversations(only=wanted))
+    assert {row.rollout_id for row in conversations} == set(wanted)
+    assert len(conversations) == 4
+    assert list(store.read_rollouts(only=[])) == []
+
+
 def test_a_rollout_without_conversations(tmp_path: Path) -> None:
     store = RunStore.open(tmp_path)
     rollout = make_failed_rollout()

@@ -1,0 +1,131 @@
+"""`stepinto view`: a run as pages for a browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from collect.errors import ConfigError
+from configs.command_line.shared import console
+from configs.loading import SAVED_NAME, load_config
+from configs.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from eval.report.facts import Outcome
+
+DEFAULT_LIMIT = 1000
+FOLDER = "report"
+
+
+def add_view(parser: argparse.ArgumentParser) -> None:
+    """The options of `stepinto view`."""
+    parser.add_argument("run", type=Path, help="a run folder")
+    parser.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)"
+    )
+    parser.add_argument("--open", action="store_true", help="show them in the browser")
+    parser.add_argument(
+        "--limit",
+        type=_limit,
+        default=DEFAULT_LIMIT,
+        metavar="N",
+        help=f"most rollouts that get pages, 0 for all ({DEFAULT_LIMIT})",
+    )
+    parser.add_argument(
+        "--outcome",
+        action="append",
+        help="only these: resolved, 'not resolved', right, wrong, failed; may be given several "
+        "times, as may those that follow",
+    )
+    parser.add_argument("--variant", action="append", help="only these variants, as in configs")
+    parser.add_argument("--model", action="append", help="only rollouts in which these play")
+    parser.add_argument("--bug", action="append", metavar="GLOB", help="only bugs of such ids")
+    parser.add_argument(
+        "--questions",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="runtime questions that were answered, where neither the run nor its config has them",
+    )
+    parser.set_defaults(command=view)
+
+
+def view(options: argparse.Namespace) -> int:
+    """Write the pages, and say where."""
+    from eval.labels import Labels, labels_of
+    from eval.report.facts import Selection, sources_of
+    from eval.report.writing import ReportRequest, write_report
+
+    run: Path = options.run
+    sources = sources_of(run)
+    if not sources:
+        raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
+    config = _saved_config(run)
+    selection = Selection(
+        limit=options.limit or None,
+        outcomes=frozenset(_outcome(text) for text in options.outcome or ()),
+        variants=frozenset(options.variant or ()),
+        models=frozenset(options.model or ()),
+        instances=tuple(options.bug or ()),
+    )
+    request = ReportRequest(
+        title=run.resolve().name,
+        sources=sources,
+        output=options.output or run / FOLDER,
+        selection=selection,
+        questions=[*(options.questions or ()), *_question_files(run, config)],
+        labels=labels_of(config) if config is not None else Labels(),
+    )
+    paths = write_report(request)
+    if paths.rollouts < paths.matching:
+        console.print(f"the first {paths.rollouts} of {paths.matching} rollouts; see --limit")
+    console.print(f"{paths.pages} conversations; open {paths.index}")
+    if options.open:
+        webbrowser.open(paths.index.resolve().as_uri())
+    return 0
+
+
+def _question_files(run: Path, config: RunConfig | None) -> Iterator[Path]:
+    """Where the run's stages keep questions, or their config says that they lie."""
+    from collect.questions.building import questions_path
+    from eval.report.questions import question_files
+
+    yield from question_files(run)
+    if config is None:
+        return
+    yield questions_path(config.questions, config.folder)
+    asked = config.eval.questions
+    if asked is not None and asked.path is not None:
+        yield Path(asked.path)
+
+
+def _saved_config(run: Path) -> RunConfig | None:
+    """The run's config. One of another release is no reason to show nothing: it only says which
+    models are scripted, and where questions lie."""
+    if not (run / SAVED_NAME).is_file():
+        return None
+    try:
+        return load_config(run)
+    except ConfigError as error:
+        print(f"stepinto: shown without the run's config: {error}", file=sys.stderr)
+        return None
+
+
+def _outcome(text: str) -> Outcome:
+    from eval.report.facts import Outcome
+
+    try:
+        return Outcome(text.replace("_", " "))
+    except ValueError:
+        known = ", ".join(each.value for each in Outcome)
+        raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}") from None
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)

@@ -1,0 +1,170 @@
+"""The few facts of each rollout that the index shows, and which rollouts are shown."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from collect.questions.rows import VARIANT as QUESTIONS
+from collect.records import ORACLE_TEACHER, Rollout
+from collect.store import RunStore
+from eval.metrics import Arm, arm_of, has_verdict
+
+SOURCES = (("collect", ""), ("eval", "eval"), ("questions", "eval/questions"))
+"""Which stage of a run keeps its rollouts in which folder of it."""
+
+
+class Outcome(StrEnum):
+    """What became of a rollout."""
+
+    RESOLVED = "resolved"
+    UNRESOLVED = "not resolved"
+    RIGHT = "right"
+    """Of a runtime question's answer."""
+    WRONG = "wrong"
+    FAILED = "failed"
+    """For the infrastructure's or the budget's sake: it says nothing about a model."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rollouts lie."""
+
+    stage: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RolloutFacts:
+    """One row of the index; the order is that in which they are shown."""
+
+    stage: str
+    benchmark: str
+    instance_id: str
+    category: str
+    arm: Arm
+    attempt: int
+    rollout_id: str
+    scripted: bool
+    outcome: Outcome
+    failure: str
+    """Its kind and type; empty where nothing failed."""
+    steps: int
+    """Completions of all agents."""
+    tokens: int
+    dollars: float
+    seconds: float
+    stops: int
+    """How often the debugged program stopped."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rollouts get pages. Empty: no such condition."""
+
+    limit: int | None = None
+    outcomes: frozenset[str] = frozenset()
+    variants: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
+    """Main or sub models."""
+    instances: tuple[str, ...] = ()
+    """Globs over the bugs' ids."""
+
+    def wants(self, facts: RolloutFacts) -> bool:
+        """Whether the rollout is among them, the limit aside."""
+        arm = facts.arm
+        return (
+            (not self.outcomes or facts.outcome in self.outcomes)
+            and (not self.variants or arm.variant in self.variants)
+            and (not self.models or not self.models.isdisjoint((arm.main_model, arm.sub_model)))
+            and (not self.instances or self._names(facts.instance_id))
+        )
+
+    def _names(self, instance_id: str) -> bool:
+        return any(fnmatchcase(instance_id, pattern) for pattern in self.instances)
+
+
+@dataclass
+class Totals:
+    """What all rollouts came to, chosen or not: counts, so that any number of them fits."""
+
+    outcomes: Counter[tuple[str, Arm, bool, Outcome]] = field(default_factory=Counter)
+    """By stage, arm and whether it is scripted."""
+    failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By stage and failure."""
+    matching: int = 0
+    """Rollouts that the selection names, the limit aside."""
+    dollars: float = 0.0
+
+    @property
+    def rollouts(self) -> int:
+        return self.outcomes.total()
+
+    def add(self, facts: RolloutFacts) -> None:
+        """Count one rollout."""
+        self.outcomes[facts.stage, facts.arm, facts.scripted, facts.outcome] += 1
+        self.dollars += facts.dollars
+        if facts.failure:
+            self.failures[facts.stage, facts.failure] += 1
+
+
+def sources_of(run: Path) -> list[Source]:
+    """The stages of a run that have rollouts."""
+    sources = [Source(stage, run / below) for stage, below in SOURCES]
+    return [each for each in sources if any((each.folder / "rollouts").glob("*.parquet"))]
+
+
+def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[RolloutFacts], Totals]:
+    """The first rollouts of the selection, in order, and what all of them came to."""
+    totals = Totals()
+
+    def matching() -> Iterator[RolloutFacts]:
+        for source in sources:
+            for row in RunStore(source.folder).read_rollouts():
+                facts = facts_of(row, source.stage)
+                totals.add(facts)
+                if selection.wants(facts):
+                    totals.matching += 1
+                    yield facts
+
+    if selection.limit is None:
+        return sorted(matching()), totals
+    return heapq.nsmallest(selection.limit, matching()), totals
+
+
+def facts_of(row: Rollout, stage: str) -> RolloutFacts:
+    """What the index shows of a rollout."""
+    tokens = row.main_prompt_tokens + row.main_completion_tokens
+    tokens += row.sub_prompt_tokens + row.sub_completion_tokens
+    failure = f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
+    return RolloutFacts(
+        stage=stage,
+        benchmark=row.benchmark,
+        instance_id=row.instance_id,
+        category=row.category or "",
+        arm=arm_of(row),
+        attempt=row.attempt,
+        rollout_id=row.rollout_id,
+        scripted=row.teacher == ORACLE_TEACHER,
+        outcome=outcome_of(row),
+        failure=failure,
+        steps=row.main_steps + row.sub_steps,
+        tokens=tokens,
+        dollars=row.dollars,
+        seconds=row.seconds,
+        stops=row.debug_stops,
+    )
+
+
+def outcome_of(row: Rollout) -> Outcome:
+    """What became of a rollout."""
+    if not has_verdict(row):
+        return Outcome.FAILED
+    if row.variant == QUESTIONS:
+        return Outcome.RIGHT if row.resolved else Outcome.WRONG
+    return Outcome.RESOLVED if row.resolved else Outcome.UNRESOLVED

@@ -1,0 +1,197 @@
+"""The charts of an evaluation, made of the numbers in its results.json."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from collect.questions.rows import VARIANT as QUESTIONS
+from eval.charts.records import (
+    Bar,
+    BarChart,
+    BarSeries,
+    Chart,
+    Point,
+    PointChart,
+    PointSeries,
+)
+from eval.labels import Labels
+from eval.metrics import Arm
+from eval.output import FORMAT_VERSION
+
+Row = Mapping[str, Any]
+PERCENT = 100.0
+COSTS = {
+    "main_steps": ("main steps", "average steps of the main agent"),
+    "sub_steps": ("subagent steps", "average steps of subagents in rollouts that called one"),
+    "tokens": ("tokens", "average tokens of all agents a rollout"),
+    "dollars_per_rollout": ("dollars", "average dollars a rollout"),
+}
+"""What stands against the pass rate, by the arm's number: its short name, and its unit."""
+ALONE_COSTS = {
+    "steps": "average steps a question",
+    "tokens": "average tokens a question",
+    "seconds": "average seconds a question",
+    "dollars_per_question": "average dollars a question",
+}
+"""What stands against the accuracy, by the model's number."""
+
+
+def charts_of(folder: Path, labels: Labels) -> list[Chart]:
+    """The charts of one folder of tables; none where it has no results of this version."""
+    results = _results(folder / "results.json")
+    charts = [*_in_place(results, labels), *_alone(results, labels)]
+    return [chart for chart in charts if _says_something(chart)]
+
+
+def _in_place(results: Row, labels: Labels) -> Iterator[Chart]:
+    arms = [row for row in results.get("arms", ()) if row["pass_rate"] is not None]
+    yield _pass_rates(arms, labels)
+    for name, (short, unit) in COSTS.items():
+        points = [(row, cost) for row in arms if (cost := _cost(row, name)) is not None]
+        yield PointChart(
+            f"Pass rate against {short}",
+            unit,
+            "pass rate in %",
+            tuple(_arm_point(row, cost, labels) for row, cost in points)
+            if any(cost for _, cost in points)
+            else (),
+            end=PERCENT,
+        )
+    yield _differences(results.get("comparisons", ()) if arms else (), labels)
+    yield from _by_attempts(results.get("patch_attempts", ()), labels)
+    yield from _by_action(results.get("actions", ()), labels)
+
+
+def _pass_rates(arms: Sequence[Row], labels: Labels) -> BarChart:
+    by_models: dict[str, list[Bar]] = defaultdict(list)
+    for row in arms:
+        bar = Bar(
+            labels.variant(row["variant"]), row["pass_rate"], row["pass_low"], row["pass_high"]
+        )
+        by_models[_models(row, labels)].append(bar)
+    series = tuple(BarSeries(name, tuple(bars)) for name, bars in by_models.items())
+    return BarChart("Pass rate", "pass rate in %, with its 95 % interval", series, PERCENT)
+
+
+def _differences(rows: Iterable[Row], labels: Labels) -> BarChart:
+    bars = tuple(
+        Bar(
+            f"{_side(row, 'first', labels)} - {_side(row, 'second', labels)}",
+            row["difference"],
+            row["low"],
+            row["high"],
+        )
+        for row in rows
+        if row["difference"] is not None
+    )
+    unit = "percentage points, with their interval"
+    return BarChart("Differences of arms", unit, (BarSeries("difference", bars),))
+
+
+def _side(row: Row, side: str, labels: Labels) -> str:
+    """One of the two arms of a comparison."""
+    names = ("variant", "main_model", "sub_model")
+    arm = Arm(*(row[f"{side}_{name}"] for name in names))
+    variant = "" if arm.variant == QUESTIONS else f"{labels.variant(arm.variant)}, "
+    return f"{variant}{labels.models(arm, False)}"
+
+
+def _cost(row: Row, name: str) -> float | None:
+    if name != "tokens":
+        value: float | None = row[name]
+        return value
+    parts = [row["main_tokens"], row["sub_tokens_all"]]
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None
+
+
+def _arm_point(row: Row, cost: float, labels: Labels) -> PointSeries:
+    name = f"{labels.variant(row['variant'])}, {_models(row, labels)}"
+    point = Point(cost, row["pass_rate"], "", row["pass_low"], row["pass_high"])
+    return PointSeries(name, (point,))
+
+
+def _by_attempts(rows: Iterable[Row], labels: Labels) -> Iterator[Chart]:
+    """InspectCoder's figure 7: a chart a benchmark, a line a system."""
+    lines: dict[str, dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["resolve_rate"] is not None:
+            name = f"{labels.variant(row['variant'])}, {_models(row, labels)}"
+            point = Point(row["patch_attempts"], row["resolve_rate"])
+            lines[row["benchmark"]][name].append(point)
+    for benchmark, systems in lines.items():
+        series = tuple(PointSeries(name, tuple(points)) for name, points in systems.items())
+        title = f"Resolve rate by number of patch attempts, {benchmark}"
+        yield PointChart(title, "patch attempts", "resolve rate in %", series, True, PERCENT)
+
+
+def _by_action(rows: Iterable[Row], labels: Labels) -> Iterator[Chart]:
+    """InspectCoder's figure 8: a chart a benchmark, a group an action, a colour a system."""
+    bars: dict[str, dict[str, list[Bar]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["outcome"] == "all" and row["per_task"] is not None:
+            name = f"{labels.variant(row['variant'])}, {_models(row, labels)}"
+            bars[row["benchmark"]][name].append(Bar(row["action"], row["per_task"]))
+    for benchmark, systems in bars.items():
+        series = tuple(BarSeries(name, tuple(found)) for name, found in systems.items())
+        yield BarChart(f"Actions, {benchmark}", "calls a rollout", series)
+
+
+def _alone(results: Row, labels: Labels) -> Iterator[Chart]:
+    models = [row for row in results.get("models", ()) if row["accuracy"] is not None]
+    names = {row["model"]: _models(row | {"sub_model": row["model"]}, labels) for row in models}
+    every = tuple(
+        BarSeries(
+            names[model["model"]],
+            (
+                Bar("all", model["accuracy"], model["accuracy_low"], model["accuracy_high"]),
+                *(
+                    Bar(row["category"], row["percent"], row["low"], row["high"])
+                    for row in results["categories"]
+                    if row["model"] == model["model"]
+                ),
+            ),
+        )
+        for model in models
+    )
+    yield _differences(results.get("comparisons", ()) if models else (), labels)
+    yield BarChart("Accuracy by category", "accuracy in %, with its 95 % interval", every, PERCENT)
+    for name, unit in ALONE_COSTS.items():
+        known = [row for row in models if row[name] is not None]
+        yield PointChart(
+            f"Accuracy against {name.partition('_')[0]}",
+            unit,
+            "accuracy in %",
+            tuple(_model_point(row, name, names) for row in known)
+            if any(row[name] for row in known)
+            else (),
+            end=PERCENT,
+        )
+
+
+def _model_point(row: Row, name: str, names: Mapping[str, str]) -> PointSeries:
+    point = Point(row[name], row["accuracy"], "", row["accuracy_low"], row["accuracy_high"])
+    return PointSeries(names[row["model"]], (point,))
+
+
+def _models(row: Row, labels: Labels) -> str:
+    arm = Arm("", row.get("main_model", ""), row["sub_model"])
+    return labels.models(arm, row.get("scripted", False))
+
+
+def _results(path: Path) -> Row:
+    if not path.is_file():
+        return {}
+    found: Row = json.loads(path.read_text(encoding="utf-8"))
+    return found if found.get("format_version") == FORMAT_VERSION else {}
+
+
+def _says_something(chart: Chart) -> bool:
+    """A bar is worth a look, a single point is not."""
+    if isinstance(chart, BarChart):
+        return any(series.bars for series in chart.series)
+    return sum(len(series.points) for series in chart.series) > 1

@@ -1,0 +1,80 @@
+"""The runtime questions that rollouts answer, found again by the rollouts' ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collect.questions.records import Question, read_questions
+from collect.questions.rows import VARIANT, question_rollout_id
+from collect.questions.scoring import score_text
+from collect.questions.verdicts import Verdict
+from eval.report.facts import RolloutFacts
+
+
+@dataclass(frozen=True)
+class QuestionView:
+    """One question, as the page of its answer shows it."""
+
+    question: Question
+    truth: tuple[tuple[str, str], ...]
+    """The true answer's parts by name."""
+    verdict: Verdict
+
+
+def question_files(run: Path) -> list[Path]:
+    """The files of questions that a run's stages made in its folder."""
+    folders = (run, run / "eval", run / "eval" / "questions")
+    return [path for folder in folders for path in sorted(folder.glob("*questions*.jsonl"))]
+
+
+def question_view(question: Question, answer: str) -> QuestionView:
+    """The question with the verdict on an answer, judged anew."""
+    return QuestionView(question, tuple(truth_parts(question)), score_text(question, answer))
+
+
+def questions_of(facts: Iterable[RolloutFacts], paths: Iterable[Path]) -> Mapping[str, Question]:
+    """The questions of the files that these rollouts answer, by rollout id.
+
+    A file that is not there is passed over; raises ConfigError for one that can't be read.
+    """
+    asked = [each for each in facts if each.arm.variant == VARIANT]
+    wanted = {each.rollout_id for each in asked}
+    answering = {(each.arm.sub_model, each.attempt) for each in asked}
+    found: dict[str, Question] = {}
+    for path in dict.fromkeys(paths):
+        if wanted and path.is_file():
+            found |= _among(read_questions(path), wanted, answering)
+    return found
+
+
+def _among(
+    questions: Iterable[Question], wanted: Collection[str], answering: Iterable[tuple[str, int]]
+) -> dict[str, Question]:
+    ids = (
+        (question_rollout_id(question.id, question.instance_hash, *by), question)
+        for question in questions
+        for by in answering
+    )
+    return {rollout_id: question for rollout_id, question in ids if rollout_id in wanted}
+
+
+def truth_parts(question: Question) -> list[tuple[str, str]]:
+    """The true answer, part by part."""
+    truth = question.truth.model_dump(exclude={"kind"}, exclude_none=True)
+    return [(name, _told(value)) for name, value in truth.items() if value != ""]
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(_told(item) for item in value)
+    if not isinstance(value, Mapping):
+        return str(value)
+    if "text" in value:
+        return f"{value['text']}  ({value['type']})" if value["type"] else str(value["text"])
+    within = f" in {value['function']}" if value.get("function") else ""
+    return f"{value['file']}:{value['line']}{within}"

@@ -1,0 +1,30 @@
+"""Text that a program or a model printed, made harmless and visible for whoever reads it."""
+
+from __future__ import annotations
+
+import re
+
+CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""C0 and C1, the terminal's escapes among them; a tab and a line's end are text."""
+BIDIRECTIONAL = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Marks that turn the order of what is shown (CVE-2021-42574)."""
+UNSEEN = r"\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+"""Without a glyph, or no character at all."""
+HIDDEN = re.compile(f"[{CONTROL}{BIDIRECTIONAL}{UNSEEN}]")
+PICTURES = 0x2400
+"""Where Unicode's pictures of the C0 controls begin: ␀, ␛ ..."""
+DELETE, DELETE_PICTURE = 0x7F, "\u2421"
+
+
+def visible(text: str) -> str:
+    """The text with every character that would hide, or reorder others, in visible form."""
+    return HIDDEN.sub(_shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(PICTURES + code)
+    if code == DELETE:
+        return DELETE_PICTURE
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,141 @@
+"""Reports in a real browser: nothing fails, nothing is fetched, nothing that was printed runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.eval.report.reading import broken_links
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.slow
+SHOWN = "#table tbody tr:not([hidden])"
+NARROW = {"width": 380, "height": 800}
+
+
+class Watched:
+    """A page of the browser's, with all that goes wrong in it."""
+
+    def __init__(self, browser: Browser, **options: Any) -> None:
+        self._context = browser.new_context(**options)
+        self.page: Page = self._context.new_page()
+        self.troubles: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.troubles.append(message.text))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.troubles.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, path: Path) -> Page:
+        self.page.goto(path.as_uri())
+        return self.page
+
+    def close(self) -> None:
+        self._context.close()
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    page = Watched(browser)
+    yield page
+    page.close()
+
+
+def test_the_report_of_an_evaluation(watched: Watched, evaluated: Path) -> None:
+    page = watched.open(evaluated / "index.html")
+    assert page.locator("figure svg[role=img]").count() >= 3
+    assert "Pass & Call Rate" in page.inner_text("#part-1")
+    assert "Subagents alone" in page.inner_text("#part-2")
+    assert page.locator(SHOWN).count() == 4
+    for link in page.locator("#table tbody a").evaluate_all("all => all.map(each => each.href)"):
+        page.goto(link)
+        assert page.locator(".turn.assistant").count() > 0
+    assert page.locator("#question").count() == 1
+    assert page.locator("#question .badge.right").count() > 0
+    assert page.locator("mark.observed").count() > 0
+    assert page.locator(".source .current").count() > 0
+    assert watched.troubles == []
+    assert all(url.startswith(evaluated.as_uri()) for url in watched.requests)
+    assert broken_links(evaluated) == []
+
+
+def test_calls_lead_to_the_conversations_they_began(watched: Watched, evaluated: Path) -> None:
+    page = watched.open(evaluated / "index.html")
+    page.locator("#table tr", has_text="Debug2Fix").get_by_role("link", name="main").first.click()
+    page.locator(".call .head a").first.click()
+    assert "Asked by main" in page.inner_text("#content")
+    page.get_by_text("Outcome and patch of the whole rollout").click()
+    assert page.locator("#outcome .patch .added").count() > 0
+
+
+def test_filters_and_sorting(watched: Watched, evaluated: Path) -> None:
+    page = watched.open(evaluated / "index.html")
+    page.select_option("[name=outcome]", "right")
+    assert page.locator(SHOWN).count() == 2
+    assert page.inner_text("#filters output") == "2 of 4"
+    page.locator(f"{SHOWN} th a").first.click()
+    page.go_back()
+    assert page.locator(SHOWN).count() == 2
+    page.click("[type=reset]")
+    assert page.locator(SHOWN).count() == 4
+    page.fill("[name=text]", "LEDGER")
+    assert page.locator(SHOWN).count() == 2
+    page.fill("[name=text]", "")
+    steps = page.get_by_role("button", name="Steps")
+    for direction in ("ascending", "descending"):
+        steps.click()
+        values = [
+            int(text) for text in page.locator(f"{SHOWN} td:nth-last-child(5)").all_inner_texts()
+        ]
+        assert values == sorted(values, reverse=direction == "descending")
+        assert page.locator(f"th[aria-sort={direction}]").inner_text().startswith("Steps")
+    assert watched.troubles == []
+
+
+def test_without_a_script_everything_is_there(browser: Browser, evaluated: Path) -> None:
+    watched = Watched(browser, java_script_enabled=False)
+    page = watched.open(evaluated / "index.html")
+    assert page.locator(SHOWN).count() == 4
+    assert not page.locator("#filters").is_visible()
+    watched.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_and_can_be_read(browser: Browser, evaluated: Path, scheme: Any) -> None:
+    watched = Watched(browser, color_scheme=scheme, viewport=NARROW)
+    for path in (evaluated / "index.html", *sorted((evaluated / "conversations").iterdir())):
+        page = watched.open(path)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    back, front = page.evaluate(
+        "(({backgroundColor, color}) => [backgroundColor, color])(getComputedStyle(document.body))"
+    )
+    light = sum(map(int, back[4:-1].split(","))) > sum(map(int, front[4:-1].split(",")))
+    assert light == (scheme == "light")
+    watched.close()
+
+
+def test_nothing_that_was_printed_runs(watched: Watched, hostile: Path) -> None:
+    for path in sorted(hostile.rglob("*.html")):
+        page = watched.open(path)
+        assert page.evaluate("typeof window.hacked") == "undefined"
+        assert page.locator("img").count() == 0
+    assert watched.troubles == []
+    assert all(url.startswith(hostile.as_uri()) for url in watched.requests)
+
+
+def test_the_policy_holds_where_escaping_would_not(watched: Watched, hostile: Path) -> None:
+    page = watched.open(hostile / "index.html")
+    page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"hacked=1\">');"
+        "document.body.append(Object.assign(document.createElement('script'),"
+        " {textContent: 'window.hacked = 1'}))"
+    )
+    page.wait_for_timeout(100)
+    assert page.evaluate("typeof window.hacked") == "undefined"
+    assert watched.troubles
+    assert all("Content Security Policy" in trouble for trouble in watched.troubles)

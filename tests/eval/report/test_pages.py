@@ -1,0 +1,157 @@
+"""The pages of a run: what they tell, and that nothing printed gets out of its place."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from collect.errors import ConfigError
+from collect.messages import Message
+from collect.records import MessageRow
+from collect.schema import plain
+from collect.store import RunStore
+from eval.report.facts import Outcome, Selection, sources_of
+from eval.report.long_text import MOST_CHARACTERS
+from eval.report.writing import ReportPaths, ReportRequest, write_report
+from eval.visible import HIDDEN
+from tests.eval.report.pages import hostile_run
+from tests.eval.report.reading import broken_links, pages_of, read
+from tests.records import make_conversations, make_rollout
+
+GONE = "This report is being written"
+
+
+def report(run: Path, selection: Selection | None = None) -> ReportPaths:
+    """The report of a run, in its own folder."""
+    request = ReportRequest("test-run", sources_of(run), run / "report", selection or Selection())
+    return write_report(request)
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    rollouts = hostile_run(tmp_path)
+    paths = report(tmp_path)
+    assert (paths.rollouts, paths.matching, paths.pages) == (3, 3, 5)
+    pages = pages_of(tmp_path / "report")
+    assert len(pages) == 6
+    for path, page in pages.items():
+        assert page.count("img") == 0
+        assert page.count("style") == 1
+        assert page.count("script") == (path.name == "index.html")
+        assert not {name for name in page.attributes if name.startswith("on")}
+        assert "style" not in page.attributes
+        assert not HIDDEN.search(path.read_text(encoding="utf-8"))
+        assert len(set(page.ids)) == len(page.ids)
+    hostile = pages[tmp_path / "report" / "conversations" / f"{rollouts[0].rollout_id}-0.html"]
+    assert "{{ 7*7 }}" in hostile.text
+    assert "␛[2J␀␇\\u202e\\u2066\\u200b&lt;" in hostile.text
+    assert broken_links(tmp_path / "report") == []
+
+
+def test_what_a_conversation_s_page_tells(tmp_path: Path) -> None:
+    rollout = make_rollout()
+    store = RunStore.open(tmp_path)
+    store.add(rollout, make_conversations(rollout))
+    store.close()
+    report(tmp_path)
+    folder = tmp_path / "report" / "conversations"
+    main, sub = (read(folder / f"{rollout.rollout_id}-{index}.html") for index in range(2))
+    assert f"{rollout.rollout_id}-1.html" in main.links
+    assert "1 lines added, 1 removed" in main.text
+    assert "arguments are not a JSON object" in main.text
+    assert "Reasoning Look at the state first." in main.text
+    assert ("span", {"class": "added"}) in main.tags
+    assert f"{rollout.rollout_id}-0.html" in sub.links
+    assert f"{rollout.rollout_id}-0.html#outcome" in sub.links
+    assert (
+        "Paused at ledger/cache.py:14 in LruCache.put (breakpoint 1, in thread MainThread)"
+        in sub.text
+    )
+    assert "Error (not_allowed): the program has ended" in sub.text
+    assert "Allowed now: restart, close" in sub.text
+    assert "if key == 'a' , hit 2 times" in sub.text
+    assert ("mark", {"class": "observed", "title": "observed"}) in sub.tags
+
+
+def test_the_current_line_is_marked(tmp_path: Path) -> None:
+    rollout = make_rollout()
+    main, sub = make_conversations(rollout)
+    lines = ("        13  first", "-> *    14  second()", "   *    15")
+    stop = dataclasses.replace(sub.events[0].event, source=lines)
+    events = (dataclasses.replace(sub.events[0], event=stop),)
+    store = RunStore.open(tmp_path)
+    store.add(rollout, [main, dataclasses.replace(sub, events=events)])
+    store.close()
+    report(tmp_path)
+    page = read(tmp_path / "report" / "conversations" / f"{rollout.rollout_id}-1.html")
+    assert [found.get("aria-current") for tag, found in page.tags if tag == "span"].count(
+        "true"
+    ) == 1
+    assert "→ ● 14 second()" in page.text
+    assert "● 15" in page.text
+
+
+def test_megabytes_are_folded_and_cut(tmp_path: Path) -> None:
+    rollout = make_rollout(sub_calls=0)
+    (main,) = make_conversations(rollout)
+    huge = MessageRow(Message("user", "x" * 5_000_000))
+    store = RunStore.open(tmp_path)
+    store.add(rollout, [dataclasses.replace(main, messages=(huge, *main.messages))])
+    store.close()
+    report(tmp_path)
+    path = tmp_path / "report" / "conversations" / f"{rollout.rollout_id}-0.html"
+    assert path.stat().st_size < 2 * MOST_CHARACTERS
+    assert f"{5_000_000 - MOST_CHARACTERS:,} more characters are only in" in read(path).text
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (Selection(), 3),
+        (Selection(limit=1), 1),
+        (Selection(outcomes=frozenset({Outcome.FAILED})), 1),
+        (Selection(instances=("ledger-*",)), 2),
+        (Selection(models=frozenset({"small"}), variants=frozenset({"debug2fix"})), 2),
+        (Selection(models=frozenset({"none"})), 0),
+    ],
+)
+def test_what_is_shown(tmp_path: Path, selection: Selection, expected: int) -> None:
+    hostile_run(tmp_path)
+    assert report(tmp_path, selection).rollouts == expected
+    page = read(tmp_path / "report" / "index.html")
+    assert sum("data-outcome" in found for _, found in page.tags) == expected
+    assert f"{expected} of 3 rollouts are shown" in page.text
+    assert broken_links(tmp_path / "report") == []
+
+
+def test_an_earlier_report_makes_way_and_nothing_else_does(tmp_path: Path) -> None:
+    hostile_run(tmp_path)
+    assert report(tmp_path).pages == 5
+    assert report(tmp_path, Selection(limit=1)).pages < 3
+    assert len(pages_of(tmp_path / "report")) < 5
+    assert GONE not in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "index.html").write_text("mine")
+    with pytest.raises(ConfigError, match="is no report of StepInto's"):
+        write_report(ReportRequest("x", sources_of(tmp_path), foreign))
+    assert (foreign / "index.html").read_text() == "mine"
+
+
+def test_ids_of_a_foreign_table_name_no_other_file(tmp_path: Path) -> None:
+    rollout = make_rollout(rollout_id="../../escaped", sub_calls=0)
+    (main,) = make_conversations(rollout)
+    store = RunStore.open(tmp_path)
+    store.rollouts.write("ab", [plain(rollout)])
+    store.conversations.write("ab", [plain(main)])
+    store.compact()
+    store.close()
+    assert report(tmp_path).pages == 1
+    assert not list(tmp_path.parent.glob("escaped*"))
+    (page,) = (tmp_path / "report" / "conversations").iterdir()
+    assert page.suffix == ".html"
+
+
+def test_a_run_without_rollouts_has_nothing_to_show(tmp_path: Path) -> None:
+    assert sources_of(tmp_path) == []
