@@ -36,12 +36,20 @@ def qualitative_records(study: Study, labels: Labels) -> list[Record]:
     records: list[Record] = [
         questions_table(study, labels),
         calls_table(study, labels),
-        tools_table(study, labels),
-        *steps_figures(study, labels),
-        answers_table(study, labels),
+        *answer_records(study, labels),
         failures_table(study, labels),
         failures_figure(study, labels),
         failed_rollouts(study, labels),
+    ]
+    return [record for record in records if not is_empty(record)]
+
+
+def answer_records(study: Study, labels: Labels) -> list[Record]:
+    """What is about subagents alone, whoever asked them."""
+    records: list[Record] = [
+        tools_table(study, labels),
+        *steps_figures(study, labels),
+        answers_table(study, labels),
     ]
     return [record for record in records if not is_empty(record)]
 
@@ -156,17 +164,20 @@ def answers_table(study: Study, labels: Labels) -> Table:
     described |= {mode.name: (mode.title, mode.description) for mode in ANSWER_MODES}
     for arm, findings in _by_arm(study, lambda each: bool(each.answers)).items():
         counts = Counter(mode for each in findings for mode in each.answers)
+        good = Counter(mode for each in findings if each.resolved for mode in each.answers)
         for mode, texts in described.items():
             if counts[mode]:
                 share = percent(counts[mode], counts.total())
-                rows.append((*named(arm, study, labels), *texts, counts[mode], share))
+                ends = (good[mode], counts[mode] - good[mode])
+                rows.append((*named(arm, study, labels), *texts, counts[mode], share, *ends))
     return Table(
         "answer_failures",
         "What is wrong with answers",
         "Beside Debug2Fix, table 4",
-        (*ARM, "Mode", "Description", "Answers", "% of answers"),
+        (*ARM, "Mode", "Description", "Answers", "% of answers", "Resolved", "Unresolved"),
         tuple(rows),
-        "Each answer of a subagent by the first mode that holds, in resolved rollouts too.",
+        "Each answer of a subagent by the first mode that holds. Resolved: in rollouts that "
+        "resolved their bug; of questions alone, right answers.",
     )
 
 
