@@ -68,6 +68,7 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (["collect", str(CONFIG), "collect.main=none"], "there is no model 'none'"),
         (["collect", str(CONFIG), "sandbox.python=/no/python"], "/no/python"),
         (["eval", str(CONFIG), "eval.pairs=[]"], "there is nothing to evaluate"),
+        (["eval", str(CONFIG), "eval.judge={model: oracle}"], "cannot judge"),
         (["collect", "none.yaml"], "there is no config none.yaml"),
     ],
 )
