@@ -11,8 +11,9 @@ from eval.alone.metrics import AloneMetrics, ModelAnswers
 from eval.alone.tables import name_of
 from eval.figures import Figure, Point, Record, Series
 from eval.labels import Labels
+from eval.qualitative.session_tables import answer_records
 from eval.qualitative.study import study
-from eval.qualitative.tables import CATEGORY_TITLES, answer_records
+from eval.qualitative.tables import CATEGORY_TITLES
 
 
 def alone_records(
