@@ -4,6 +4,7 @@ questions, and the tables of both."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,27 +146,29 @@ def _in_place(
     comparison = replace(comparison, skipped=str(choice))
     panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
     paired = paired_report(rows, config.statistics, config.baseline)
-    judge_config = config.judge if not rollouts.stopped else None
+    samples = Samples.of(config.judge) if config.judge and not rollouts.stopped else None
+    conversations = RunStore(folder).read_conversations()
+    found = study(rows, conversations, gold_patches(choice.instances), samples)
     records: list[Record] = [
         *arm_records(comparison, rows, labels),
         *panel_records(panels, labels),
+        *qualitative_records(found, labels),
     ]
-    samples = Samples.of(judge_config.limit, judge_config.seed) if judge_config else None
-    conversations = RunStore(folder).read_conversations()
-    found = study(rows, conversations, gold_patches(choice.instances), samples)
-    records += qualitative_records(found, labels)
-    judge = None
-    if judge_config and samples:
-        judge = Judge(machinery, judge_config, choice.instances, folder).judge(samples.items)
-        records += agreement_records(judge)
-    tables = write_tables(
+    write = partial(
+        write_tables,
         comparison,
         rows,
         folder,
         panels=panels,
         paired=paired,
-        records=records,
         config=described,
         labels=labels,
     )
-    return EvalReport(summary(comparison, labels, panels, paired), rollouts, tables, judge=judge)
+    report = EvalReport(
+        summary(comparison, labels, panels, paired), rollouts, write(records=records)
+    )
+    if config.judge is None or samples is None:
+        return report
+    # The tables lie there before: a model that does not work costs none of them.
+    judge = Judge(machinery, config.judge, choice.instances, folder).judge(samples.items)
+    return replace(report, tables=write(records=[*records, *agreement_records(judge)]), judge=judge)

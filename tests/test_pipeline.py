@@ -49,6 +49,8 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         ("debug2fix_tool_limit", "oracle"),
         ("debug2fix_tool_limit", "small"),
     }
+    figures = {each["name"] for each in results["figures"]}
+    assert {"question_categories", "failure_modes", "answer_failures", "pass_rate"} <= figures
     small = next(arm for arm in arms if arm["sub_model"] == "small")
     assert small["sub_tokens"] > 0
     assert "oracle (scripted)" in capfd.readouterr().out
@@ -86,6 +88,7 @@ def test_the_stages_are_those_that_the_config_names(tmp_path: Path) -> None:
         (["collect", str(CONFIG), "sandbox.python=/no/python"], "/no/python"),
         (["run", str(CONFIG), "stages=[collect, tarin]"], "stages.1"),
         (["eval", str(CONFIG), "eval.pairs=[]"], "there is nothing to evaluate"),
+        (["eval", str(CONFIG), "eval.judge={model: oracle}"], "cannot judge"),
         (["collect", "none.yaml"], "there is no config none.yaml"),
     ],
 )

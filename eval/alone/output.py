@@ -11,6 +11,8 @@ from typing import Any
 from collect.durable import write_text
 from eval.alone.metrics import AloneMetrics, ModelAnswers
 from eval.alone.tables import AloneResults, alone_notes, alone_parts
+from eval.figures import FOLDER as FIGURES
+from eval.figures import Record, parts, write_records
 from eval.labels import Labels
 from eval.output import FORMAT_VERSION, csv_text
 from eval.paired.tables import comparison_facts, gain_facts
@@ -35,8 +37,10 @@ def write_alone(
     folder: Path,
     config: Mapping[str, Any],
     labels: Labels,
+    *,
+    records: Sequence[Record] = (),
 ) -> AlonePaths:
-    """Write the tables in three forms, each file whole or not at all.
+    """Write the tables in three forms, each file whole or not at all, and a CSV file a record.
 
     `config` must be JSON-serialisable; it goes into results.json, as does every answer's verdict.
     """
@@ -47,7 +51,9 @@ def write_alone(
         "comparisons": comparison_facts(results.paired),
         "recovered_gain": gain_facts(results.paired),
     }
-    write_text(paths.markdown, "\n\n".join(["# Evaluation", *alone_parts(results, labels)]) + "\n")
+    page = ["# Evaluation", *alone_parts(results, labels), *parts(records)]
+    write_text(paths.markdown, "\n\n".join(page) + "\n")
+    write_records(records, folder / FIGURES)
     for name, rows in tables.items():
         if rows:
             write_text(folder / f"{name}.csv", csv_text(rows))
@@ -56,6 +62,7 @@ def write_alone(
         "config": dict(config),
         "notes": alone_notes(results, labels),
         **tables,
+        "figures": [asdict(record) for record in records],
         "reasons": {each.model: each.reasons for each in results.models},
         "answers": [row for each in answers for row in answer_rows(each)],
     }

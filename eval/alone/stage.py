@@ -24,6 +24,7 @@ from eval.alone.choosing import (
 )
 from eval.alone.comparing import paired_answers
 from eval.alone.config import AloneConfig
+from eval.alone.figures import alone_records
 from eval.alone.metrics import ModelAnswers, alone_metrics, shared_questions
 from eval.alone.output import AlonePaths, write_alone
 from eval.alone.tables import AloneResults, alone_parts
@@ -87,7 +88,8 @@ class AloneStage:
         floor = read_all(chosen.questions, instances_of(benchmark, chosen.questions))
         answers = [*report.models, ModelAnswers(SOURCE_READER, tuple(floor))]
         results = self._results(answers, (*self._notes(chosen), *_skipped(str(choice))))
-        paths = write_alone(results, answers, self.folder, described, self.labels)
+        records = alone_records(results.models, answers, self.folder, self.labels)
+        paths = write_alone(results, answers, self.folder, described, self.labels, records=records)
         return AloneReport(
             "\n\n".join(alone_parts(results, self.labels)) + "\n",
             paths,

@@ -1,13 +1,13 @@
-"""Why an answer is of no use, and why a rollout did not resolve its bug, by rules.
+"""Why a rollout did not resolve its bug, by rules.
 
-Each mode is one function over plain facts. The modes stand in the order in which they are asked
-for: the first that holds is the primary one, and all that hold are told. Those that Debug2Fix's
-table 4 has keep its names.
+Each mode is one function over plain facts. They stand in the order in which they are asked for: the
+first that holds is the primary one, and all that hold are told. Those that Debug2Fix's table 4 has
+keep its names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from collect.agents.config import Variant
@@ -16,6 +16,7 @@ from collect.patches import ChangedRange
 from collect.questions.claims import same_file
 from collect.records import Rollout, StopReason
 from collect.scoring import FAIL_TO_PASS, PASS_TO_PASS
+from eval.qualitative.answer_modes import ANSWER_MODES, AnswerMode, modes_of_answer
 from eval.qualitative.sessions import Session
 
 MANY_SESSIONS = 3
@@ -57,18 +58,6 @@ class Case:
 
 
 @dataclass(frozen=True)
-class AnswerMode:
-    """A way in which a subagent's answer fails."""
-
-    name: str
-    title: str
-    description: str
-    holds: Callable[[Session], bool]
-    by_events: bool = False
-    """Told by the debugger's events."""
-
-
-@dataclass(frozen=True)
 class Mode:
     """A way in which a rollout fails."""
 
@@ -78,100 +67,9 @@ class Mode:
     holds: Callable[[Case], bool]
 
 
-def modes_of_answer(session: Session, sees_debugger: bool = True) -> list[AnswerMode]:
-    """All modes that hold, the primary one first; none: nothing is wrong with it."""
-    modes = (mode for mode in ANSWER_MODES if sees_debugger or not mode.by_events)
-    return [mode for mode in modes if mode.holds(session)]
-
-
 def modes_of_rollout(case: Case) -> list[Mode]:
     """All modes that hold, the primary one first; an unresolved rollout has at least one."""
     return [mode for mode in MODES if mode.holds(case)]
-
-
-def never_started(session: Session) -> bool:
-    return session.launches > 0 and session.stops == 0 and session.inspections == 0
-
-
-def nothing_observed(session: Session) -> bool:
-    return session.answers and session.launches == session.stops == session.inspections == 0
-
-
-def never_hit(session: Session) -> bool:
-    if session.about_reaching or session.late_inspections:
-        return False
-    return session.stops > 0 and session.breakpoints and session.breakpoint_hits == 0
-
-
-def no_call_done(session: Session) -> bool:
-    return session.answers and 0 < session.calls == session.not_done
-
-
-def no_answer(session: Session) -> bool:
-    return session.answers and not session.failed and not session.well_formed
-
-
-ANSWER_MODES = (
-    AnswerMode(
-        "subagent_error",
-        "Subagent API Error",
-        "Its request failed, or it ended without a word, so that the answer is empty.",
-        lambda session: session.failed,
-    ),
-    AnswerMode(
-        "unusable_calls",
-        "No Usable Call",
-        "Every call was invalid, or refused by the debugger's state.",
-        no_call_done,
-    ),
-    AnswerMode(
-        "session_failed",
-        "Debugger Session Failed",
-        "A session was launched, and the program never stopped in it: failed build or test, no "
-        "such test, a program that ended before.",
-        never_started,
-        by_events=True,
-    ),
-    AnswerMode(
-        "static_analysis",
-        "Subagent Static Analysis",
-        "No session was launched: the answer is from reading the code.",
-        nothing_observed,
-        by_events=True,
-    ),
-    AnswerMode(
-        "breakpoint_never_hit",
-        "Breakpoint Never Hit",
-        "No breakpoint that was set was ever come to, and nothing was looked at elsewhere but at "
-        "the start of the test; not where reaching a line is the question.",
-        never_hit,
-        by_events=True,
-    ),
-    AnswerMode(
-        "out_of_steps",
-        "Subagent Out of Steps",
-        "The steps were used up, and the answer that was then asked for has not its form.",
-        lambda session: no_answer(session) and session.out_of_steps,
-    ),
-    AnswerMode(
-        "no_answer",
-        "No Answer",
-        "It ended without an answer in its form.",
-        no_answer,
-    ),
-    AnswerMode(
-        "misread_value",
-        "Misread Value",
-        "It gives a name a value other than the debugger showed for it.",
-        lambda session: session.misread > 0,
-    ),
-    AnswerMode(
-        "ungrounded",
-        "Ungrounded Answer",
-        "It states a value, a place or an exception that it has not observed.",
-        lambda session: session.ungrounded > 0,
-    ),
-)
 
 
 def lifted(mode: AnswerMode) -> Mode:
@@ -185,10 +83,12 @@ def lifted(mode: AnswerMode) -> Mode:
 
 
 def failed_as(kind: FailureKind) -> Callable[[Case], bool]:
+    """Whether the rollout ended early, and by whose fault."""
     return lambda case: case.rollout.failure_kind is kind
 
 
 def never_debugged(case: Case) -> bool:
+    """A debugger was at hand, by itself or through a subagent, and was not used."""
     rollout = case.rollout
     if rollout.failure_kind is not None:
         return False
@@ -198,32 +98,39 @@ def never_debugged(case: Case) -> bool:
 
 
 def many_sessions(case: Case) -> bool:
+    """More questions than a bug should need."""
     return len([each for each in case.sessions if each.answers]) > MANY_SESSIONS
 
 
 def has_patch(case: Case) -> bool:
+    """Something was changed."""
     return bool(case.rollout.patch.strip())
 
 
 def gave_up(case: Case) -> bool:
+    """It came to its end, and changed nothing."""
     return case.rollout.failure_kind is None and not has_patch(case)
 
 
 def not_followed(case: Case) -> bool:
+    """Every sound answer names a place that the patch did not touch."""
     touched = [session.touched for session in case.sound]
     return has_patch(case) and bool(touched) and all(each is False for each in touched)
 
 
 def elsewhere(case: Case) -> bool:
+    """Every change is far from those of the gold patch."""
     pairs = ((change, gold) for change in case.changed for gold in case.gold)
     return bool(case.changed and case.gold) and not any(_is_near(*pair) for pair in pairs)
 
 
 def wrong_after_debugging(case: Case) -> bool:
+    """A sound answer was followed, as far as that can be told, and the fix is wrong."""
     return has_patch(case) and any(each.touched is not False for each in case.sound)
 
 
 def breaks_tests(case: Case) -> bool:
+    """What failed passes, and what passed fails."""
     tests = case.rollout.tests
     mended = all(test.after == PASSED for test in tests if test.group == FAIL_TO_PASS)
     broken = any(test.after != PASSED for test in tests if test.group == PASS_TO_PASS)
@@ -321,8 +228,3 @@ OF_TABLE_4 = (
     "static_analysis",
 )
 """The paper's own, in its order."""
-
-
-def titles(modes: Sequence[Mode | AnswerMode]) -> list[str]:
-    """What the tables call them."""
-    return [mode.title for mode in modes]

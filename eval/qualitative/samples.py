@@ -11,6 +11,7 @@ from typing import Any
 
 from collect.records import Conversation, Role, Rollout
 from eval.metrics import InstanceKey, instance_of
+from eval.qualitative.config import JudgeConfig
 
 TASK_CHARACTERS = 3_000
 PATCH_CHARACTERS = 3_000
@@ -72,8 +73,9 @@ class Samples:
     failures: Sample
 
     @classmethod
-    def of(cls, limit: int, seed: int) -> Samples:
-        return cls(Sample(limit, seed), Sample(limit, seed))
+    def of(cls, config: JudgeConfig) -> Samples:
+        """As many of each as the config says."""
+        return cls(Sample(config.limit, config.seed), Sample(config.limit, config.seed))
 
     @property
     def items(self) -> list[Item]:

@@ -19,7 +19,8 @@ from collect.grounding.fixes import changed_by
 from collect.patches import ChangedRange
 from collect.records import ORACLE_TEACHER, Conversation, Role, Rollout, ToolOutcome
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of
-from eval.qualitative.failure_modes import RECORDED, Case, modes_of_answer, modes_of_rollout
+from eval.qualitative.answer_modes import modes_of_answer
+from eval.qualitative.failure_modes import RECORDED, Case, modes_of_rollout
 from eval.qualitative.question_rules import categorize
 from eval.qualitative.samples import Samples
 from eval.qualitative.sessions import session_of

@@ -1,18 +1,18 @@
-"""Tables 3 and 4 and figure 5 of Debug2Fix, and how often the subagent was asked, by arm."""
+"""Tables 3 and 4 of Debug2Fix, and how often the subagent was asked, by arm."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from collect.questions.records import Category
-from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table
-from eval.labels import Labels, in_order
-from eval.metrics import Arm, percent
-from eval.qualitative.failure_modes import ANSWER_MODES, ENDED_EARLY, MODES, OF_TABLE_4
+from eval.figures import Cell, Figure, Point, Record, Series, Table
+from eval.labels import Labels
+from eval.metrics import percent
+from eval.qualitative.failure_modes import ENDED_EARLY, MODES, OF_TABLE_4
 from eval.qualitative.question_rules import DESCRIPTIONS
-from eval.qualitative.steps import FINISH
-from eval.qualitative.study import SOUND, UNKNOWN, Finding, Study
+from eval.qualitative.session_tables import ARM, answer_records, by_arm, is_empty, named
+from eval.qualitative.study import UNKNOWN, Finding, Study
 
 CATEGORY_TITLES: Mapping[Category, str] = {
     Category.EXCEPTION: "Exception Diagnosis",
@@ -26,9 +26,6 @@ CATEGORY_TITLES: Mapping[Category, str] = {
 MANY_CALLS = 4
 """So many questions or more are one column."""
 WITHOUT_VERDICT = frozenset(mode.name for mode in ENDED_EARLY)
-ARM = ("Variant", "Models")
-
-Arms = Mapping[Arm, Sequence[Finding]]
 
 
 def qualitative_records(study: Study, labels: Labels) -> list[Record]:
@@ -36,9 +33,7 @@ def qualitative_records(study: Study, labels: Labels) -> list[Record]:
     records: list[Record] = [
         questions_table(study, labels),
         calls_table(study, labels),
-        tools_table(study, labels),
-        *steps_figures(study, labels),
-        answers_table(study, labels),
+        *answer_records(study, labels),
         failures_table(study, labels),
         failures_figure(study, labels),
         failed_rollouts(study, labels),
@@ -46,15 +41,10 @@ def qualitative_records(study: Study, labels: Labels) -> list[Record]:
     return [record for record in records if not is_empty(record)]
 
 
-def is_empty(record: Record) -> bool:
-    """Whether there is nothing in it."""
-    return not (record.rows if isinstance(record, Table) else record.series)
-
-
 def questions_table(study: Study, labels: Labels) -> Table:
     """Table 3, for each arm whose main agent asked anything."""
     rows: list[tuple[Cell, ...]] = []
-    for arm, findings in _by_arm(study, lambda each: bool(each.questions)).items():
+    for arm, findings in by_arm(study, lambda each: bool(each.questions)).items():
         asked = Counter(category for each in findings for category in each.questions)
         pairs = {(each.instance, category) for each in findings for category in each.questions}
         bugs = Counter(category for _, category in pairs)
@@ -82,7 +72,7 @@ def questions_table(study: Study, labels: Labels) -> Table:
 def calls_table(study: Study, labels: Labels) -> Table:
     """How often a subagent was asked in a rollout."""
     rows: list[tuple[Cell, ...]] = []
-    for arm, findings in _by_arm(study, _could_ask).items():
+    for arm, findings in by_arm(study, _could_ask).items():
         calls = [len(each.answers) for each in findings]
         counts = Counter(min(each, MANY_CALLS) for each in calls)
         shares = [percent(counts[number], len(calls)) for number in range(MANY_CALLS + 1)]
@@ -99,81 +89,10 @@ def calls_table(study: Study, labels: Labels) -> Table:
     )
 
 
-def tools_table(study: Study, labels: Labels) -> Table:
-    """How often each tool was called by those that debug."""
-    rows: list[tuple[Cell, ...]] = []
-    for arm in _ordered(study.tools):
-        counts = Counter[str]()
-        for (_, tool), calls in study.tools[arm].items():
-            counts[tool] += calls
-        total = counts.total() - counts[FINISH]
-        sessions = sum(len(each.answers) for each in study.findings if each.arm == arm)
-        for tool, calls in counts.most_common():
-            if tool != FINISH:
-                a_session = calls / sessions
-                share = percent(calls, total)
-                rows.append((*named(arm, study, labels), tool, calls, share, a_session))
-    return Table(
-        "subagent_tools",
-        "Tools of the subagent",
-        "Beside Debug2Fix, figure 5",
-        (*ARM, "Tool", "Calls", "% of calls", "Calls a session"),
-        tuple(rows),
-    )
-
-
-def steps_figures(study: Study, labels: Labels) -> list[Figure]:
-    """Figure 5, one an arm."""
-    figures = []
-    for number, arm in enumerate(_ordered(study.tools), 1):
-        counts = study.tools[arm]
-        steps = range(1, max((step for step, _ in counts), default=0) + 1)
-        tools = sorted({tool for _, tool in counts}, key=lambda tool: (tool == FINISH, tool))
-        series = tuple(
-            Series(tool, tuple(Point(str(step), counts[step, tool]) for step in steps))
-            for tool in tools
-        )
-        figures.append(
-            Figure(
-                f"tools_by_step_{number}",
-                f"Tools by step: {', '.join(named(arm, study, labels))}",
-                "Debug2Fix, figure 5",
-                "Step",
-                "Calls",
-                series,
-                FigureKind.STACKED,
-                "Of all sessions of the subagent; finish: it answered.",
-                in_text=True,
-            )
-        )
-    return figures
-
-
-def answers_table(study: Study, labels: Labels) -> Table:
-    """What was wrong with the answers of subagents, whatever came of their rollouts."""
-    rows: list[tuple[Cell, ...]] = []
-    described = {SOUND: ("Sound", "None of the following.")}
-    described |= {mode.name: (mode.title, mode.description) for mode in ANSWER_MODES}
-    for arm, findings in _by_arm(study, lambda each: bool(each.answers)).items():
-        counts = Counter(mode for each in findings for mode in each.answers)
-        for mode, texts in described.items():
-            if counts[mode]:
-                share = percent(counts[mode], counts.total())
-                rows.append((*named(arm, study, labels), *texts, counts[mode], share))
-    return Table(
-        "answer_failures",
-        "What is wrong with answers",
-        "Beside Debug2Fix, table 4",
-        (*ARM, "Mode", "Description", "Answers", "% of answers"),
-        tuple(rows),
-        "Each answer of a subagent by the first mode that holds, in resolved rollouts too.",
-    )
-
-
 def failures_table(study: Study, labels: Labels) -> Table:
     """Table 4: unresolved rollouts by their primary mode, and by all that hold."""
     rows: list[tuple[Cell, ...]] = []
-    for arm, findings in _by_arm(study, lambda each: bool(each.modes)).items():
+    for arm, findings in by_arm(study, lambda each: bool(each.modes)).items():
         primary = Counter(each.modes[0] for each in findings)
         holding = Counter(mode for each in findings for mode in each.modes)
         for mode in MODES:
@@ -203,7 +122,7 @@ def failures_table(study: Study, labels: Labels) -> Table:
 
 def failures_figure(study: Study, labels: Labels) -> Figure:
     """The primary modes of table 4 as shares, arm beside arm."""
-    arms = _by_arm(study, lambda each: bool(each.modes))
+    arms = by_arm(study, lambda each: bool(each.modes))
     present = {each.modes[0] for findings in arms.values() for each in findings}
     series = tuple(
         Series(
@@ -217,7 +136,7 @@ def failures_figure(study: Study, labels: Labels) -> Figure:
         for arm, findings in arms.items()
     )
     return Figure(
-        "failure_modes_by_arm",
+        "failure_modesby_arm",
         "Why rollouts failed, by arm",
         "Debug2Fix, table 4",
         "Primary mode",
@@ -251,28 +170,9 @@ def failed_rollouts(study: Study, labels: Labels) -> Table:
     )
 
 
-def named(arm: Arm, study: Study, labels: Labels) -> tuple[str, str]:
-    """The variant and the models as the tables call them, the scripted ones marked."""
-    return labels.variant(arm.variant), labels.models(arm, arm in study.scripted)
-
-
 def _could_ask(finding: Finding) -> bool:
     """Whether there is a subagent, and a verdict on how it was used."""
     return bool(finding.arm.sub_model) and not set(finding.modes) & WITHOUT_VERDICT
-
-
-def _by_arm(study: Study, chosen: Callable[[Finding], bool]) -> Arms:
-    """The findings that are chosen, in the order of the tables; arms without one are left out."""
-    found: dict[Arm, list[Finding]] = {}
-    for each in filter(chosen, study.findings):
-        found.setdefault(each.arm, []).append(each)
-    return {arm: found[arm] for arm in _ordered(found)}
-
-
-def _ordered(arms: Iterable[Arm]) -> list[Arm]:
-    present = list(arms)
-    order = in_order(arm.variant for arm in present)
-    return sorted(present, key=lambda arm: (order.index(arm.variant), arm))
 
 
 def _described(category: str) -> tuple[str, str]:

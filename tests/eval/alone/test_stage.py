@@ -57,6 +57,9 @@ def test_a_subagent_alone(
     assert oracle["tool_calls"] >= 3
     assert (reader["model"], reader["steps"], reader["dollars"]) == ("source_reader", None, None)
     assert len({row["category"] for row in results["answers"]}) > 1
+    names = [each["name"] for each in results["figures"]]
+    assert {"accuracy_by_category", "answer_failures", "tools_by_step_1"} <= {*names}
+    assert sorted(names) == sorted(path.stem for path in (folder / "figures").iterdir())
     with (folder / "models.csv").open(newline="") as file:
         assert [row["model"] for row in csv.DictReader(file)] == ["oracle", "source_reader"]
 

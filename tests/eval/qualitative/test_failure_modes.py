@@ -9,11 +9,11 @@ import pytest
 from collect.errors import FailureKind
 from collect.patches import ChangedRange
 from collect.records import Rollout, StopReason, TestRow
+from eval.qualitative.answer_modes import modes_of_answer
 from eval.qualitative.failure_modes import (
     MODES,
     OF_TABLE_4,
     Case,
-    modes_of_answer,
     modes_of_rollout,
 )
 from eval.qualitative.sessions import Session

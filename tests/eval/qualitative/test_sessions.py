@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from collect.grounding.fixes import changed_by
 from collect.records import Conversation, Role, StopReason, ToolOutcome
-from eval.qualitative.failure_modes import modes_of_answer
+from eval.qualitative.answer_modes import modes_of_answer
 from eval.qualitative.sessions import Session as Facts
 from eval.qualitative.sessions import session_of
 from sandbox.debugger import Action, Breakpoint, ErrorKind, State

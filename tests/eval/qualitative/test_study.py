@@ -11,6 +11,7 @@ from collect.messages import Message, ToolCall
 from collect.records import Conversation, MessageRow, Role, Rollout, ToolOutcome
 from eval.figures import Figure, FigureKind, Table
 from eval.labels import Labels
+from eval.qualitative.config import JudgeConfig
 from eval.qualitative.samples import Samples, cut
 from eval.qualitative.steps import UNREADABLE, tools_by_step
 from eval.qualitative.study import Study, gold_patches, questions_of, study
@@ -40,6 +41,10 @@ def looked_at(rollouts: Iterable[Rollout], samples: Samples | None = None, **mor
     listed = list(rollouts)
     held = [each for rollout in listed for each in make_conversations(rollout)]
     return study(listed, held, more.get("gold", {}), samples)
+
+
+def drawing(seed: int) -> Samples:
+    return Samples.of(JudgeConfig(model="judge", limit=5, seed=seed))
 
 
 def tables(found: Study) -> dict[str, Table]:
@@ -146,18 +151,18 @@ def test_a_sample_is_the_same_in_whatever_order() -> None:
     rollouts = [make_rollout(f"bug-{n}", resolved=n % 2 == 0) for n in range(30)]
     drawn = []
     for listed in (rollouts, rollouts[::-1]):
-        samples = Samples.of(5, seed=3)
+        samples = drawing(3)
         looked_at(listed, samples)
         drawn.append([*samples.questions.items, *samples.failures.items])
     assert drawn[0] == drawn[1]
     assert len(drawn[0]) == 10
-    other = Samples.of(5, seed=4)
+    other = drawing(4)
     looked_at(rollouts, other)
     assert other.questions.items != drawn[0][:5]
 
 
 def test_a_failure_s_record_tells_what_happened() -> None:
-    samples = Samples.of(5, seed=0)
+    samples = drawing(0)
     looked_at([make_rollout(resolved=False), make_failed_rollout(instance_id="x")], samples)
     (item,) = samples.failures.items
     assert item.by_rules == "wrong_fix_after_debugging"

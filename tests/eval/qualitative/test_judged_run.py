@@ -1,0 +1,44 @@
+"""`stepinto eval` with a judge, from the rollouts to the tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stepinto import main
+from tests.collect.models.chat_server import ChatServer, error, reply
+
+CONFIG = Path(__file__).resolve().parents[3] / "configs" / "quickstart.yaml"
+
+
+@pytest.mark.slow
+def test_a_judge_that_fails_costs_no_table_and_is_asked_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ChatServer().running() as server:
+        model = f"{{backend: openai, model: m, base_url: '{server.url}', api_key_env: null"
+        arguments = [
+            *("eval", str(CONFIG), f"runs_folder={tmp_path}", "run=judged"),
+            "eval.pairs=[{main: oracle, sub: oracle}]",
+            "eval.benchmark.limit=1",
+            f"models.judge={model}, retries: {{max_retries: 0}}}}",
+            "eval.judge={model: judge}",
+        ]
+        server.will_answer(error(500, "down"))
+        assert main(arguments) == 1
+        assert "judge has not judged 1 items yet" in capsys.readouterr().err
+        results = tmp_path / "judged" / "eval" / "results.json"
+        before = {each["name"] for each in json.loads(results.read_text("utf-8"))["figures"]}
+        assert {"question_categories", "tools_by_step_1", "judge_agreement"} <= before
+        assert "judge_questions" not in before
+
+        server.will_answer(reply("label: root_cause"))
+        assert main(arguments) == 0
+        found = {each["name"]: each for each in json.loads(results.read_text("utf-8"))["figures"]}
+        assert found["judge_agreement"]["rows"][0][:3] == ["Categories of questions", 1, 100.0]
+        assert found["judge_questions"]["rows"] == [["root_cause", 1]]
+        page = (tmp_path / "judged" / "eval" / "tables.md").read_text("utf-8")
+        assert "## Agreement of the rules with judge" in page
+        assert len(server.requests) == 2
