@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from transformers import AutoTokenizer
 
 from collect.agents.config import AgentsConfig
@@ -159,6 +160,15 @@ def test_a_dead_sandbox_has_no_reward(shop: Path, bug: Instance, asked: Question
 
 
 @pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Of torch: several wait for each other for longer than a tiny model takes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
 def run(tmp_path: Path, asked: Question) -> Path:
     folder = tmp_path / "run"
     folder.mkdir()
@@ -180,6 +190,7 @@ def script(tiny: Path, *answers: str) -> list[list[Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
 def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
     tiny = build_tiny_model(tmp_path / "tiny", context=16_384)
     config = TrainConfig(
