@@ -22,6 +22,17 @@ class LossPoint(BaseModel):
     """Share of the trained tokens that the model ranks first."""
 
 
+class EvalPoint(BaseModel):
+    """The test split after some optimizer step."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    step: int
+    loss: float
+    """Mean over the rows' trained tokens."""
+    token_accuracy: float | None = None
+
+
 class TrainReport(BaseModel):
     """The finished training; its file is what marks a model folder as complete."""
 
@@ -44,4 +55,5 @@ class TrainReport(BaseModel):
     resumed_from_step: int
     """0 where it was not interrupted."""
     loss_curve: list[LossPoint]
+    eval_curve: list[EvalPoint] = []
     versions: dict[str, str]
