@@ -14,6 +14,7 @@ from rich.table import Table
 from collect.errors import ConfigError
 from collect.rollouts import RolloutsSummary
 from configs.command_line.bench import add_bench
+from configs.command_line.making import answer, make, questions
 from configs.command_line.preflight import add_preflight, check_flags, preflight
 from configs.command_line.shared import (
     CONFIG_HELP,
@@ -25,6 +26,7 @@ from configs.command_line.shared import (
     stopped,
 )
 from configs.loading import config_saved, load_config
+from configs.processes import process_count
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
 from train.report import LossPoint
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from eval.alone.stage import AloneReport
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+Stage = Callable[[RunConfig], int]
+"""Does one stage, and gives the exit status."""
 KEPT = "rollouts that were finished before are kept"
 
 
@@ -84,8 +88,16 @@ def _format_and_check(options: argparse.Namespace) -> int:
     return _run_stages(options, (_format, lambda config: preflight(config, options)))
 
 
-def _run_stages(options: argparse.Namespace, stages: Sequence[Callable[[RunConfig], int]]) -> int:
+def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> int:
+    """Do some stages, or for None those that the config names."""
     config = load_config(options.config, options.overrides)
+    if stages is None:
+        stages = [STAGES[name] for name in config.stages]
+    if process_count() > 1 and list(stages) != [_train]:
+        raise ConfigError(
+            f"{process_count()} processes were launched, and only `stepinto train` shares its work "
+            "among them; start the other stages without `accelerate launch`"
+        )
     with config_saved(config):
         for stage in stages:
             status = stage(config)
@@ -192,13 +204,23 @@ def _alone_status(report: AloneReport) -> int:
     return FAILED if report.missing else 0
 
 
-COMMANDS: dict[str, tuple[tuple[Callable[[RunConfig], int], ...], str]] = {
+STAGES: dict[str, Stage] = {
+    "make": make,
+    "questions": questions,
+    "answer": answer,
+    "collect": _collect,
+    "format": _format,
+    "train": _train,
+    "eval": _eval,
+}
+COMMANDS: dict[str, tuple[tuple[Stage, ...] | None, str]] = {
     "collect": ((_collect,), "roll out the agents on the bugs"),
     "format": ((_format,), "make fine-tuning data from the rollouts"),
     "train": ((_train,), "fine-tune the small model"),
     "eval": ((_eval,), "measure pairs of models on held-out bugs"),
-    "run": ((_collect, _format, _train, _eval), "all four stages in a row"),
+    "run": (None, "the config's stages in a row: collect, format, train and eval by default"),
 }
+"""The stages of each command; None for those that the config names."""
 
 
 def _doctor(options: argparse.Namespace) -> int:

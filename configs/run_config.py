@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -16,6 +17,8 @@ from format.config import FormatConfig
 from sandbox.images import ImagesConfig
 from train.config import TrainConfig
 
+StageName = Literal["make", "questions", "answer", "collect", "format", "train", "eval"]
+
 
 class RunConfig(Machinery):
     """Everything that one YAML file can say."""
@@ -23,6 +26,11 @@ class RunConfig(Machinery):
     run: str = Field(min_length=1, pattern=r"^[\w.-]+$")
     """The run's name, and the name of its folder."""
     runs_folder: Path = Path("runs")
+    stages: tuple[StageName, ...] = Field(
+        default=("collect", "format", "train", "eval"), min_length=1
+    )
+    """What `stepinto run` does, in order; `make`, `questions` and `answer` are those of
+    `stepinto bench`."""
     collect: CollectConfig = CollectConfig()
     held_out: HeldOutConfig = HeldOutConfig()
     """Bugs for measuring alone, which collect refuses and format drops."""

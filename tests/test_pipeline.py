@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from collect.questions.records import read_questions
 from collect.store import RunStore
 from format.dataset import split_file
 from stepinto import main
@@ -58,6 +59,24 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", str(run)]) == 0
 
 
+@pytest.mark.slow
+def test_the_stages_are_those_that_the_config_names(tmp_path: Path) -> None:
+    overrides = [
+        f"runs_folder={tmp_path}",
+        "run=asked",
+        "stages=[questions, answer, format]",
+        "questions.benchmark={name: bundled, instances: [shopcart__negative-base]}",
+        "questions.per_category=1",
+        "format.min_inspections=null",
+    ]
+    assert main(["run", str(CONFIG), *overrides]) == 0
+    run = tmp_path / "asked"
+    asked = read_questions(run / "questions.jsonl")
+    assert len(list(RunStore(run).read_rollouts())) == len(asked) >= 5
+    assert split_file(run / "sft", "train").is_file()
+    assert not (run / "model").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -65,6 +84,7 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (["train", str(CONFIG)], "run `stepinto format` on this run folder first"),
         (["collect", str(CONFIG), "collect.main=none"], "there is no model 'none'"),
         (["collect", str(CONFIG), "sandbox.python=/no/python"], "/no/python"),
+        (["run", str(CONFIG), "stages=[collect, tarin]"], "stages.1"),
         (["eval", str(CONFIG), "eval.pairs=[]"], "there is nothing to evaluate"),
         (["collect", "none.yaml"], "there is no config none.yaml"),
     ],

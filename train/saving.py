@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +25,54 @@ def finished(folder: Path, fingerprint: str) -> TrainReport | None:
 
 
 def save_model(
-    model: Any, tokenizer: Any, template: str, report: TrainReport, target: Path, *, merge: bool
+    model: Any,
+    tokenizer: Any,
+    template: str,
+    report: TrainReport,
+    target: Path,
+    *,
+    merge: bool,
+    texts: Mapping[str, str],
 ) -> None:
-    """Write weights, tokenizer, serving template, generation config and report.
+    """Write weights, tokenizer, serving template, generation config, report, and texts by name.
 
     They are written beside the target and put in its place when complete.
     """
-    temporary = target.with_name(f".tmp-{target.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    saved = model.merge_and_unload() if merge else model
+    with _replacing(target) as temporary:
+        _write_model(model.merge_and_unload() if merge else model, tokenizer, template, temporary)
+        for name, text in texts.items():
+            (temporary / name).write_text(text, encoding="utf-8")
+        (temporary / REPORT).write_text(report.model_dump_json(indent=2) + "\n")
+
+
+def save_copy(model: Any, tokenizer: Any, template: str, target: Path) -> None:
+    """Write another model as it would be served, such as the base model."""
+    with _replacing(target) as temporary:
+        _write_model(model, copy.deepcopy(tokenizer), template, temporary)
+
+
+def _write_model(saved: Any, tokenizer: Any, template: str, folder: Path) -> None:
     set_stop_tokens(saved, tokenizer)
     # The trainer switches the cache off.
     saved.config.use_cache = True
     set_serving_template(tokenizer, template)
-    saved.save_pretrained(temporary)
+    saved.save_pretrained(folder)
     # An adapter's save leaves the generation config to its base model.
-    saved.generation_config.save_pretrained(temporary)
-    tokenizer.save_pretrained(temporary)
-    (temporary / REPORT).write_text(report.model_dump_json(indent=2) + "\n")
+    saved.generation_config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A folder beside the target, which takes its place in the end."""
+    temporary = target.with_name(f".tmp-{target.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    yield temporary
     # safetensors keeps its files from every other user, and so from a server's container.
+    readable = temporary.stat().st_mode & 0o666
     for file in temporary.iterdir():
-        file.chmod((temporary / REPORT).stat().st_mode)
+        file.chmod(readable)
     if target.exists():
         shutil.rmtree(target)
     temporary.rename(target)

@@ -1,4 +1,7 @@
-"""`stepinto bench` for what is made: bugs, questions about them, and a model's answers."""
+"""`stepinto bench` for what is made: bugs, questions about them, and a model's answers.
+
+The last three are also stages of `stepinto run`, where a config's `stages` name them.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,25 @@ def bench_self_repair(options: argparse.Namespace) -> int:
 
 
 def bench_make(options: argparse.Namespace) -> int:
+    return make(load_config(options.config, options.overrides))
+
+
+def bench_questions(options: argparse.Namespace) -> int:
+    return questions(load_config(options.config, options.overrides))
+
+
+def bench_answer(options: argparse.Namespace) -> int:
+    config = load_config(options.config, options.overrides)
+    with config_saved(config):
+        return answer(config)
+
+
+def make(config: RunConfig) -> int:
+    """Make the bugs of the config's `factory` section; the exit status."""
     from collect.factory.building import make_bugs
     from collect.factory.report import projects_table
     from collect.funnel import funnel_table
 
-    config = load_config(options.config, options.overrides)
     made = make_bugs(config, config.factory, config.folder)
     if made.card is None:
         return stopped()
@@ -47,11 +64,11 @@ def bench_make(options: argparse.Namespace) -> int:
     return 0
 
 
-def bench_questions(options: argparse.Namespace) -> int:
+def questions(config: RunConfig) -> int:
+    """Make the questions of the config's `questions` section; the exit status."""
     from collect.questions.building import build
     from collect.questions.tables import funnel_table
 
-    config = load_config(options.config, options.overrides)
     built = build(config, config.questions, config.folder)
     if built.card is None:
         return stopped()
@@ -60,22 +77,21 @@ def bench_questions(options: argparse.Namespace) -> int:
     return 0
 
 
-def bench_answer(options: argparse.Namespace) -> int:
-    config = load_config(options.config, options.overrides)
-    with config_saved(config):
-        for name in config.questions.answerers:
-            status = _answer(config, name)
-            if status:
-                return status
+def answer(config: RunConfig) -> int:
+    """Put the questions to all who are to answer them; the exit status."""
+    for name in config.questions.answerers:
+        status = _answer(config, name)
+        if status:
+            return status
     return 0
 
 
 def _answer(config: RunConfig, name: str) -> int:
     """Let one model answer, and print its scores."""
-    from collect.questions.answers import answer
+    from collect.questions.answers import answer as answer_questions
     from collect.questions.tables import score_table
 
-    answers = answer(config, config.questions.answered_by(name), config.folder)
+    answers = answer_questions(config, config.questions.answered_by(name), config.folder)
     console.print(score_table(answers.answered, name))
     if answers.conversations is not None:
         console.print(f"conversations in {answers.conversations}")

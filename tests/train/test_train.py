@@ -96,11 +96,15 @@ def test_a_finished_training_is_not_done_again(run: Path, tiny: Path) -> None:
 
 
 def test_full_training_changes_every_weight(run: Path, tiny: Path) -> None:
-    report = run_train(config(tiny, lora=None, max_steps=1), run)
+    report = run_train(config(tiny, lora=None, max_steps=1, save_untuned=True), run)
     assert report.trained_parameters == report.parameters
     before = AutoModelForCausalLM.from_pretrained(tiny).state_dict()
     after = AutoModelForCausalLM.from_pretrained(run / "model").state_dict()
     assert all(not before[name].equal(after[name]) for name in before if "bias" not in name)
+    untuned = AutoModelForCausalLM.from_pretrained(run / "untuned").state_dict()
+    assert all(before[name].equal(untuned[name]) for name in before)
+    served = (run / "model" / "chat_template.jinja").read_text()
+    assert (run / "untuned" / "chat_template.jinja").read_text() == served
 
 
 def test_adapter_of_the_top_layer_alone_loads(run: Path, tiny: Path) -> None:

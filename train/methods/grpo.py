@@ -17,6 +17,7 @@ from collect.questions.answering import instances_of
 from collect.questions.episode import EpisodeSettings
 from collect.questions.records import Question
 from collect.questions.workspace import reproducible
+from configs.processes import process_count
 from format.dataset import split_file
 from sandbox import clean_up
 from train.base_model import context_length
@@ -57,12 +58,13 @@ class RewardOptimization:
     def check(self) -> None:
         config = self.config
         check_trainer_arguments(config.trainer_arguments, "GRPOConfig", OPTIONS, FIXED)
-        batch, group = config.batch_size * config.gradient_accumulation, config.grpo.generations
+        batch = config.batch_size * config.gradient_accumulation * process_count()
+        group = config.grpo.generations
         if batch % group and "generation_batch_size" not in config.trainer_arguments:
             raise ConfigError(
-                f"train.batch_size times train.gradient_accumulation is {batch}, which "
-                f"train.grpo.generations = {group} does not divide: all attempts at a question "
-                "must fall into one step"
+                f"train.batch_size times train.gradient_accumulation times processes is {batch}, "
+                f"which train.grpo.generations = {group} does not divide: all attempts at a "
+                "question must fall into one step"
             )
 
     def data(self, run: Path) -> Path:

@@ -1,6 +1,8 @@
 """The oracle as Debug Subagent: it knows where the fault is, and goes there with the debugger.
 
-What it reports is only what the debugger showed it on the way.
+What it reports is only what the debugger showed it on the way. Where the question names suspects,
+it mostly stops at all of them: which are reached at all is what an agent without its knowledge can
+find out, and so what a model can learn.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Generator
 
 from collect.benchmarks.base import Instance
 from collect.messages import Message
+from collect.models.oracle.candidates import LOCATION
 from collect.models.oracle.scripted import Turns, say
 from collect.models.oracle.source import NOTHING, Place, function_at, places_of, read_source
 from collect.patches import changed_lines
@@ -18,10 +21,14 @@ from collect.patches import changed_lines
 PAUSED = re.compile(
     r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+) \((?!post mortem)"
 )
+BREAKPOINT = re.compile(r"^Paused at .* \(breakpoint (\d+)", re.MULTILINE)
 VALUE = re.compile(r"^(?P<name>\S.*?) = (?P<text>.*)$", re.MULTILINE)
 RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*)$", re.MULTILINE)
 EXCEPTION = re.compile(r"^Exception: (?P<type>[\w.$]+)", re.MULTILINE)
 MAX_CONTINUES = 4
+VISITS_SUSPECTS = 0.8
+"""How often, where there are suspects."""
+MAX_SUSPECTS = 6
 MAX_PROBES = 3
 MAX_EVIDENCE = 8
 ASKED = re.compile(r"^Question: (.*)$", re.MULTILINE)
@@ -52,9 +59,13 @@ class OracleSubagent:
         """Read the code, run to the suspicious line, look, step, and answer."""
         self._question = _first(ASKED, task)
         test = _first(TEST, task)
-        yield from self._read()
-        targets = [f"{place.path}:{place.line}" for place in self._places]
-        at_place = yield from self._go_to(test, targets, "I start the test under the debugger")
+        suspects = suspects_in(self._question)
+        if len(suspects) > 1 and self._rng.random() < VISITS_SUSPECTS:
+            at_place = yield from self._visit(test, suspects)
+        else:
+            yield from self._read()
+            targets = [f"{place.path}:{place.line}" for place in self._places]
+            at_place = yield from self._go_to(test, targets, "I start the test under the debugger")
         if not at_place:
             at_place = yield from self._go_to_entry(test)
         if at_place:
@@ -105,6 +116,37 @@ class OracleSubagent:
             seen = yield say(
                 f"Paused in {stop['function']}; I continue to the breakpoint{plural}.",
                 ("debug_control", {"action": "continue"}),
+            )
+        return False
+
+    def _visit(self, test: str, suspects: list[str]) -> Generator[Message, list[str], bool]:
+        """Stop at each suspect that is reached, up to the one where the fault is."""
+        seen = yield say(
+            "I stop at every suspect, and see which of them this test reaches.",
+            (
+                "debug_start_session",
+                {"test": test, "breakpoints": suspects, "stop_at_test": False},
+            ),
+        )
+        for _ in range(MAX_SUSPECTS):
+            stop = PAUSED.search(seen[0])
+            if stop is None:
+                self._note_outcome(seen[0])
+                return False
+            if self._at_place(stop):
+                self._note_stop(stop)
+                return True
+            here = f"{stop['file']}:{stop['line']}"
+            if self._rng.random() < 0.5:
+                yield say(f"{here} is reached. On what?", ("debug_inspect", {"what": "locals"}))
+            number = BREAKPOINT.search(seen[0])
+            if number:
+                yield say(
+                    f"Nothing is wrong at {here} yet; I need not stop there again.",
+                    ("debug_breakpoint", {"action": "remove", "number": int(number[1])}),
+                )
+            seen = yield say(
+                "I go on to the next suspect.", ("debug_control", {"action": "continue"})
             )
         return False
 
@@ -220,6 +262,11 @@ class SilentSubagent:
             "<debug_answer>\n**Question**: as asked\n**Answer**: I could not establish this.\n"
             "**Evidence**: none\n**Location**: unknown\n</debug_answer>"
         )
+
+
+def suspects_in(question: str) -> list[str]:
+    """The places that a question names, as `file:line`, in its order."""
+    return list(dict.fromkeys(f"{path}:{line}" for path, line in LOCATION.findall(question)))
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
