@@ -27,6 +27,7 @@ from configs.command_line.shared import (
 )
 from configs.command_line.view import add_view
 from configs.loading import config_saved, load_config
+from configs.processes import process_count
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
 from train.report import LossPoint
@@ -95,6 +96,11 @@ def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> 
     config = load_config(options.config, options.overrides)
     if stages is None:
         stages = [STAGES[name] for name in config.stages]
+    if process_count() > 1 and list(stages) != [_train]:
+        raise ConfigError(
+            f"{process_count()} processes were launched, and only `stepinto train` shares its work "
+            "among them; start the other stages without `accelerate launch`"
+        )
     with config_saved(config):
         for stage in stages:
             status = stage(config)

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from collect.durable import write_text
 from collect.errors import ConfigError
+from configs.processes import is_main_process
 from configs.run_config import RunConfig
 
 SAVED_NAME = "config.yaml"
@@ -51,8 +52,11 @@ def config_saved(config: RunConfig) -> Iterator[None]:
     """Save the resolved config in the run folder, for later stages and readers.
 
     Where this one turns out not to work, a folder's earlier config comes back, and of a refused
-    run that has done nothing yet nothing stays.
+    run that has done nothing yet nothing stays. Of several processes, the main one saves it.
     """
+    if not is_main_process():
+        yield
+        return
     path = config.folder / SAVED_NAME
     earlier = path.read_text(encoding="utf-8") if path.exists() else None
     path.parent.mkdir(parents=True, exist_ok=True)

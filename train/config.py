@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -22,6 +22,8 @@ class LoraSettings(BaseModel):
     """Names, a regular expression over the full names, or all-linear."""
     top_layers: int | None = Field(default=None, ge=1)
     """Adapt only this many layers next to the head; the backward pass ends below them."""
+    quantize: Literal["4bit", "8bit"] | None = None
+    """Hold the base model in so many bits while its adapters are trained (QLoRA)."""
 
 
 class WandbSettings(BaseModel):
@@ -33,6 +35,29 @@ class WandbSettings(BaseModel):
     """Offline writes below the run folder, for `wandb sync`."""
     project: str = "stepinto"
     name: str | None = None
+
+
+class TrackioSettings(BaseModel):
+    """Where the curves go, beside or instead of wandb; below `$TRACKIO_DIR`, for `trackio show`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    project: str = "stepinto"
+    name: str | None = None
+    space: str | None = None
+    """`OWNER/NAME` of a Space of the hub to send them to; null stays on this machine."""
+
+
+class SampleSettings(BaseModel):
+    """Replies of the model in training, to look at beside the teacher's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count: int = Field(default=4, ge=1)
+    """Rows of the test split, evenly spread; one turn of each."""
+    every: int | None = Field(default=None, ge=1)
+    """Optimizer steps; null asks only before the first and after the last step."""
+    max_new_tokens: int = Field(default=256, ge=1)
 
 
 class DpoSettings(BaseModel):
@@ -132,7 +157,18 @@ class TrainConfig(BaseModel):
     checkpoint_every: int = Field(default=50, ge=1)
     """Optimizer steps."""
     device: Literal["auto", "cpu"] = "auto"
+
+    curriculum: Literal["shuffle", "difficulty"] = "shuffle"
+    """The order of the rows: by chance, or from easy to hard, in each epoch."""
+    eval_every: int | None = Field(default=None, ge=1)
+    """Optimizer steps between losses on the test split; null: none."""
+    eval_rows: int = Field(default=256, ge=1)
+    """Of the test split at most, evenly spread."""
+    samples: SampleSettings | None = None
+    checkpoints_at: tuple[int, ...] = ()
+    """Rows after which a copy of the model is kept, below `RUN/model-at/ROWS`."""
     wandb: WandbSettings | None = None
+    trackio: TrackioSettings | None = None
     trainer_arguments: dict[str, Any] = {}
     """Any other option of TRL's `SFTConfig`, `DPOConfig` or `GRPOConfig`, by its own name."""
 
@@ -144,6 +180,25 @@ class TrainConfig(BaseModel):
     def merges(self) -> bool:
         """Whether adapters are trained, and merged in the end."""
         return self.lora is not None and self.merge
+
+    @model_validator(mode="after")
+    def _of_this_method(self) -> Self:
+        only_sft = {
+            "curriculum": self.curriculum != "shuffle",
+            "eval_every": self.eval_every is not None,
+            "checkpoints_at": bool(self.checkpoints_at),
+        }
+        wrong = [name for name, is_set in only_sft.items() if is_set]
+        if wrong and self.method != "sft":
+            raise ValueError(f"{wrong[0]} is for method: sft; remove it from one of {self.method}")
+        return self
+
+    @model_validator(mode="after")
+    def _rows_in_order(self) -> Self:
+        points = self.checkpoints_at
+        if any(rows < 1 for rows in points) or list(points) != sorted(set(points)):
+            raise ValueError(f"checkpoints_at {list(points)} must be rising numbers of rows from 1")
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -24,6 +24,17 @@ class LossPoint(BaseModel):
     """What training on preferences or rewards says of the step, by TRL's names."""
 
 
+class EvalPoint(BaseModel):
+    """The test split after some optimizer step."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    step: int
+    loss: float
+    """Mean over the rows' trained tokens."""
+    token_accuracy: float | None = None
+
+
 class TrainReport(BaseModel):
     """The finished training; its file is what marks a model folder as complete."""
 
@@ -46,4 +57,5 @@ class TrainReport(BaseModel):
     resumed_from_step: int
     """0 where it was not interrupted."""
     loss_curve: list[LossPoint]
+    eval_curve: list[EvalPoint] = []
     versions: dict[str, str]

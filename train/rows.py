@@ -11,15 +11,25 @@ import pyarrow.parquet as pq
 
 from format.dataset import read_rows
 from train.config import TrainConfig
+from train.order import difficulty, from_easy_to_hard
 from train.preflight.rendered import RenderedRow
 from train.preflight.report import Preflight
 from train.preflight.run import PreflightRun
 from train.tokenization import Tokenization
 
-SCHEMA = pa.schema({"input_ids": pa.list_(pa.int32()), "labels": pa.list_(pa.int64())})
+SCHEMA = pa.schema(
+    {
+        "input_ids": pa.list_(pa.int32()),
+        "labels": pa.list_(pa.int64()),
+        "level": pa.float32(),
+        "turns": pa.int32(),
+    }
+)
+ORDERING = ("level", "turns")
+"""Columns that the trainer has no need of."""
 ROWS_PER_BATCH = 64
-COLUMNS = ("messages", "tools", "conversation_id", "trained_turns")
-"""What is read of a row; the last where the split has it."""
+COLUMNS = ("messages", "tools", "conversation_id", "trained_turns", "difficulty")
+"""What is read of a row; the last two where the split has them."""
 
 
 def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedRow]:
@@ -42,15 +52,18 @@ def encode_split(
 ) -> Preflight:
     """Write every row of a split to `target`, cut to `max_length`, and report on them."""
     checks = _preflight(split, config, tokenization)
+    by_difficulty = config.curriculum == "difficulty"
     target.parent.mkdir(parents=True, exist_ok=True)
     with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
-        batch: list[dict[str, list[int]]] = []
+        batch: list[dict[str, Any]] = []
         for row in rendered_rows(split, tokenization):
             checks.add(row)
             kept = row.encoded.cut(config.max_length)
             if not kept.trained:
                 continue
-            batch.append({"input_ids": kept.input_ids, "labels": kept.labels})
+            level, turns = difficulty(row.row) if by_difficulty else (0.0, 0)
+            ids = {"input_ids": kept.input_ids, "labels": kept.labels}
+            batch.append(ids | {"level": level, "turns": turns})
             if len(batch) == ROWS_PER_BATCH:
                 writer.write_batch(pa.RecordBatch.from_pylist(batch, SCHEMA))
                 batch = []
@@ -64,8 +77,18 @@ def _preflight(split: Path, config: TrainConfig, tokenization: Tokenization) -> 
     return PreflightRun(config, tokenization.base, tokenization.tokenizer, rows)
 
 
-def load_encoded(path: Path) -> Any:
-    """The rows as a `datasets.Dataset`."""
+def load_encoded(path: Path, *, from_easy: bool = False) -> Any:
+    """The rows as a `datasets.Dataset`, in the order of the split or from easy to hard."""
     from datasets import Dataset
 
-    return Dataset.from_file(str(path))
+    rows = Dataset.from_file(str(path))
+    ordered = from_easy_to_hard(rows) if from_easy else rows
+    return ordered.remove_columns(list(ORDERING))
+
+
+def spread(rows: Any, count: int) -> Any:
+    """At most `count` of a dataset's rows, evenly spread."""
+    total = len(rows)
+    if total <= count:
+        return rows
+    return rows.select([place * total // count for place in range(count)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,19 +25,28 @@ def finished(folder: Path, fingerprint: str) -> TrainReport | None:
 
 
 def save_model(
-    model: Any, tokenizer: Any, template: str, report: TrainReport, target: Path, *, merge: bool
+    model: Any,
+    tokenizer: Any,
+    template: str,
+    report: TrainReport,
+    target: Path,
+    *,
+    merge: bool,
+    texts: Mapping[str, str],
 ) -> None:
-    """Write weights, tokenizer, serving template, generation config and report.
+    """Write weights, tokenizer, serving template, generation config, report, and texts by name.
 
     They are written beside the target and put in its place when complete.
     """
     with _replacing(target) as temporary:
         _write_model(model.merge_and_unload() if merge else model, tokenizer, template, temporary)
+        for name, text in texts.items():
+            (temporary / name).write_text(text, encoding="utf-8")
         (temporary / REPORT).write_text(report.model_dump_json(indent=2) + "\n")
 
 
-def save_untuned(model: Any, tokenizer: Any, template: str, target: Path) -> None:
-    """Write the base model as it would be served, for measuring what training has changed."""
+def save_copy(model: Any, tokenizer: Any, template: str, target: Path) -> None:
+    """Write another model as it would be served, such as the base model."""
     with _replacing(target) as temporary:
         _write_model(model, copy.deepcopy(tokenizer), template, temporary)
 

@@ -16,18 +16,26 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from train import checkpoints
+from train import card, checkpoints
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
+from train.evaluation import eval_curve
 from train.job import Job
+from train.learning_curve import save_copies
+from train.merging import final_model
 from train.methods.base import Method
 from train.methods.choosing import open_method
+from train.preflight.report import Preflight
+from train.processes import Processes, joined, refuse_idle_gpus
+from train.quantization import check_quantization
 from train.question_bench import QuestionBench
 from train.report import TrainReport
 from train.requirements import TRAINING, require
-from train.saving import finished, save_model, save_untuned
-from train.tokenization import load_tokenization
-from train.trainer import OnStep, load_model, loss_curve, report_steps
+from train.samples import add_callbacks, sample_texts
+from train.saving import finished, save_copy, save_model
+from train.tokenization import Tokenization, load_tokenization
+from train.tracking import needed, tracked
+from train.trainer import OnStep, load_model, loss_curve, on_cpu, report_steps
 
 
 def run_train(
@@ -42,16 +50,19 @@ def run_train(
     Raises ConfigError where the input is wrong: no data, an option that TRL has not, rows that
     would not be trained on.
     """
-    require((*TRAINING, "wandb") if config.wandb else TRAINING)
+    require((*TRAINING, *needed(config)))
     method = open_method(config, bench)
     method.check()
+    cpu = on_cpu(config)
+    check_quantization(config.lora, cpu)
+    refuse_idle_gpus(cpu)
     data = method.data(run)
     job = Job(config, run, data, _sha256(data), method.other_facts)
     done = finished(run / "model", job.fingerprint)
     if done is not None:
         return done
-    with _quiet_libraries():
-        return _train(job, method, on_step)
+    with _quiet_libraries(), joined(cpu) as processes:
+        return _train(job, method, processes, on_step)
 
 
 def _sha256(path: Path) -> str:
@@ -59,27 +70,22 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _train(job: Job, method: Method, on_step: OnStep | None) -> TrainReport:
-    config = job.config
+def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | None) -> TrainReport:
+    config, on_main = job.config, processes.on_main
     # A folder with a tokenizer alone is enough for the checks, but not for training.
-    resolve_base_model(config.base_model, config.base_model_sha256)
+    on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
     tokenization = load_tokenization(config)
-    base, tokenizer = tokenization.base, tokenization.tokenizer
-    preflight = method.prepare(job, tokenization)
-    preflight.refuse_failures()
-
-    model = load_model(config, base)
-    serving = tokenization.templates.serving
-    if config.save_untuned:
-        save_untuned(model, tokenizer, serving, job.run / "untuned")
-    resume = checkpoints.prepare(job.checkpoints, job.fingerprint)
-    with method.trainer(job, model, tokenization) as trainer, _logged(job):
+    preflight = on_main(lambda: _prepared(job, method, tokenization))
+    resume = on_main(lambda: checkpoints.prepare(job.checkpoints, job.fingerprint))
+    model = load_model(config, tokenization.base)
+    with method.trainer(job, model, tokenization) as trainer, tracked(job) as trackers:
+        add_callbacks(trainer, job, tokenization, trackers)
         seconds = _fit(trainer, resume, on_step)
-    trained = trainer.accelerator.unwrap_model(trainer.model)
+    trained = final_model(trainer, config, tokenization.base, job.work / "trained")
     report = TrainReport(
         fingerprint=job.fingerprint,
         config=config.model_dump(mode="json"),
-        base_model=base,
+        base_model=tokenization.base,
         data_sha256=job.data_sha256,
         preflight=preflight,
         resumed_from_step=checkpoints.step_of(resume) if resume else 0,
@@ -87,9 +93,36 @@ def _train(job: Job, method: Method, on_step: OnStep | None) -> TrainReport:
         versions={name: version(name) for name in TRAINING},
         **_outcome(trainer),
     )
-    save_model(trained, tokenizer, serving, report, job.run / "model", merge=config.merges)
-    _clean_up(job)
+    on_main(lambda: _save(job, trained, tokenization, report))
     return report
+
+
+def _prepared(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
+    """Check the rows and make them ready; and save the base model where that is asked for."""
+    config = job.config
+    preflight = method.prepare(job, tokenization)
+    preflight.refuse_failures()
+    if config.save_untuned:
+        base = load_model(config, tokenization.base, quantized=False)
+        serving = tokenization.templates.serving
+        save_copy(base, tokenization.tokenizer, serving, job.run / "untuned")
+    return preflight
+
+
+def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainReport) -> None:
+    """Write the model, its copies on the way, and remove what training has left."""
+    save_copies(job, tokenization)
+    texts = {card.NAME: card.model_card(job, report)} | sample_texts(job)
+    save_model(
+        trained,
+        tokenization.tokenizer,
+        tokenization.templates.serving,
+        report,
+        job.run / "model",
+        merge=job.config.merges,
+        texts=texts,
+    )
+    _clean_up(job)
 
 
 def _fit(trainer: Any, resume: Path | None, on_step: OnStep | None) -> float:
@@ -109,34 +142,16 @@ def _outcome(trainer: Any) -> dict[str, Any]:
         "device": str(trainer.args.device),
         "steps": trainer.state.global_step,
         "loss_curve": loss_curve(trainer.state.log_history),
+        "eval_curve": eval_curve(trainer.state.log_history),
     }
 
 
 def _clean_up(job: Job) -> None:
     """Remove what only an unfinished training needs."""
     shutil.rmtree(job.checkpoints)
+    shutil.rmtree(job.work / "trained", ignore_errors=True)
     for path in job.work.glob("*.arrow"):
         path.unlink()
-
-
-@contextmanager
-def _logged(job: Job) -> Iterator[None]:
-    """A wandb run around the training, which the trainer's callback finds and logs to."""
-    settings = job.config.wandb
-    if settings is None:
-        yield
-        return
-    import wandb
-
-    facts = job.config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
-    with wandb.init(
-        project=settings.project,
-        name=settings.name,
-        mode=settings.mode,
-        dir=str(job.work),
-        config=facts,
-    ):
-        yield
 
 
 @contextmanager

@@ -11,7 +11,9 @@ from typing import Any
 
 from collect.errors import ConfigError
 from train.config import LoraSettings, TrainConfig
+from train.evaluation import eval_options
 from train.loss import can_skip, trained_tokens_trainer
+from train.quantization import quantized_options
 from train.report import LossPoint
 
 OnStep = Callable[[LossPoint, int], None]
@@ -65,19 +67,29 @@ def on_cpu(config: TrainConfig) -> bool:
     return config.device == "cpu" or not torch.cuda.is_available()
 
 
+def has_fast_bf16() -> bool:
+    """Whether the CPU multiplies in bfloat16 faster than in float32, as newer ones do."""
+    import torch
+
+    features = torch.cpu.get_capabilities()
+    return bool(features.get("avx512_bf16") or features.get("amx_bf16"))
+
+
 def sft_config(config: TrainConfig, output: Path) -> Any:
     """TRL's configuration."""
     from trl import SFTConfig
 
-    return SFTConfig(max_length=config.max_length, **shared_options(config, output))
+    options = shared_options(config, output)
+    if config.curriculum == "difficulty":
+        options["train_sampling_strategy"] = "sequential"
+    return SFTConfig(max_length=config.max_length, **options | eval_options(config))
 
 
 def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
-    """The options of every trainer of TRL's. On a CPU bfloat16 is slower, and checkpointing
-    activations needless."""
+    """The options of every trainer of TRL's. On a CPU checkpointing activations is needless."""
     cpu = on_cpu(config)
     arguments = {
-        "bf16": not cpu,
+        "bf16": not cpu or has_fast_bf16(),
         "gradient_checkpointing": not cpu,
         "logging_steps": 1,
         "logging_first_step": True,
@@ -100,14 +112,19 @@ def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
     }
 
 
-def load_model(config: TrainConfig, base: str) -> Any:
-    """The base model: float32 on a CPU and for training every weight, else bfloat16."""
+def load_model(config: TrainConfig, base: str, *, quantized: bool = True) -> Any:
+    """The base model: float32 on a CPU and for training every weight, else bfloat16.
+
+    In fewer bits where the config has it, unless not `quantized`.
+    """
     import torch
     from transformers import AutoModelForCausalLM
 
     whole = config.lora is None or on_cpu(config)
     dtype = torch.float32 if whole else torch.bfloat16
-    return AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
+    bits = config.lora.quantize if config.lora and quantized else None
+    options = quantized_options(bits) if bits else {}
+    return AutoModelForCausalLM.from_pretrained(base, dtype=dtype, **options)
 
 
 def lora_config(settings: LoraSettings, model: Any) -> Any:
@@ -150,6 +167,7 @@ def build_trainer(
     rows: Any,
     output: Path,
     *,
+    test_rows: Any = None,
     trained_tokens_only: bool = True,
 ) -> Any:
     """A trainer over rows of `input_ids` and `labels`, which TRL takes as they are.
@@ -160,11 +178,13 @@ def build_trainer(
 
     arguments = sft_config(config, output)
     chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)
+    kind = trained_tokens_trainer() if chosen else SFTTrainer
     return quiet(
-        (trained_tokens_trainer() if chosen else SFTTrainer)(
+        kind(
             model=model,
             args=arguments,
             train_dataset=rows,
+            eval_dataset=test_rows,
             processing_class=tokenizer,
             peft_config=lora_config(config.lora, model) if config.lora else None,
         )

@@ -78,7 +78,7 @@ def questions(config: RunConfig) -> int:
 
 
 def answer(config: RunConfig) -> int:
-    """Put the questions to the models that are to answer them; the exit status."""
+    """Put the questions to all who are to answer them; the exit status."""
     for name in config.questions.answerers:
         status = _answer(config, name)
         if status:
@@ -88,10 +88,10 @@ def answer(config: RunConfig) -> int:
 
 def _answer(config: RunConfig, name: str) -> int:
     """Let one model answer, and print its scores."""
-    from collect.questions.answers import answer
+    from collect.questions.answers import answer as answer_questions
     from collect.questions.tables import score_table
 
-    answers = answer(config, config.questions.answered_by(name), config.folder)
+    answers = answer_questions(config, config.questions.answered_by(name), config.folder)
     console.print(score_table(answers.answered, name))
     if answers.conversations is not None:
         console.print(f"conversations in {answers.conversations}")

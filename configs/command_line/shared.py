@@ -7,6 +7,8 @@ import sys
 
 from rich.console import Console
 
+from configs.processes import is_main_process
+
 FAILED = 1
 """Exit status where something kept failing, or what was checked is not well."""
 STOPPED = 130
@@ -14,7 +16,7 @@ STOPPED = 130
 SHOWN_REASONS = 3
 CONFIG_HELP = "a YAML file, or a run folder"
 
-console = Console(soft_wrap=True)
+console = Console(soft_wrap=True, quiet=not is_main_process())
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:

@@ -66,7 +66,9 @@ def test_only_the_assistants_words_count(run: Path, tiny_folder: Path, tmp_path:
 
 
 def test_the_better_one_becomes_likelier(run: Path, tiny_folder: Path) -> None:
-    settings = config(tiny_folder, learning_rate=1e-3, dpo=DpoSettings(why=(Why.SHORTER,)))
+    options = {"precompute_ref_log_probs": True}
+    why = DpoSettings(why=(Why.SHORTER,))
+    settings = config(tiny_folder, learning_rate=1e-3, dpo=why, trainer_arguments=options)
     report = run_train(settings, run)
     assert report.steps == 2
     first, last = report.loss_curve

@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from collect.questions.answering import instances_of
 from collect.questions.episode import EpisodeSettings
 from collect.questions.records import Question
 from collect.questions.workspace import reproducible
+from configs.processes import process_count
 from format.dataset import split_file
 from sandbox import clean_up
 from train.base_model import context_length
@@ -56,12 +58,13 @@ class RewardOptimization:
     def check(self) -> None:
         config = self.config
         check_trainer_arguments(config.trainer_arguments, "GRPOConfig", OPTIONS, FIXED)
-        batch, group = config.batch_size * config.gradient_accumulation, config.grpo.generations
+        batch = config.batch_size * config.gradient_accumulation * process_count()
+        group = config.grpo.generations
         if batch % group and "generation_batch_size" not in config.trainer_arguments:
             raise ConfigError(
-                f"train.batch_size times train.gradient_accumulation is {batch}, which "
-                f"train.grpo.generations = {group} does not divide: all attempts at a question "
-                "must fall into one step"
+                f"train.batch_size times train.gradient_accumulation times processes is {batch}, "
+                f"which train.grpo.generations = {group} does not divide: all attempts at a "
+                "question must fall into one step"
             )
 
     def data(self, run: Path) -> Path:
@@ -77,9 +80,8 @@ class RewardOptimization:
         benchmark's."""
         questions = chosen_questions(job.data, self.bench.held_out)
         instances_of(self._benchmark(), questions)
-        _use_serving_template(tokenization)
         agents = self.bench.machinery.agents
-        lengths = prompt_lengths(questions, agents, tokenization.tokenizer)
+        lengths = prompt_lengths(questions, agents, _served_tokenizer(tokenization))
         self._check_lengths(max(lengths), context_length(tokenization.base))
         write_question_rows(questions, agents, job.rows)
         return Preflight(
@@ -108,7 +110,9 @@ class RewardOptimization:
             with warnings.catch_warnings():
                 # That environments are experimental, which tests against this TRL make up for.
                 warnings.simplefilter("ignore", UserWarning)
-                yield self._trainer(job, model, tokenization.tokenizer, episodes, languages)
+                yield self._trainer(
+                    job, model, _served_tokenizer(tokenization), episodes, languages
+                )
         finally:
             episodes.close()
 
@@ -151,10 +155,12 @@ class RewardOptimization:
         )
 
 
-def _use_serving_template(tokenization: Tokenization) -> None:
-    """Let episodes be held as the model is served. Raises ConfigError where no parser of its
-    replies is known."""
-    tokenizer = tokenization.tokenizer
+def _served_tokenizer(tokenization: Tokenization) -> Any:
+    """A tokenizer with which episodes are held as the model is served.
+
+    Raises ConfigError where no parser of its replies is known.
+    """
+    tokenizer = deepcopy(tokenization.tokenizer)
     set_serving_template(tokenizer, tokenization.templates.serving)
     parsers = (getattr(tokenizer, name, None) for name in ("response_template", "response_schema"))
     if not any(parsers):
@@ -162,3 +168,4 @@ def _use_serving_template(tokenization: Tokenization) -> None:
             "TRL has no parser of the replies that the serving template asks for, so no tool call "
             "would be read; set train.serving_template to one of TRL's, as `trl:qwen2_5.jinja`"
         )
+    return tokenizer

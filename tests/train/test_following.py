@@ -1,0 +1,167 @@
+"""What can be followed of a training: losses on the test split, replies, copies, the card."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from transformers import AutoModelForCausalLM
+
+from collect.errors import ConfigError
+from format.config import FormatConfig
+from format.stage import run_format
+from tests.format.conversations import write_run
+from train.config import TrainConfig
+from train.report import TrainReport
+from train.samples import Sample
+from train.stage import run_train
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
+
+
+def formatted(folder: Path, test_fraction: float = 0.3) -> Path:
+    """A run of five conversations with both splits."""
+    run = write_run(folder)
+    run_format(FormatConfig(test_fraction=test_fraction), run)
+    return run
+
+
+def config(tiny: Path, **changes: Any) -> TrainConfig:
+    """Three steps of one row each."""
+    fields: dict[str, Any] = {
+        "base_model": str(tiny),
+        "max_steps": 3,
+        "gradient_accumulation": 1,
+        "max_length": 4096,
+        "learning_rate": 1e-2,
+        "device": "cpu",
+    }
+    return TrainConfig(**fields | changes)
+
+
+@pytest.fixture(scope="module")
+def followed(
+    tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path
+) -> tuple[Path, TrainReport]:
+    """A run that was trained with everything on."""
+    run = formatted(tmp_path_factory.mktemp("followed") / "cache-bugs")
+    settings = config(
+        tiny_folder,
+        eval_every=2,
+        samples={"count": 2, "every": 2, "max_new_tokens": 8},
+        checkpoints_at=(1, 2),
+        curriculum="difficulty",
+        trainer_arguments={"lr_scheduler_type": "constant"},
+    )
+    return run, run_train(settings, run)
+
+
+def test_the_test_split_is_measured_at_steps_and_at_the_end(
+    followed: tuple[Path, TrainReport],
+) -> None:
+    _, report = followed
+    assert [point.step for point in report.eval_curve] == [2, 3]
+    assert report.eval_curve[1].loss < report.eval_curve[0].loss
+    assert all(point.token_accuracy is not None for point in report.eval_curve)
+
+
+def test_replies_stand_beside_the_teachers(followed: tuple[Path, TrainReport]) -> None:
+    run, _ = followed
+    lines = (run / "model" / "samples.jsonl").read_text().splitlines()
+    samples = [Sample.model_validate_json(line) for line in lines]
+    assert [(each.step, each.turn) for each in samples] == [
+        (step, turn) for step in (0, 2, 3) for turn in (0, 1)
+    ]
+    assert all("<tool_call>" in each.teacher and each.reply for each in samples)
+
+
+def test_a_copy_after_so_many_rows_is_a_model(followed: tuple[Path, TrainReport]) -> None:
+    run, _ = followed
+    folders = [run / "model-at" / "1", run / "model-at" / "2", run / "model"]
+    weights = [AutoModelForCausalLM.from_pretrained(each).state_dict() for each in folders]
+    name = "model.layers.1.self_attn.q_proj.weight"
+    assert not weights[0][name].equal(weights[1][name])
+    assert not weights[1][name].equal(weights[2][name])
+    assert not (run / "train" / "checkpoints").exists()
+
+
+def test_the_card_says_what_the_model_is(followed: tuple[Path, TrainReport]) -> None:
+    run, report = followed
+    _, front, text = (run / "model" / "README.md").read_text().split("---\n", 2)
+    facts = yaml.safe_load(front)
+    assert facts["library_name"] == "transformers"
+    assert "base_model" not in facts
+    assert "# cache-bugs" in text
+    assert f"`{report.data_sha256}`" in text
+    assert "| role | 5 | 5 |" in text
+    assert f"| 3 | 1.00 | {report.loss_curve[-1].loss:.4f} |" in text
+    assert "--tool-call-parser hermes --max-model-len 4096" in text
+    assert str(run.parent) not in text
+
+
+def test_a_test_split_is_needed_where_something_is_measured(
+    tmp_path: Path, tiny_folder: Path
+) -> None:
+    run = formatted(tmp_path / "run", test_fraction=0)
+    asked: tuple[dict[str, Any], ...] = ({"eval_every": 1}, {"samples": {}})
+    for settings in asked:
+        (name,) = settings
+        with pytest.raises(ConfigError, match=f"train.{name} needs a test split"):
+            run_train(config(tiny_folder, **settings), run)
+
+
+def test_a_copy_that_is_never_reached_is_refused(tmp_path: Path, tiny_folder: Path) -> None:
+    run = formatted(tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"\[8\] is never reached in 3 optimizer steps"):
+        run_train(config(tiny_folder, checkpoints_at=(1, 8)), run)
+    with pytest.raises(ValueError, match="must be rising numbers"):
+        config(tiny_folder, checkpoints_at=(2, 1))
+
+
+def test_quantization_needs_a_gpu(tmp_path: Path, tiny_folder: Path) -> None:
+    run = formatted(tmp_path / "run")
+    with pytest.raises(ConfigError, match="4bit needs a CUDA GPU"):
+        run_train(config(tiny_folder, lora={"quantize": "4bit"}), run)
+
+
+TRACKED = """
+import sys
+from pathlib import Path
+from train.config import TrainConfig
+from train.stage import run_train
+
+run_train(TrainConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_trackio_has_the_curve_and_the_samples(
+    tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("trackio", reason="trackio is not installed")
+    run = formatted(tmp_path / "run")
+    # trackio reads the variable when it is imported, which may have been before.
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    settings = config(
+        tiny_folder,
+        max_steps=1,
+        trackio={"project": "debugging"},
+        samples={"count": 1, "max_new_tokens": 4},
+    )
+    subprocess.run(
+        [sys.executable, "-c", TRACKED, settings.model_dump_json(), str(run)],
+        check=True,
+        timeout=200,
+    )
+    with sqlite3.connect(tmp_path / "trackio" / "debugging.db") as database:
+        logged = " ".join(str(row) for row in database.execute("select metrics from metrics"))
+        settings_logged = str(list(database.execute("select config from configs")))
+    assert "mean_token_accuracy" in logged
+    assert "<tool_call>" in logged
+    assert "data_sha256" in settings_logged

@@ -1,0 +1,67 @@
+"""Copies of the model after so many rows, whose results make a learning curve over the data."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from collect.errors import ConfigError
+from configs.processes import process_count
+from train.config import TrainConfig
+from train.job import Job
+from train.merging import reloaded
+from train.saving import save_copy
+from train.tokenization import Tokenization
+
+FOLDER = "model-at"
+
+
+def steps_of(config: TrainConfig) -> dict[int, int]:
+    """By number of rows, the optimizer step after which at least so many are trained."""
+    a_step = config.batch_size * config.gradient_accumulation * process_count()
+    return {rows: -(-rows // a_step) for rows in config.checkpoints_at}
+
+
+def kept_adapters(job: Job, rows: int) -> Path:
+    """Where the trainer's copy lies until training is over."""
+    return job.checkpoints / "kept" / str(rows)
+
+
+def keep_copies(trainer: Any, job: Job) -> Any:
+    """A trainer callback that saves what is trained at the steps of `checkpoints_at`."""
+    from transformers import TrainerCallback
+
+    steps = steps_of(job.config)
+
+    class Keep(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            _refuse_later_ones(steps, state.max_steps)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            for rows, step in steps.items():
+                if step == state.global_step:
+                    trainer.save_model(str(kept_adapters(job, rows)))
+
+    return Keep()
+
+
+def _refuse_later_ones(steps: Mapping[int, int], last: int) -> None:
+    late = [rows for rows, step in steps.items() if step > last]
+    if late:
+        raise ConfigError(
+            f"train.checkpoints_at: {late} is never reached in {last} optimizer steps; remove it, "
+            "or raise train.epochs or train.max_steps"
+        )
+
+
+def save_copies(job: Job, tokenization: Tokenization) -> None:
+    """Write the copies as they would be served, merged where the model is."""
+    target = job.run / FOLDER
+    shutil.rmtree(target, ignore_errors=True)
+    for rows in job.config.checkpoints_at:
+        model = reloaded(job.config, tokenization.base, kept_adapters(job, rows))
+        whole = model.merge_and_unload() if job.config.merges else model
+        serving = tokenization.templates.serving
+        save_copy(whole, tokenization.tokenizer, serving, target / str(rows))

@@ -1,0 +1,194 @@
+"""What the model says at turns of the test split, beside what the teacher said there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from collect.errors import ConfigError
+from train.config import SampleSettings
+from train.evaluation import find_test_split
+from train.job import Job
+from train.preflight.rendered import Reply
+from train.rows import rendered_rows
+from train.tokenization import Tokenization
+from train.tracking import Trackers, send_numbers
+
+NAME = "samples.jsonl"
+
+
+class Sample(BaseModel):
+    """One reply."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    step: int
+    """The optimizer step after which it was asked for; 0: of the base model."""
+    conversation_id: str
+    turn: int
+    """Among the conversation's assistant messages, from 0."""
+    teacher: str
+    """As the model would have to say it, markup included."""
+    reply: str
+    """The model's, most likely token by token."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One turn to ask for."""
+
+    conversation_id: str
+    turn: int
+    prompt_ids: tuple[int, ...]
+    teacher: str
+
+
+def choose_questions(
+    split: Path, settings: SampleSettings, tokenization: Tokenization, max_length: int
+) -> list[Question]:
+    """Turns of rows that are evenly spread over a split: the first row's first, the second's
+    second, and so on, so that calls and answers are among them.
+
+    Raises ConfigError where no turn of these rows fits into the length.
+    """
+    total = pq.read_metadata(split).num_rows
+    count = min(settings.count, total)
+    places = {place * total // count for place in range(count)}
+    room = max_length - settings.max_new_tokens
+    found: list[Question] = []
+    for place, row in enumerate(rendered_rows(split, tokenization)):
+        if place not in places:
+            continue
+        replies = row.replies
+        reply = replies[len(found) % len(replies)]
+        ids = tokenization.tokenizer(reply.prompt, add_special_tokens=False)["input_ids"]
+        if len(ids) <= room:
+            found.append(_question(row.conversation_id, reply, ids))
+    if not found:
+        raise ConfigError(
+            f"train.samples: none of {count} turns leaves room for "
+            f"{settings.max_new_tokens} tokens within train.max_length = {max_length}; "
+            "lower train.samples.max_new_tokens or raise train.max_length"
+        )
+    return found
+
+
+def _question(conversation_id: str, reply: Reply, ids: Sequence[int]) -> Question:
+    said = reply.text if reply.text is not None else json.dumps(reply.message, ensure_ascii=False)
+    return Question(conversation_id, reply.number, tuple(ids), said)
+
+
+def ask(
+    model: Any, tokenizer: Any, questions: Sequence[Question], max_new_tokens: int, step: int
+) -> Iterator[Sample]:
+    """The model's replies, each begun at its prompt and ended at the end of the turn."""
+    import torch
+
+    was_training = model.training
+    model.eval()
+    for question in questions:
+        ids = torch.tensor([question.prompt_ids], device=model.device)
+        with torch.no_grad():
+            said = model.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=max_new_tokens,
+                do_sample=False,
+                use_cache=True,
+                eos_token_id=tokenizer.eos_token_id,
+                pad_token_id=tokenizer.pad_token_id,
+            )
+        reply = tokenizer.decode(said[0][ids.shape[1] :])
+        yield Sample(
+            step=step,
+            conversation_id=question.conversation_id,
+            turn=question.turn,
+            teacher=question.teacher,
+            reply=reply,
+        )
+    model.train(was_training)
+
+
+class SampleFile:
+    """The samples of a training so far, which an interrupted one goes on with."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, samples: Sequence[Sample]) -> None:
+        """Put samples in place of those of the same step or later ones."""
+        earlier = [each for each in self.read() if each.step < samples[0].step]
+        lines = [sample.model_dump_json() + "\n" for sample in (*earlier, *samples)]
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text("".join(lines), encoding="utf-8")
+        temporary.replace(self.path)
+
+    def read(self) -> list[Sample]:
+        """The samples, in order; none where there is no file."""
+        if not self.path.is_file():
+            return []
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        return [Sample.model_validate_json(line) for line in lines]
+
+
+def sample_file(job: Job) -> SampleFile:
+    """Where a training's samples lie."""
+    return SampleFile(job.checkpoints / NAME)
+
+
+def sample_texts(job: Job) -> dict[str, str]:
+    """The samples as a file of the model's folder; nothing where the config has none."""
+    samples = sample_file(job).read()
+    lines = "".join(sample.model_dump_json() + "\n" for sample in samples)
+    return {NAME: lines} if samples else {}
+
+
+def add_callbacks(trainer: Any, job: Job, tokenization: Tokenization, trackers: Trackers) -> None:
+    """Have a trainer pass on what it logs, and the model's replies where the config asks."""
+    if job.config.trackio is not None:
+        trainer.add_callback(send_numbers(trackers))
+    settings = job.config.samples
+    if settings is not None:
+        split = find_test_split(job.run, "train.samples")
+        questions = choose_questions(split, settings, tokenization, job.config.max_length)
+        tokenizer, file = tokenization.tokenizer, sample_file(job)
+        trainer.add_callback(ask_at_steps(questions, settings, tokenizer, file, trackers))
+
+
+def ask_at_steps(
+    questions: Sequence[Question],
+    settings: SampleSettings,
+    tokenizer: Any,
+    file: SampleFile,
+    trackers: Trackers,
+) -> Any:
+    """A trainer callback that asks before the first step, at the steps between, and at the end."""
+    from transformers import TrainerCallback
+
+    class Ask(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **had: Any) -> None:
+            if state.global_step == 0:
+                self._ask(state, had["model"])
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **had: Any) -> None:
+            due = settings.every and state.global_step % settings.every == 0
+            if due and state.global_step < state.max_steps:
+                self._ask(state, had["model"])
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **had: Any) -> None:
+            self._ask(state, had["model"])
+
+        def _ask(self, state: Any, model: Any) -> None:
+            step = state.global_step
+            found = list(ask(model, tokenizer, questions, settings.max_new_tokens, step))
+            if state.is_world_process_zero:
+                file.add(found)
+                trackers.table("samples", [sample.model_dump() for sample in found], step)
+
+    return Ask()
