@@ -15,6 +15,7 @@ import resource
 import statistics
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,7 @@ def _trainer(task: Task, folder: Path) -> Any:
             "max_steps": task.steps,
             "gradient_accumulation": 1,
             "checkpoint_every": task.steps + 1,
-            "trainer_arguments": {"bf16": setting.bf16},
+            "trainer_arguments": {"bf16": setting.bf16, "dataloader_pin_memory": False},
         }
     )
     tokenization = load_tokenization(config)
@@ -147,8 +148,8 @@ def main() -> None:
     for setting in SETTINGS:
         if setting.name not in options.settings:
             continue
-        with context.Pool(1) as pool:
-            found = pool.apply(measure, (replace(task, setting=setting),))
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            found = pool.submit(measure, replace(task, setting=setting)).result()
         seconds, cpu = map(statistics.median, (found.seconds, found.cpu_seconds))
         line = f"{setting.name} | {seconds:.1f} | {cpu:.1f} | {found.peak_mb:,} | {found.loss:.4f}"
         print(f"| {line} |", flush=True)

@@ -91,6 +91,7 @@ def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
     arguments = {
         "bf16": not cpu or has_fast_bf16(),
         "gradient_checkpointing": not cpu,
+        "ddp_find_unused_parameters": False,
         "logging_steps": 1,
         "logging_first_step": True,
         "save_total_limit": 2,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from train.report import TrainReport
 from train.samples import Sample
 from train.stage import run_train
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
@@ -130,36 +127,19 @@ def test_quantization_needs_a_gpu(tmp_path: Path, tiny_folder: Path) -> None:
         run_train(config(tiny_folder, lora={"quantize": "4bit"}), run)
 
 
-TRACKED = """
-import sys
-from pathlib import Path
-from train.config import TrainConfig
-from train.stage import run_train
-
-run_train(TrainConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2]))
-"""
-
-
 def test_trackio_has_the_curve_and_the_samples(
-    tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tiny_folder: Path, trackio_folder: Path
 ) -> None:
     pytest.importorskip("trackio", reason="trackio is not installed")
     run = formatted(tmp_path / "run")
-    # trackio reads the variable when it is imported, which may have been before.
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     settings = config(
         tiny_folder,
         max_steps=1,
         trackio={"project": "debugging"},
         samples={"count": 1, "max_new_tokens": 4},
     )
-    subprocess.run(
-        [sys.executable, "-c", TRACKED, settings.model_dump_json(), str(run)],
-        check=True,
-        timeout=200,
-    )
-    with sqlite3.connect(tmp_path / "trackio" / "debugging.db") as database:
+    run_train(settings, run)
+    with sqlite3.connect(trackio_folder / "debugging.db") as database:
         logged = " ".join(str(row) for row in database.execute("select metrics from metrics"))
         settings_logged = str(list(database.execute("select config from configs")))
     assert "mean_token_accuracy" in logged

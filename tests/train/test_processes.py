@@ -1,0 +1,69 @@
+"""Two processes that train one model, on the CPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from transformers import AutoModelForCausalLM
+
+from collect.errors import ConfigError
+from format.config import FormatConfig
+from format.stage import run_format
+from tests.format.conversations import write_run
+from train.processes import Processes, joined
+from train.report import TrainReport
+
+ROOT = Path(__file__).parents[2]
+LAUNCH = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "-m", "stepinto")
+
+
+@pytest.mark.slow
+def test_two_processes_train_one_model_and_the_first_one_saves_it(
+    tmp_path: Path, tiny_folder: Path
+) -> None:
+    run = write_run(tmp_path / "run")
+    run_format(FormatConfig(test_fraction=0.3), run)
+    train = {
+        "base_model": str(tiny_folder),
+        "max_steps": 1,
+        "gradient_accumulation": 1,
+        "max_length": 4096,
+        "device": "cpu",
+        "eval_every": 1,
+        "checkpoints_at": [2],
+    }
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump({"run": "run", "runs_folder": str(tmp_path), "train": train}))
+    done = subprocess.run(
+        [*LAUNCH, "train", str(config)],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("step 1/1") == 1
+    report = TrainReport.model_validate_json((run / "model" / "training.json").read_text())
+    # Three rows, of which each process takes one in a step.
+    assert report.loss_curve[0].epoch == pytest.approx(0.5)
+    assert len(report.eval_curve) == 1
+    for folder in (run / "model", run / "model-at" / "2"):
+        AutoModelForCausalLM.from_pretrained(folder)
+
+
+def test_one_process_works_by_itself() -> None:
+    with joined(cpu=True) as processes:
+        assert processes.on_main(lambda: 7) == 7
+
+    def fail() -> None:
+        raise ConfigError("wrong")
+
+    with pytest.raises(ConfigError, match="wrong"):
+        Processes().on_main(fail)
