@@ -55,12 +55,28 @@ def groups_of(chart: BarChart) -> list[str]:
 
 
 def _group(plot: _Plot, chart: BarChart, group: str, y: float) -> None:
+    if chart.stacked:
+        _stack(plot, chart, group, y)
+        return
     for index, series in enumerate(chart.series):
         for bar in series.bars:
             if bar.group == group:
                 mark, told = _bar(plot, bar, colour(index), y)
                 tooltip(mark, f"{series.name}, {group}: {told}")
                 y += BAR + BAR_GAP
+
+
+def _stack(plot: _Plot, chart: BarChart, group: str, y: float) -> None:
+    total = 0.0
+    for index, series in enumerate(chart.series):
+        for bar in series.bars:
+            if bar.group == group:
+                first, last = plot.x(total), plot.x(total + bar.value)
+                wide = max(0.0, last - first)
+                mark = shape(plot.root, "rect", colour(index), x=first, y=y, width=wide, height=BAR)
+                tooltip(mark, f"{series.name}, {group}: {number(bar.value)}")
+                total += bar.value
+    label(plot.root, number(total), plot.x(total) + 6, y + BAR / 2 + 4)
 
 
 def _bar(plot: _Plot, bar: Bar, kind: str, y: float) -> tuple[Element, str]:
@@ -88,10 +104,14 @@ def _axis(plot: _Plot, bottom: float, unit: str) -> None:
 
 def _height(chart: BarChart, group: str) -> float:
     bars = sum(bar.group == group for series in chart.series for bar in series.bars)
-    return bars * (BAR + BAR_GAP) - BAR_GAP
+    return BAR if chart.stacked else bars * (BAR + BAR_GAP) - BAR_GAP
 
 
 def _numbers(chart: BarChart) -> list[float]:
+    """What the axis has to hold."""
     bars = [bar for series in chart.series for bar in series.bars]
+    if chart.stacked:
+        groups = groups_of(chart)
+        return [sum(bar.value for bar in bars if bar.group == group) for group in groups]
     found = [each for bar in bars for each in (bar.value, bar.low, bar.high)]
     return [each for each in found if each is not None]

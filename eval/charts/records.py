@@ -34,6 +34,8 @@ class BarChart:
     series: tuple[BarSeries, ...]
     end: float | None = None
     """Where the axis ends, if the values have a bound: 100 for percent."""
+    stacked: bool = False
+    """The series of a group end to end, in one bar; no intervals then."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from eval.report.facts import RolloutFacts, outcome_of
 from eval.report.patches import patch_view
 from eval.report.questions import question_view
 from eval.report.rendering import render
+from eval.report.tools import tools_of
 from eval.report.turns import Link, Turn, turns_of
 
 PLAIN_NAME = re.compile(r"\w[\w-]{0,100}", re.ASCII)
@@ -85,7 +85,7 @@ class RolloutPages:
             "answer": answer_view(conversation, TestFiles()),
             "task": turns[:told],
             "turns": turns[told:],
-            "tool_names": tool_names(conversation.tools),
+            "tools": tools_of(conversation.tools),
             "prompt_tokens": sum(row.prompt_tokens for row in rows),
             "completion_tokens": sum(row.completion_tokens for row in rows),
             "seconds": sum(row.seconds for row in rows),
@@ -127,14 +127,6 @@ def file_name(identity: str) -> str:
     if PLAIN_NAME.fullmatch(identity):
         return f"{identity}.html"
     return f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.html"
-
-
-def tool_names(tools: str) -> list[str]:
-    """The names of the tools as they were sent; empty for anything else than OpenAI's form."""
-    try:
-        return [str(tool["function"]["name"]) for tool in json.loads(tools)]
-    except (ValueError, TypeError, KeyError):
-        return []
 
 
 def _link(conversation: Conversation) -> Link:

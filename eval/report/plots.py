@@ -21,9 +21,9 @@ from eval.charts.records import (
 from eval.labels import Labels
 from eval.metrics import Arm
 from eval.output import FORMAT_VERSION
+from eval.report.figures import PERCENT, charts_of_figures
 
 Row = Mapping[str, Any]
-PERCENT = 100.0
 COSTS = {
     "main_steps": ("main steps", "average steps of the main agent"),
     "sub_steps": ("subagent steps", "average steps of subagents in rollouts that called one"),
@@ -43,13 +43,15 @@ ALONE_COSTS = {
 def charts_of(folder: Path, labels: Labels) -> list[Chart]:
     """The charts of one folder of tables; none where it has no results of this version."""
     results = _results(folder / "results.json")
-    charts = [*_in_place(results, labels), *_alone(results, labels)]
+    figures = charts_of_figures(results.get("figures", ()))
+    charts = [*figures, *_in_place(results, labels), *_alone(results, labels)]
     return [chart for chart in charts if _says_something(chart)]
 
 
 def _in_place(results: Row, labels: Labels) -> Iterator[Chart]:
     arms = [row for row in results.get("arms", ()) if row["pass_rate"] is not None]
-    yield _pass_rates(arms, labels)
+    if not results.get("figures"):
+        yield _pass_rates(arms, labels)
     for name, (short, unit) in COSTS.items():
         points = [(row, cost) for row in arms if (cost := _cost(row, name)) is not None]
         yield PointChart(
@@ -62,8 +64,6 @@ def _in_place(results: Row, labels: Labels) -> Iterator[Chart]:
             end=PERCENT,
         )
     yield _differences(results.get("comparisons", ()) if arms else (), labels)
-    yield from _by_attempts(results.get("patch_attempts", ()), labels)
-    yield from _by_action(results.get("actions", ()), labels)
 
 
 def _pass_rates(arms: Sequence[Row], labels: Labels) -> BarChart:
@@ -113,32 +113,6 @@ def _arm_point(row: Row, cost: float, labels: Labels) -> PointSeries:
     name = f"{labels.variant(row['variant'])}, {_models(row, labels)}"
     point = Point(cost, row["pass_rate"], "", row["pass_low"], row["pass_high"])
     return PointSeries(name, (point,))
-
-
-def _by_attempts(rows: Iterable[Row], labels: Labels) -> Iterator[Chart]:
-    """InspectCoder's figure 7: a chart a benchmark, a line a system."""
-    lines: dict[str, dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row["resolve_rate"] is not None:
-            name = f"{labels.variant(row['variant'])}, {_models(row, labels)}"
-            point = Point(row["patch_attempts"], row["resolve_rate"])
-            lines[row["benchmark"]][name].append(point)
-    for benchmark, systems in lines.items():
-        series = tuple(PointSeries(name, tuple(points)) for name, points in systems.items())
-        title = f"Resolve rate by number of patch attempts, {benchmark}"
-        yield PointChart(title, "patch attempts", "resolve rate in %", series, True, PERCENT)
-
-
-def _by_action(rows: Iterable[Row], labels: Labels) -> Iterator[Chart]:
-    """InspectCoder's figure 8: a chart a benchmark, a group an action, a colour a system."""
-    bars: dict[str, dict[str, list[Bar]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row["outcome"] == "all" and row["per_task"] is not None:
-            name = f"{labels.variant(row['variant'])}, {_models(row, labels)}"
-            bars[row["benchmark"]][name].append(Bar(row["action"], row["per_task"]))
-    for benchmark, systems in bars.items():
-        series = tuple(BarSeries(name, tuple(found)) for name, found in systems.items())
-        yield BarChart(f"Actions, {benchmark}", "calls a rollout", series)
 
 
 def _alone(results: Row, labels: Labels) -> Iterator[Chart]:

@@ -45,7 +45,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
         assert len(set(page.ids)) == len(page.ids)
     hostile = pages[tmp_path / "report" / "conversations" / f"{rollouts[0].rollout_id}-0.html"]
     assert "{{ 7*7 }}" in hostile.text
-    assert "␛[2J␀␇\\u202e\\u2066\\u200b&lt;" in hostile.text
+    assert "\\x1b[2J\\x00\\x07\\u202e\\u2066\\u200b&lt;" in hostile.text
     assert broken_links(tmp_path / "report") == []
 
 
@@ -58,7 +58,7 @@ def test_what_a_conversation_s_page_tells(tmp_path: Path) -> None:
     folder = tmp_path / "report" / "conversations"
     main, sub = (read(folder / f"{rollout.rollout_id}-{index}.html") for index in range(2))
     assert f"{rollout.rollout_id}-1.html" in main.links
-    assert "1 lines added, 1 removed" in main.text
+    assert "Lines: +1 -1" in main.text
     assert "arguments are not a JSON object" in main.text
     assert "Reasoning Look at the state first." in main.text
     assert ("span", {"class": "added"}) in main.tags
