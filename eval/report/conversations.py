@@ -47,8 +47,8 @@ class RolloutPages:
     @property
     def links(self) -> tuple[Link, ...]:
         """Every page, the one with the outcome first."""
-        found = tuple(_link(each) for each in self.conversations)
-        return found or (Link(file_name(self.facts.rollout_id), None, 0, 0),)
+        found = tuple(map(self._link, self.conversations))
+        return found or (Link(self._file(self.facts.rollout_id), None, 0, 0),)
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """File name and text of each."""
@@ -96,13 +96,21 @@ class RolloutPages:
         children: dict[str, list[Link]] = defaultdict(list)
         for other in self.conversations:
             if other.parent_conversation_id == conversation.conversation_id:
-                children[other.parent_call_id or ""].append(_link(other))
+                children[other.parent_call_id or ""].append(self._link(other))
         return children
 
     def _parent(self, conversation: Conversation) -> Link | None:
         wanted = conversation.parent_conversation_id
         found = [each for each in self.conversations if each.conversation_id == wanted]
-        return _link(found[0]) if wanted is not None and found else None
+        return self._link(found[0]) if wanted is not None and found else None
+
+    def _link(self, conversation: Conversation) -> Link:
+        page = self._file(conversation.conversation_id)
+        return Link(page, conversation.role, conversation.index, conversation.steps)
+
+    def _file(self, identity: str) -> str:
+        # What was collected may be evaluated, too, under the same ids.
+        return f"{self.facts.stage}-{file_name(identity)}"
 
 
 def outcome_markup(row: Rollout) -> str:
@@ -127,11 +135,6 @@ def file_name(identity: str) -> str:
     if PLAIN_NAME.fullmatch(identity):
         return f"{identity}.html"
     return f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.html"
-
-
-def _link(conversation: Conversation) -> Link:
-    page = file_name(conversation.conversation_id)
-    return Link(page, conversation.role, conversation.index, conversation.steps)
 
 
 def _told(turns: Sequence[Turn]) -> int:
