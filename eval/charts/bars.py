@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from eval.charts.records import Bar, BarChart
 from eval.charts.scales import Scale, number, scale_over
-from eval.charts.svg import CHARACTER, colour, drawing, label, shape, shortened, text_of, tooltip
+from eval.charts.svg import CHARACTER, colour, drawing, label, lines_of, shape, text_of, tooltip
 
 WIDTH, RIGHT, TOP, BOTTOM = 640.0, 52.0, 6.0, 44.0
-BAR, BAR_GAP, GROUP_GAP = 16.0, 4.0, 16.0
+BAR, BAR_GAP, GROUP_GAP, LINE = 16.0, 4.0, 16.0, 15.0
 LONGEST_LABEL = 220.0
 
 
@@ -40,11 +40,8 @@ def draw_bars(chart: BarChart) -> Markup:
     _axis(plot, height - BOTTOM, chart.unit)
     y = TOP + GROUP_GAP / 2
     for group, tall in zip(groups, heights, strict=True):
-        name = label(
-            root, shortened(group, LONGEST_LABEL), plot.left - 10, y + tall / 2 + 4, anchor="end"
-        )
-        tooltip(name, group)
-        _group(plot, chart, group, y)
+        _name(plot, group, y + tall / 2)
+        _group(plot, chart, group, y + (tall - _bars_height(chart, group)) / 2)
         y += tall + GROUP_GAP
     return text_of(root)
 
@@ -52,6 +49,13 @@ def draw_bars(chart: BarChart) -> Markup:
 def groups_of(chart: BarChart) -> list[str]:
     """The names of the groups, each once."""
     return list(dict.fromkeys(bar.group for series in chart.series for bar in series.bars))
+
+
+def _name(plot: _Plot, group: str, middle: float) -> None:
+    lines = lines_of(group, LONGEST_LABEL)
+    for place, line in enumerate(lines):
+        y = middle + 4 + LINE * (place - (len(lines) - 1) / 2)
+        tooltip(label(plot.root, line, plot.left - 10, y, anchor="end"), group)
 
 
 def _group(plot: _Plot, chart: BarChart, group: str, y: float) -> None:
@@ -103,6 +107,11 @@ def _axis(plot: _Plot, bottom: float, unit: str) -> None:
 
 
 def _height(chart: BarChart, group: str) -> float:
+    """Of a group: its bars, or its name where that is higher."""
+    return max(_bars_height(chart, group), LINE * len(lines_of(group, LONGEST_LABEL)))
+
+
+def _bars_height(chart: BarChart, group: str) -> float:
     bars = sum(bar.group == group for series in chart.series for bar in series.bars)
     return BAR if chart.stacked else bars * (BAR + BAR_GAP) - BAR_GAP
 

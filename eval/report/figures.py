@@ -20,10 +20,11 @@ def charts_of_figures(records: Iterable[Row]) -> list[Chart]:
 
 def _chart(figure: Row) -> Chart:
     title, unit = figure["title"], figure["y_label"]
-    # Differences in percentage points are percent, too, and may be below 0.
+    note = ". ".join(filter(None, (figure.get("source"), figure.get("note"))))
     end = PERCENT if unit.startswith("%") and figure["kind"] != STACKED else None
     if figure["kind"] == SCATTER:
-        return PointChart(title, figure["x_label"], unit, tuple(_points(figure["series"])), end=end)
+        points = tuple(_points(figure["series"]))
+        return PointChart(title, figure["x_label"], unit, points, end=end, note=note)
     series = tuple(
         BarSeries(
             each["name"],
@@ -35,7 +36,7 @@ def _chart(figure: Row) -> Chart:
         )
         for each in figure["series"]
     )
-    return BarChart(title, unit, series, end, stacked=figure["kind"] == STACKED)
+    return BarChart(title, unit, series, end, stacked=figure["kind"] == STACKED, note=note)
 
 
 def _points(series: Sequence[Row]) -> list[PointSeries]:

@@ -58,9 +58,7 @@ def _in_place(results: Row, labels: Labels) -> Iterator[Chart]:
             f"Pass rate against {short}",
             unit,
             "pass rate in %",
-            tuple(_arm_point(row, cost, labels) for row, cost in points)
-            if any(cost for _, cost in points)
-            else (),
+            tuple(_arm_point(row, cost, labels) for row, cost in points),
             end=PERCENT,
         )
     yield _differences(results.get("comparisons", ()) if arms else (), labels)
@@ -140,9 +138,7 @@ def _alone(results: Row, labels: Labels) -> Iterator[Chart]:
             f"Accuracy against {name.partition('_')[0]}",
             unit,
             "accuracy in %",
-            tuple(_model_point(row, name, names) for row in known)
-            if any(row[name] for row in known)
-            else (),
+            tuple(_model_point(row, name, names) for row in known),
             end=PERCENT,
         )
 
@@ -165,7 +161,9 @@ def _results(path: Path) -> Row:
 
 
 def _says_something(chart: Chart) -> bool:
-    """A bar is worth a look, a single point is not."""
+    """A rate of 0 says something; costs that are all 0, and a single point, do not."""
     if isinstance(chart, BarChart):
-        return any(series.bars for series in chart.series)
-    return sum(len(series.points) for series in chart.series) > 1
+        values = [bar.value for series in chart.series for bar in series.bars]
+        return any(values) or (chart.end == PERCENT and bool(values))
+    points = [point for series in chart.series for point in series.points]
+    return len(points) > 1 and any(point.x for point in points)
