@@ -11,20 +11,15 @@ BIDIRECTIONAL = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 UNSEEN = r"\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
 """Without a glyph, or no character at all."""
 HIDDEN = re.compile(f"[{CONTROL}{BIDIRECTIONAL}{UNSEEN}]")
-PICTURES = 0x2400
-"""Where Unicode's pictures of the C0 controls begin: ␀, ␛ ..."""
-DELETE, DELETE_PICTURE = 0x7F, "\u2421"
 
 
 def visible(text: str) -> str:
-    """The text with every character that would hide, or reorder others, in visible form."""
+    """The text with every character that would hide, or reorder others, as Python writes it."""
     return HIDDEN.sub(_shown, text)
 
 
 def _shown(found: re.Match[str]) -> str:
     code = ord(found[0])
-    if code < 0x20:
-        return chr(PICTURES + code)
-    if code == DELETE:
-        return DELETE_PICTURE
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from eval.charts.records import Bar, BarChart
 from eval.charts.scales import Scale, number, scale_over
-from eval.charts.svg import CHARACTER, colour, drawing, label, shape, shortened, text_of, tooltip
+from eval.charts.svg import CHARACTER, colour, drawing, label, lines_of, shape, text_of, tooltip
 
 WIDTH, RIGHT, TOP, BOTTOM = 640.0, 52.0, 6.0, 44.0
-BAR, BAR_GAP, GROUP_GAP = 16.0, 4.0, 16.0
+BAR, BAR_GAP, GROUP_GAP, LINE = 16.0, 4.0, 16.0, 15.0
 LONGEST_LABEL = 220.0
 
 
@@ -40,11 +40,8 @@ def draw_bars(chart: BarChart) -> Markup:
     _axis(plot, height - BOTTOM, chart.unit)
     y = TOP + GROUP_GAP / 2
     for group, tall in zip(groups, heights, strict=True):
-        name = label(
-            root, shortened(group, LONGEST_LABEL), plot.left - 10, y + tall / 2 + 4, anchor="end"
-        )
-        tooltip(name, group)
-        _group(plot, chart, group, y)
+        _name(plot, group, y + tall / 2)
+        _group(plot, chart, group, y + (tall - _bars_height(chart, group)) / 2)
         y += tall + GROUP_GAP
     return text_of(root)
 
@@ -54,13 +51,36 @@ def groups_of(chart: BarChart) -> list[str]:
     return list(dict.fromkeys(bar.group for series in chart.series for bar in series.bars))
 
 
+def _name(plot: _Plot, group: str, middle: float) -> None:
+    lines = lines_of(group, LONGEST_LABEL)
+    for place, line in enumerate(lines):
+        y = middle + 4 + LINE * (place - (len(lines) - 1) / 2)
+        tooltip(label(plot.root, line, plot.left - 10, y, anchor="end"), group)
+
+
 def _group(plot: _Plot, chart: BarChart, group: str, y: float) -> None:
+    if chart.stacked:
+        _stack(plot, chart, group, y)
+        return
     for index, series in enumerate(chart.series):
         for bar in series.bars:
             if bar.group == group:
                 mark, told = _bar(plot, bar, colour(index), y)
                 tooltip(mark, f"{series.name}, {group}: {told}")
                 y += BAR + BAR_GAP
+
+
+def _stack(plot: _Plot, chart: BarChart, group: str, y: float) -> None:
+    total = 0.0
+    for index, series in enumerate(chart.series):
+        for bar in series.bars:
+            if bar.group == group:
+                first, last = plot.x(total), plot.x(total + bar.value)
+                wide = max(0.0, last - first)
+                mark = shape(plot.root, "rect", colour(index), x=first, y=y, width=wide, height=BAR)
+                tooltip(mark, f"{series.name}, {group}: {number(bar.value)}")
+                total += bar.value
+    label(plot.root, number(total), plot.x(total) + 6, y + BAR / 2 + 4)
 
 
 def _bar(plot: _Plot, bar: Bar, kind: str, y: float) -> tuple[Element, str]:
@@ -87,11 +107,20 @@ def _axis(plot: _Plot, bottom: float, unit: str) -> None:
 
 
 def _height(chart: BarChart, group: str) -> float:
+    """Of a group: its bars, or its name where that is higher."""
+    return max(_bars_height(chart, group), LINE * len(lines_of(group, LONGEST_LABEL)))
+
+
+def _bars_height(chart: BarChart, group: str) -> float:
     bars = sum(bar.group == group for series in chart.series for bar in series.bars)
-    return bars * (BAR + BAR_GAP) - BAR_GAP
+    return BAR if chart.stacked else bars * (BAR + BAR_GAP) - BAR_GAP
 
 
 def _numbers(chart: BarChart) -> list[float]:
+    """What the axis has to hold."""
     bars = [bar for series in chart.series for bar in series.bars]
+    if chart.stacked:
+        groups = groups_of(chart)
+        return [sum(bar.value for bar in bars if bar.group == group) for group in groups]
     found = [each for bar in bars for each in (bar.value, bar.low, bar.high)]
     return [each for each in found if each is not None]

@@ -21,11 +21,12 @@ class Figure:
     """Of the series, in the order of their colours."""
     marks: tuple[str, ...] = ()
     """The series' marks as SVG paths; none for bars."""
+    note: str = ""
 
 
 def figure_of(chart: Chart) -> Figure:
     """The chart, drawn."""
     names = tuple(series.name for series in chart.series)
     if isinstance(chart, BarChart):
-        return Figure(chart.title, draw_bars(chart), names)
-    return Figure(chart.title, draw_points(chart), names, MARKS)
+        return Figure(chart.title, draw_bars(chart), names, note=chart.note)
+    return Figure(chart.title, draw_points(chart), names, MARKS, chart.note)

@@ -34,6 +34,10 @@ class BarChart:
     series: tuple[BarSeries, ...]
     end: float | None = None
     """Where the axis ends, if the values have a bound: 100 for percent."""
+    stacked: bool = False
+    """The series of a group end to end, in one bar; no intervals then."""
+    note: str = ""
+    """What a reader must know."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class PointChart:
     joined: bool = False
     end: float | None = None
     """Where the axis of y ends, if the values have a bound."""
+    note: str = ""
+    """What a reader must know."""
 
 
 Chart = BarChart | PointChart

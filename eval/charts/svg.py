@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -55,10 +56,10 @@ def text_of(root: Element) -> Markup:
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
-def shortened(text: str, width: float) -> str:
-    """The text, cut to what fits in the width."""
-    most = max(4, int(width / CHARACTER))
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def lines_of(text: str, width: float, most: int = 3) -> list[str]:
+    """The text in lines that fit in the width; what is too much for them is cut."""
+    characters = max(4, int(width / CHARACTER))
+    return wrap(text, characters, max_lines=most, placeholder="…") or [""]
 
 
 def _number(value: float) -> str:

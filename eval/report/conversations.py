@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from eval.report.facts import RolloutFacts, outcome_of
 from eval.report.patches import patch_view
 from eval.report.questions import question_view
 from eval.report.rendering import render
+from eval.report.tools import tools_of
 from eval.report.turns import Link, Turn, turns_of
 
 PLAIN_NAME = re.compile(r"\w[\w-]{0,100}", re.ASCII)
@@ -47,8 +47,8 @@ class RolloutPages:
     @property
     def links(self) -> tuple[Link, ...]:
         """Every page, the one with the outcome first."""
-        found = tuple(_link(each) for each in self.conversations)
-        return found or (Link(file_name(self.facts.rollout_id), None, 0, 0),)
+        found = tuple(map(self._link, self.conversations))
+        return found or (Link(self._file(self.facts.rollout_id), None, 0, 0),)
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """File name and text of each."""
@@ -85,7 +85,7 @@ class RolloutPages:
             "answer": answer_view(conversation, TestFiles()),
             "task": turns[:told],
             "turns": turns[told:],
-            "tool_names": tool_names(conversation.tools),
+            "tools": tools_of(conversation.tools),
             "prompt_tokens": sum(row.prompt_tokens for row in rows),
             "completion_tokens": sum(row.completion_tokens for row in rows),
             "seconds": sum(row.seconds for row in rows),
@@ -96,13 +96,21 @@ class RolloutPages:
         children: dict[str, list[Link]] = defaultdict(list)
         for other in self.conversations:
             if other.parent_conversation_id == conversation.conversation_id:
-                children[other.parent_call_id or ""].append(_link(other))
+                children[other.parent_call_id or ""].append(self._link(other))
         return children
 
     def _parent(self, conversation: Conversation) -> Link | None:
         wanted = conversation.parent_conversation_id
         found = [each for each in self.conversations if each.conversation_id == wanted]
-        return _link(found[0]) if wanted is not None and found else None
+        return self._link(found[0]) if wanted is not None and found else None
+
+    def _link(self, conversation: Conversation) -> Link:
+        page = self._file(conversation.conversation_id)
+        return Link(page, conversation.role, conversation.index, conversation.steps)
+
+    def _file(self, identity: str) -> str:
+        # What was collected may be evaluated, too, under the same ids.
+        return f"{self.facts.stage}-{file_name(identity)}"
 
 
 def outcome_markup(row: Rollout) -> str:
@@ -127,19 +135,6 @@ def file_name(identity: str) -> str:
     if PLAIN_NAME.fullmatch(identity):
         return f"{identity}.html"
     return f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.html"
-
-
-def tool_names(tools: str) -> list[str]:
-    """The names of the tools as they were sent; empty for anything else than OpenAI's form."""
-    try:
-        return [str(tool["function"]["name"]) for tool in json.loads(tools)]
-    except (ValueError, TypeError, KeyError):
-        return []
-
-
-def _link(conversation: Conversation) -> Link:
-    page = file_name(conversation.conversation_id)
-    return Link(page, conversation.role, conversation.index, conversation.steps)
 
 
 def _told(turns: Sequence[Turn]) -> int:

@@ -19,7 +19,8 @@ from eval.report.rendering import render
 from eval.report.tables import failures_table, html_of, models_of, outcomes_table
 from eval.report.turns import Link
 
-TABLES = "tables.md"
+TABLES, FIGURES = "tables.md", "figures"
+"""Where a stage keeps its tables, and the CSV files of its figures."""
 TITLES = {"collect": "Collected", "eval": "In place", "questions": "Subagents alone"}
 DATA = (".csv", ".json")
 
@@ -114,7 +115,7 @@ def arm_name(facts: RolloutFacts, labels: Labels) -> str:
 
 def _files(folder: Path, output: Path) -> Iterable[File]:
     """The tables as data. Linked by relative paths, so that the run's folder can be moved."""
-    for path in sorted(folder.iterdir()):
+    for path in (*sorted(folder.iterdir()), *sorted((folder / FIGURES).glob("*.csv"))):
         if path.suffix in DATA:
             yield File(path.name, quote(os.path.relpath(path, output)))
 

@@ -21,9 +21,9 @@ from eval.charts.records import (
 from eval.labels import Labels
 from eval.metrics import Arm
 from eval.output import FORMAT_VERSION
+from eval.report.figures import PERCENT, charts_of_figures
 
 Row = Mapping[str, Any]
-PERCENT = 100.0
 COSTS = {
     "main_steps": ("main steps", "average steps of the main agent"),
     "sub_steps": ("subagent steps", "average steps of subagents in rollouts that called one"),
@@ -43,27 +43,25 @@ ALONE_COSTS = {
 def charts_of(folder: Path, labels: Labels) -> list[Chart]:
     """The charts of one folder of tables; none where it has no results of this version."""
     results = _results(folder / "results.json")
-    charts = [*_in_place(results, labels), *_alone(results, labels)]
+    figures = charts_of_figures(results.get("figures", ()))
+    charts = [*figures, *_in_place(results, labels), *_alone(results, labels)]
     return [chart for chart in charts if _says_something(chart)]
 
 
 def _in_place(results: Row, labels: Labels) -> Iterator[Chart]:
     arms = [row for row in results.get("arms", ()) if row["pass_rate"] is not None]
-    yield _pass_rates(arms, labels)
+    if not results.get("figures"):
+        yield _pass_rates(arms, labels)
     for name, (short, unit) in COSTS.items():
         points = [(row, cost) for row in arms if (cost := _cost(row, name)) is not None]
         yield PointChart(
             f"Pass rate against {short}",
             unit,
             "pass rate in %",
-            tuple(_arm_point(row, cost, labels) for row, cost in points)
-            if any(cost for _, cost in points)
-            else (),
+            tuple(_arm_point(row, cost, labels) for row, cost in points),
             end=PERCENT,
         )
     yield _differences(results.get("comparisons", ()) if arms else (), labels)
-    yield from _by_attempts(results.get("patch_attempts", ()), labels)
-    yield from _by_action(results.get("actions", ()), labels)
 
 
 def _pass_rates(arms: Sequence[Row], labels: Labels) -> BarChart:
@@ -115,32 +113,6 @@ def _arm_point(row: Row, cost: float, labels: Labels) -> PointSeries:
     return PointSeries(name, (point,))
 
 
-def _by_attempts(rows: Iterable[Row], labels: Labels) -> Iterator[Chart]:
-    """InspectCoder's figure 7: a chart a benchmark, a line a system."""
-    lines: dict[str, dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row["resolve_rate"] is not None:
-            name = f"{labels.variant(row['variant'])}, {_models(row, labels)}"
-            point = Point(row["patch_attempts"], row["resolve_rate"])
-            lines[row["benchmark"]][name].append(point)
-    for benchmark, systems in lines.items():
-        series = tuple(PointSeries(name, tuple(points)) for name, points in systems.items())
-        title = f"Resolve rate by number of patch attempts, {benchmark}"
-        yield PointChart(title, "patch attempts", "resolve rate in %", series, True, PERCENT)
-
-
-def _by_action(rows: Iterable[Row], labels: Labels) -> Iterator[Chart]:
-    """InspectCoder's figure 8: a chart a benchmark, a group an action, a colour a system."""
-    bars: dict[str, dict[str, list[Bar]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row["outcome"] == "all" and row["per_task"] is not None:
-            name = f"{labels.variant(row['variant'])}, {_models(row, labels)}"
-            bars[row["benchmark"]][name].append(Bar(row["action"], row["per_task"]))
-    for benchmark, systems in bars.items():
-        series = tuple(BarSeries(name, tuple(found)) for name, found in systems.items())
-        yield BarChart(f"Actions, {benchmark}", "calls a rollout", series)
-
-
 def _alone(results: Row, labels: Labels) -> Iterator[Chart]:
     models = [row for row in results.get("models", ()) if row["accuracy"] is not None]
     names = {row["model"]: _models(row | {"sub_model": row["model"]}, labels) for row in models}
@@ -166,9 +138,7 @@ def _alone(results: Row, labels: Labels) -> Iterator[Chart]:
             f"Accuracy against {name.partition('_')[0]}",
             unit,
             "accuracy in %",
-            tuple(_model_point(row, name, names) for row in known)
-            if any(row[name] for row in known)
-            else (),
+            tuple(_model_point(row, name, names) for row in known),
             end=PERCENT,
         )
 
@@ -191,7 +161,9 @@ def _results(path: Path) -> Row:
 
 
 def _says_something(chart: Chart) -> bool:
-    """A bar is worth a look, a single point is not."""
+    """A rate of 0 says something; costs that are all 0, and a single point, do not."""
     if isinstance(chart, BarChart):
-        return any(series.bars for series in chart.series)
-    return sum(len(series.points) for series in chart.series) > 1
+        values = [bar.value for series in chart.series for bar in series.bars]
+        return any(values) or (chart.end == PERCENT and bool(values))
+    points = [point for series in chart.series for point in series.points]
+    return len(points) > 1 and any(point.x for point in points)

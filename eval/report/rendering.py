@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from collect import quantities
 from eval.numbers import MISSING
-from eval.report.long_text import folded
+from eval.report.long_text import folded, segments
 from eval.visible import visible
 
 PACKAGE = "eval.report"
@@ -62,6 +62,7 @@ def _environment() -> Environment:
         "dollars": quantities.dollars,
         "duration": _duration,
         "folded": folded,
+        "segments": segments,
     }
     return environment
 

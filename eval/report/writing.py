@@ -70,22 +70,26 @@ def write_report(request: ReportRequest) -> ReportPaths:
     chosen, totals = choose(request.sources, request.selection)
     questions = questions_of(chosen, request.questions)
     earlier = {path.name for path in folder.glob("*.html")}
-    rows: dict[str, IndexRow] = {}
+    rows: dict[tuple[str, str], IndexRow] = {}
     written: set[str] = set()
     with ProgressBar("pages of rollouts", len(chosen)) as bar:
         for rollout in _rollouts(request, chosen, questions):
             for name, text in rollout.pages():
                 (folder / name).write_text(text, encoding="utf-8")
                 written.add(name)
-            rows[rollout.facts.rollout_id] = IndexRow(rollout.facts, rollout.links)
+            rows[_key(rollout.facts)] = IndexRow(rollout.facts, rollout.links)
             bar.advance()
     for name in earlier - written:
         (folder / name).unlink()
-    listed = [rows[facts.rollout_id] for facts in chosen]
+    listed = [rows[_key(facts)] for facts in chosen]
     index = request.output / INDEX
     index_of = IndexPage(request.title, request.sources, request.output, request.labels)
     write_text(index, index_of.text(totals, listed))
     return ReportPaths(index, len(written), len(chosen), totals.matching)
+
+
+def _key(facts: RolloutFacts) -> tuple[str, str]:
+    return facts.stage, facts.rollout_id
 
 
 def _claim(request: ReportRequest) -> None:

@@ -23,17 +23,29 @@ from tests.records import make_conversations, make_rollout
 GONE = "This report is being written"
 
 
-def report(run: Path, selection: Selection | None = None) -> ReportPaths:
-    """The report of a run, in its own folder."""
-    request = ReportRequest("test-run", sources_of(run), run / "report", selection or Selection())
-    return write_report(request)
+def report(
+    run: Path, selection: Selection | None = None, output: Path | None = None
+) -> ReportPaths:
+    """The report of a run, in its own folder where no other is named."""
+    output = output or run / "report"
+    return write_report(
+        ReportRequest("test-run", sources_of(run), output, selection or Selection())
+    )
 
 
-def test_hostile_text_stays_text(tmp_path: Path) -> None:
-    rollouts = hostile_run(tmp_path)
-    paths = report(tmp_path)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of three rollouts."""
+    folder = tmp_path_factory.mktemp("run")
+    hostile_run(folder)
+    return folder
+
+
+def test_hostile_text_stays_text(run: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report"
+    paths = report(run, output=output)
     assert (paths.rollouts, paths.matching, paths.pages) == (3, 3, 5)
-    pages = pages_of(tmp_path / "report")
+    pages = pages_of(output)
     assert len(pages) == 6
     for path, page in pages.items():
         assert page.count("img") == 0
@@ -43,10 +55,9 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
         assert "style" not in page.attributes
         assert not HIDDEN.search(path.read_text(encoding="utf-8"))
         assert len(set(page.ids)) == len(page.ids)
-    hostile = pages[tmp_path / "report" / "conversations" / f"{rollouts[0].rollout_id}-0.html"]
-    assert "{{ 7*7 }}" in hostile.text
-    assert "␛[2J␀␇\\u202e\\u2066\\u200b&lt;" in hostile.text
-    assert broken_links(tmp_path / "report") == []
+    hostile = next(page for page in pages.values() if "{{ 7*7 }}" in page.text)
+    assert "\\x1b[2J\\x00\\x07\\u202e\\u2066\\u200b&lt;" in hostile.text
+    assert broken_links(output) == []
 
 
 def test_what_a_conversation_s_page_tells(tmp_path: Path) -> None:
@@ -56,14 +67,14 @@ def test_what_a_conversation_s_page_tells(tmp_path: Path) -> None:
     store.close()
     report(tmp_path)
     folder = tmp_path / "report" / "conversations"
-    main, sub = (read(folder / f"{rollout.rollout_id}-{index}.html") for index in range(2))
-    assert f"{rollout.rollout_id}-1.html" in main.links
-    assert "1 lines added, 1 removed" in main.text
+    main, sub = (read(folder / f"collect-{rollout.rollout_id}-{index}.html") for index in range(2))
+    assert f"collect-{rollout.rollout_id}-1.html" in main.links
+    assert "Lines: +1 -1" in main.text
     assert "arguments are not a JSON object" in main.text
     assert "Reasoning Look at the state first." in main.text
     assert ("span", {"class": "added"}) in main.tags
-    assert f"{rollout.rollout_id}-0.html" in sub.links
-    assert f"{rollout.rollout_id}-0.html#outcome" in sub.links
+    assert f"collect-{rollout.rollout_id}-0.html" in sub.links
+    assert f"collect-{rollout.rollout_id}-0.html#outcome" in sub.links
     assert (
         "Paused at ledger/cache.py:14 in LruCache.put (breakpoint 1, in thread MainThread)"
         in sub.text
@@ -84,7 +95,7 @@ def test_the_current_line_is_marked(tmp_path: Path) -> None:
     store.add(rollout, [main, dataclasses.replace(sub, events=events)])
     store.close()
     report(tmp_path)
-    page = read(tmp_path / "report" / "conversations" / f"{rollout.rollout_id}-1.html")
+    page = read(tmp_path / "report" / "conversations" / f"collect-{rollout.rollout_id}-1.html")
     assert [found.get("aria-current") for tag, found in page.tags if tag == "span"].count(
         "true"
     ) == 1
@@ -100,7 +111,7 @@ def test_megabytes_are_folded_and_cut(tmp_path: Path) -> None:
     store.add(rollout, [dataclasses.replace(main, messages=(huge, *main.messages))])
     store.close()
     report(tmp_path)
-    path = tmp_path / "report" / "conversations" / f"{rollout.rollout_id}-0.html"
+    path = tmp_path / "report" / "conversations" / f"collect-{rollout.rollout_id}-0.html"
     assert path.stat().st_size < 2 * MOST_CHARACTERS
     assert f"{5_000_000 - MOST_CHARACTERS:,} more characters are only in" in read(path).text
 
@@ -116,26 +127,25 @@ def test_megabytes_are_folded_and_cut(tmp_path: Path) -> None:
         (Selection(models=frozenset({"none"})), 0),
     ],
 )
-def test_what_is_shown(tmp_path: Path, selection: Selection, expected: int) -> None:
-    hostile_run(tmp_path)
-    assert report(tmp_path, selection).rollouts == expected
+def test_what_is_shown(run: Path, tmp_path: Path, selection: Selection, expected: int) -> None:
+    assert report(run, selection, tmp_path / "report").rollouts == expected
     page = read(tmp_path / "report" / "index.html")
     assert sum("data-outcome" in found for _, found in page.tags) == expected
     assert f"{expected} of 3 rollouts are shown" in page.text
     assert broken_links(tmp_path / "report") == []
 
 
-def test_an_earlier_report_makes_way_and_nothing_else_does(tmp_path: Path) -> None:
-    hostile_run(tmp_path)
-    assert report(tmp_path).pages == 5
-    assert report(tmp_path, Selection(limit=1)).pages < 3
-    assert len(pages_of(tmp_path / "report")) < 5
-    assert GONE not in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+def test_an_earlier_report_makes_way_and_nothing_else_does(run: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report"
+    assert report(run, output=output).pages == 5
+    assert report(run, Selection(limit=1), output).pages < 3
+    assert len(pages_of(output)) < 5
+    assert GONE not in (output / "index.html").read_text(encoding="utf-8")
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "index.html").write_text("mine")
     with pytest.raises(ConfigError, match="is no report of StepInto's"):
-        write_report(ReportRequest("x", sources_of(tmp_path), foreign))
+        report(run, output=foreign)
     assert (foreign / "index.html").read_text() == "mine"
 
 

@@ -1,0 +1,113 @@
+"""`stepinto view`: any run's folder, what it shows of it, and what it refuses."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+import stepinto
+from collect.benchmarks.base import Instance
+from collect.questions.rows import VARIANT, question_rollout_id
+from collect.store import RunStore
+from tests.eval.report.conftest import shop_questions
+from tests.eval.report.reading import broken_links, read
+from tests.records import make_conversations, make_rollout
+
+
+def view(*arguments: str | Path) -> int:
+    return stepinto.main(["view", *map(str, arguments)])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run that collected and was evaluated, both on two bugs."""
+    for folder in (tmp_path / "run", tmp_path / "run" / "eval"):
+        store = RunStore.open(folder)
+        for number in range(2):
+            rollout = make_rollout(f"bug-{number}", resolved=number == 0)
+            store.add(rollout, make_conversations(rollout))
+        store.close()
+    (tmp_path / "run" / "eval" / "tables.md").write_text("# Evaluation\n\n| a |\n|---|\n| <b> |\n")
+    return tmp_path / "run"
+
+
+def test_a_run_with_all_its_stages(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", shown.append)
+    assert view(run, "--open") == 0
+    assert "8 conversations" in capsys.readouterr().out
+    index = run / "report" / "index.html"
+    assert shown == [index.resolve().as_uri()]
+    page = read(index)
+    assert "In place" in page.text
+    assert "<b>" in page.words
+    assert "4 rollouts" in page.text
+    assert {found["data-stage"] for _, found in page.tags if "data-stage" in found} == {
+        "collect",
+        "eval",
+    }
+    assert broken_links(run / "report") == []
+
+
+def test_part_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "elsewhere"
+    chosen = ["--outcome", "not_resolved", "--bug", "bug-*", "--limit", "1"]
+    assert view(run, "--output", output, *chosen) == 0
+    assert "the first 1 of 2 rollouts" in capsys.readouterr().out
+    assert (
+        "1 of 4 rollouts are shown; 2 match the filters given" in read(output / "index.html").text
+    )
+
+
+def test_answers_are_shown_with_their_questions(
+    tmp_path: Path, shop: Instance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = shop_questions(shop)[0]
+    (tmp_path / "questions.jsonl").write_text(f"{question.model_dump_json()}\n")
+    rollout = make_rollout(
+        shop.id,
+        rollout_id=question_rollout_id(question.id, shop.hash, "small", 0),
+        variant=VARIANT,
+        main_model="",
+        resolved=False,
+    )
+    store = RunStore.open(tmp_path)
+    store.add(rollout, make_conversations(rollout)[1:])
+    store.close()
+    assert view(tmp_path) == 0
+    page = read(tmp_path / "report" / "conversations" / f"collect-{rollout.rollout_id}-1.html")
+    assert "What is `net` at shop.py:18?" in page.text
+    assert "Truth: text 47" in page.text
+    assert "Verdict no answer" in page.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere"], "nowhere has no rollouts"),
+        (["run", "--outcome", "solved"], "there is no 'solved'; there are: resolved"),
+        (["run", "--output", "."], "is no report of StepInto's"),
+    ],
+)
+def test_mistakes_are_told(
+    run: Path,
+    arguments: list[str],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(run.parent)
+    assert view(*arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_config_of_another_release_is_no_obstacle(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "config.yaml").write_text("run: run\nlater_key: 1\n")
+    assert view(run) == 0
+    assert "shown without the run's config" in capsys.readouterr().err
