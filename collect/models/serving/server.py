@@ -14,6 +14,7 @@ from collect.models.serving.launch import plan_launch
 from collect.models.serving.process import ServerProcess
 from collect.models.serving.telling import tell
 from collect.models.waiting import raise_if_stopped
+from collect.quantities import duration
 
 POLL_SECONDS = 0.2
 HEALTH_EVERY = 10.0
@@ -69,11 +70,14 @@ class VllmServer:
     def start(self) -> None:
         """Start it and wait until it answers. Raises ConfigError where it does not."""
         check_port(self.config.host, self._port)
+        tell(f"vLLM is started with {self.config.model}; its log is {self.log}")
+        began = time.monotonic()
         try:
             self._start_once()
         except _NotStarted as error:
             raise ConfigError(str(error)) from error
-        self._watcher = threading.Thread(target=self._watch, name="vllm-watcher", daemon=True)
+        tell(f"vLLM answers at {self.url} after {duration(time.monotonic() - began)}")
+        self._watcher = threading.Thread(target=self._keep, name="vllm-watcher", daemon=True)
         self._watcher.start()
 
     def wait_until_ready(self, stop: threading.Event) -> None:
@@ -131,6 +135,13 @@ class VllmServer:
             f"vLLM was not ready after {timeout:g} s; raise server.start_timeout if it only needs "
             "longer, to download a model for instance"
         )
+
+    def _keep(self) -> None:
+        try:
+            self._watch()
+        except Exception as error:  # without a watcher, requests would wait for ever
+            self._given_up = f"the server at {self.url} is not watched any more: {error!r}"
+            raise
 
     def _watch(self) -> None:
         """Start it again as often as it may be, each time that it dies."""
