@@ -12,7 +12,7 @@ from collect.models.serving import guard
 
 GRACE_SECONDS = 15.0
 """From the signal to end until a server is killed."""
-TAIL_BYTES = 64 * 1024
+TAIL_BYTES = 256 * 1024
 
 
 class ServerProcess:

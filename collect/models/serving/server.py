@@ -150,7 +150,8 @@ class VllmServer:
             deaths = 1 if time.monotonic() - began > STEADY_SECONDS else deaths + 1
             allowed = self.config.restarts if self.proven.is_set() else 0
             while deaths <= allowed:
-                tell(f"{trouble.splitlines()[0]}; start {deaths} of {allowed} again")
+                short = trouble.partition(": ")[0]
+                tell(f"{short}; it is started again ({deaths} of {allowed}), see {self.log}")
                 backoff = min(BACKOFF_MAX, BACKOFF_SECONDS * 2.0 ** (deaths - 1))
                 if self._closed.wait(backoff):
                     return
@@ -175,7 +176,7 @@ class VllmServer:
         while not self._closed.wait(POLL_SECONDS):
             if process.exit_status is not None:
                 self._ready.clear()
-                trouble = f"vLLM died with status {process.exit_status} while it was in use"
+                trouble = f"vLLM ended with status {process.exit_status} while it was in use"
                 return explain(trouble, process.output(), self.log)
             if time.monotonic() >= next_look:
                 status = health(self.config.host, self._port)
