@@ -29,7 +29,7 @@ class ServerProcess:
         self._log = log
         self._grace = GRACE_SECONDS
         with log.open("ab") as output:
-            output.write(f"$ {' '.join(command)}\n".encode())
+            output.write(f"\n$ {' '.join(command)}\n".encode())
             output.flush()
             self._begins = output.tell()
             self._guard = subprocess.Popen(
