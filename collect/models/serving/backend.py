@@ -9,7 +9,7 @@ from pathlib import Path
 from collect.errors import ConfigError
 from collect.models.base import ConversationContext, Model
 from collect.models.budget import Budget
-from collect.models.config import EndpointConfig, OpenAIConfig, ServerConfig, VllmConfig
+from collect.models.config import EndpointConfig, OpenAIConfig, VllmConfig
 from collect.models.endpoint import EndpointBackend, EndpointModel, list_models
 from collect.models.serving.launch import SERVED_NAME
 from collect.models.serving.pool import POOL
@@ -40,7 +40,7 @@ class VllmBackend:
         self._server: VllmServer | None = None
         if config.server is not None:
             log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{name}.log"
-            self._server = _started(name, config.server, log)
+            self._server = POOL.acquire(config.server, log)
         try:
             self._endpoint = self._opened(name, config, budget, stop)
             self._check_tools(config)
@@ -89,7 +89,7 @@ class VllmBackend:
             return
         asked: Model = EndpointModel(self._endpoint)
         advice = STARTED_ADVICE if server is not None else RUNNING_ADVICE
-        warning = check_tool_call(asked, self._endpoint.where, advice)
+        warning = check_tool_call(asked, f"{self.name} ({self._endpoint.where})", advice)
         if warning is not None:
             tell(f"Warning: {warning}")
         if server is not None:
@@ -98,11 +98,6 @@ class VllmBackend:
     def _release(self) -> None:
         if self._server is not None:
             POOL.release(self._server)
-
-
-def _started(name: str, config: ServerConfig, log: Path) -> VllmServer:
-    tell(f"vLLM for the model {name}: {config.model}; its log is {log}")
-    return POOL.acquire(config, log)
 
 
 def _running_model(config: VllmConfig) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SHOWN_LINES = 12
-ERROR = r"\b[A-Z]\w*(?:Error|Exception): [^\n]+"
+ERROR = r"(?m)(?:^|\] )([A-Z]\w*(?:Error|Exception): [^\n]+)"
+"""At a line's beginning, or behind a logger's prefix: elsewhere an error is only mentioned."""
 LINE_LIMIT = 400
 """Characters of a line of the log that an error quotes."""
 
@@ -93,7 +94,7 @@ def _cause(output: str) -> str:
             quoted = " ".join(next((group for group in match.groups() if group), "").split())
             return f"{cause.told} ({quoted[:LINE_LIMIT]})"
     error = re.search(ERROR, output)  # the first: what follows comes of it
-    return f"its first error is {error[0][:LINE_LIMIT]!r}" if error else "see what it said"
+    return f"its first error is {error[1][:LINE_LIMIT]!r}" if error else "see what it said"
 
 
 def _last_lines(output: str) -> list[str]:

@@ -12,7 +12,7 @@ from collect.models.serving import guard
 
 GRACE_SECONDS = 15.0
 """From the signal to end until a server is killed."""
-TAIL_BYTES = 64 * 1024
+TAIL_BYTES = 256 * 1024
 
 
 class ServerProcess:
@@ -29,7 +29,7 @@ class ServerProcess:
         self._log = log
         self._grace = GRACE_SECONDS
         with log.open("ab") as output:
-            output.write(f"$ {' '.join(command)}\n".encode())
+            output.write(f"\n$ {' '.join(command)}\n".encode())
             output.flush()
             self._begins = output.tell()
             self._guard = subprocess.Popen(

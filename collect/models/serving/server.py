@@ -14,6 +14,7 @@ from collect.models.serving.launch import plan_launch
 from collect.models.serving.process import ServerProcess
 from collect.models.serving.telling import tell
 from collect.models.waiting import raise_if_stopped
+from collect.quantities import duration
 
 POLL_SECONDS = 0.2
 HEALTH_EVERY = 10.0
@@ -69,11 +70,14 @@ class VllmServer:
     def start(self) -> None:
         """Start it and wait until it answers. Raises ConfigError where it does not."""
         check_port(self.config.host, self._port)
+        tell(f"vLLM is started with {self.config.model}; its log is {self.log}")
+        began = time.monotonic()
         try:
             self._start_once()
         except _NotStarted as error:
             raise ConfigError(str(error)) from error
-        self._watcher = threading.Thread(target=self._watch, name="vllm-watcher", daemon=True)
+        tell(f"vLLM answers at {self.url} after {duration(time.monotonic() - began)}")
+        self._watcher = threading.Thread(target=self._keep, name="vllm-watcher", daemon=True)
         self._watcher.start()
 
     def wait_until_ready(self, stop: threading.Event) -> None:
@@ -132,6 +136,13 @@ class VllmServer:
             "longer, to download a model for instance"
         )
 
+    def _keep(self) -> None:
+        try:
+            self._watch()
+        except Exception as error:  # without a watcher, requests would wait for ever
+            self._given_up = f"the server at {self.url} is not watched any more: {error!r}"
+            raise
+
     def _watch(self) -> None:
         """Start it again as often as it may be, each time that it dies."""
         deaths, began = 0, time.monotonic()
@@ -139,7 +150,8 @@ class VllmServer:
             deaths = 1 if time.monotonic() - began > STEADY_SECONDS else deaths + 1
             allowed = self.config.restarts if self.proven.is_set() else 0
             while deaths <= allowed:
-                tell(f"{trouble.splitlines()[0]}; start {deaths} of {allowed} again")
+                short = trouble.partition(": ")[0]
+                tell(f"{short}; it is started again ({deaths} of {allowed}), see {self.log}")
                 backoff = min(BACKOFF_MAX, BACKOFF_SECONDS * 2.0 ** (deaths - 1))
                 if self._closed.wait(backoff):
                     return
@@ -164,7 +176,7 @@ class VllmServer:
         while not self._closed.wait(POLL_SECONDS):
             if process.exit_status is not None:
                 self._ready.clear()
-                trouble = f"vLLM died with status {process.exit_status} while it was in use"
+                trouble = f"vLLM ended with status {process.exit_status} while it was in use"
                 return explain(trouble, process.output(), self.log)
             if time.monotonic() >= next_look:
                 status = health(self.config.host, self._port)

@@ -75,7 +75,7 @@ def test_vllm_serves_a_model_and_its_adapter(
     try:
         warnings = [line for line in capsys.readouterr().err.splitlines() if "Warning" in line]
         assert len(warnings) == 1, warnings
-        assert "model tuned" in warnings[0]
+        assert "tuned (model tuned" in warnings[0]
         base = backends["base"].open(context())
         reply = base.complete([QUESTION], [TOOL], models["base"].sampling)
         (call,) = reply.message.tool_calls
