@@ -13,6 +13,7 @@ from collect.grounding.records import Grounding
 from collect.patches import ChangedRange
 from collect.records import Conversation, Role, Rollout
 from format.credit import Pairs, changed_by, fix_touched_location
+from format.difficulty import DifficultyLevel
 from format.leaks import Leak, leaks_of
 from format.translation import to_debug2fix
 from format.turn_quality import TurnQuality, turn_qualities
@@ -34,9 +35,18 @@ class Outcome:
     changed: tuple[ChangedRange, ...] = ()
     """The lines that the rollout's patch changed."""
     debug_helped: int | None = None
+    category: str | None = None
+    """The question's, or the bug's."""
+    difficulty: DifficultyLevel | None = None
+    code_version: str = ""
 
     @classmethod
-    def of(cls, rollout: Rollout, pairs: Pairs | None = None) -> Outcome:
+    def of(
+        cls,
+        rollout: Rollout,
+        pairs: Pairs | None = None,
+        difficulty: DifficultyLevel | None = None,
+    ) -> Outcome:
         """The outcome of one rollout; `pairs` are those of its run."""
         return cls(
             rollout.resolved,
@@ -49,6 +59,9 @@ class Outcome:
             TestFiles(test.name for test in rollout.tests),
             changed_by(rollout.patch),
             pairs.debug_helped(rollout) if pairs is not None else None,
+            intern(rollout.category) if rollout.category is not None else None,
+            difficulty,
+            intern(rollout.code_version),
         )
 
 

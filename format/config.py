@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from collect.benchmarks.config import BenchmarkConfig
 from collect.records import Role
 from format.leaks import Leak
+from format.mixture import MixtureConfig
 from format.turn_quality import TurnQuality
 from format.vocabulary import Vocabulary
 
@@ -23,6 +24,17 @@ class TokenizedConfig(BaseModel):
     TRL's training variant of it."""
     max_length: int | None = Field(default=None, ge=1)
     """Tokens of a row; what is longer loses its end. Null cuts nothing."""
+
+
+class PushConfig(BaseModel):
+    """Where on the hub the dataset goes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    repository: str
+    """`OWNER/NAME`; made where it is not there yet."""
+    private: bool = False
+    """Of a repository that is made now."""
 
 
 class FormatConfig(BaseModel):
@@ -75,8 +87,20 @@ class FormatConfig(BaseModel):
     """Share of the repositories whose rows make the test split."""
     split_seed: int = 0
 
+    questions: tuple[str, ...] = ()
+    """Files of the runtime questions that the run answered, for the column `difficulty`. Empty:
+    `questions.jsonl` in the run's folder, where it is there."""
+    mixture: MixtureConfig = MixtureConfig()
+    """How many of the rows that are left are written, by where they are from."""
+
     tokenized: TokenizedConfig | None = None
     """Write `sft/tokenized/` too; needs `stepinto[train]`."""
+    steps: bool = False
+    """Write `sft/steps/` too: a row for each trained turn, with the context that it had."""
+    atif: bool = False
+    """Write `sft/atif/` too: the rollouts of which there are rows, as ATIF trajectories."""
+    push: PushConfig | None = None
+    """Upload `sft/` to the hub, when it is done."""
 
     name: str = "StepInto debug sessions"
     """Title of the dataset card."""

@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from collect.errors import ConfigError
-from format.columns import features
+from format.columns import Column, Kind, features
 from format.rows import COLUMNS, JSON_COLUMNS, encode
 
 ROWS_PER_GROUP = 256
+Columns = dict[str, Column]
 
 
 def split_file(folder: Path, split: str) -> Path:
@@ -34,23 +35,25 @@ def split_file(folder: Path, split: str) -> Path:
     return found[0]
 
 
-def arrow_schema() -> pa.Schema:
+def arrow_schema(columns: Columns = COLUMNS) -> pa.Schema:
     """The columns' Arrow types, with `datasets`' features as metadata."""
-    schema: pa.Schema = features(COLUMNS).arrow_schema
+    schema: pa.Schema = features(columns).arrow_schema
     return schema
 
 
 class SplitWriter:
     """Writes one split, batch by batch; the file appears with the first row."""
 
-    def __init__(self, folder: Path, split: str) -> None:
+    def __init__(self, folder: Path, split: str, columns: Columns = COLUMNS) -> None:
         self._path = folder / "data" / f"{split}-00000.parquet"
+        self._schema = arrow_schema(columns)
+        self._json = [name for name, each in columns.items() if each.kind is Kind.OBJECTS]
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[dict[str, Any]] = []
 
     def add(self, row: dict[str, Any]) -> None:
         """Write one row, at the latest when the writer is closed."""
-        encoded = {name: [encode(item) for item in row[name]] for name in JSON_COLUMNS}
+        encoded = {name: [encode(item) for item in row[name]] for name in self._json}
         self._rows.append(row | encoded)
         if len(self._rows) == ROWS_PER_GROUP:
             self._flush()
@@ -66,13 +69,13 @@ class SplitWriter:
             self._path.rename(self._path.with_stem(f"{self._path.stem}-{content}"))
 
     def _flush(self) -> None:
-        schema = arrow_schema()
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._path, schema, compression="zstd")
-        columns = {name: [row[name] for row in self._rows] for name in COLUMNS}
-        arrays = [_array(columns[field.name], field.type) for field in schema]
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+        arrays = [
+            _array([row[field.name] for row in self._rows], field.type) for field in self._schema
+        ]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows.clear()
 
 
@@ -87,10 +90,11 @@ def read_rows(path: Path, columns: tuple[str, ...] = tuple(COLUMNS)) -> Iterator
     from datasets import Json
 
     reader = Json()
+    json_columns = set(JSON_COLUMNS) & set(columns)
     try:
         for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
             for row in batch.to_pylist():
-                for name in set(JSON_COLUMNS) & set(columns):
+                for name in json_columns:
                     row[name] = [reader.decode_example(text) for text in row[name]]
                 yield row
     except (ArrowException, OSError, KeyError) as error:

@@ -8,9 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
+from format.mixture import MixtureShare
+
 SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
 """The columns that say what a row was made from."""
 LABELS = (
+    "category",
+    "difficulty",
     "grounding",
     "claims",
     "turn_quality",
@@ -51,6 +55,11 @@ class Funnel(BaseModel):
             step.remaining += 1
         if dropped_by is not None:
             self.steps[dropped_by].dropped += 1
+
+    def add_step(self, name: str, rule: str, remaining: int) -> None:
+        """Count a step that chose among all that came through the others."""
+        step = FunnelStep(name=name, rule=rule, dropped=self.kept - remaining, remaining=remaining)
+        self.steps.append(step)
 
     @property
     def kept(self) -> int:
@@ -145,6 +154,10 @@ class FormatReport(BaseModel):
     funnel: Funnel
     splits: dict[str, SplitStatistics]
     """`train`, and `test` where it has rows."""
+    mixture: list[MixtureShare] = []
+    """What the mixture has left of the values that its config names."""
+    outputs: dict[str, dict[str, int]] = {}
+    """How many rows the further forms of the dataset have, by their folders and splits."""
     config: dict[str, Any]
     held_out: dict[str, Any]
     """The config's section of that name: whose conversations were left out."""

@@ -38,6 +38,11 @@ COLUMNS = {
     ),
     "model": Column("which model wrote the assistant's turns"),
     "attempt": Column("0-based", Kind.INTEGER),
+    "category": Column("of the runtime question that was asked, else of the bug; null: not known"),
+    "difficulty": Column(
+        "easy, medium or hard: of a runtime question, by the visit of the line and the depth of "
+        "the frame; null where that is not known"
+    ),
     "grounding": Column(
         "share of the answer's claims (values, locations, exceptions) that the conversation had "
         "observed, those the task gave aside; null where none is left",
@@ -98,11 +103,16 @@ def message_object(message: Message) -> dict[str, Any]:
 
 
 def _call_object(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call_arguments(call)}
+    return {"type": "function", "id": call.id, "function": function}
+
+
+def call_arguments(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments. Raises ValueError where they are no JSON object."""
     arguments = json.loads(call.arguments, parse_constant=_refuse_constant)
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of call {call.id} are no JSON object: {call.arguments}")
-    function = {"name": call.name, "arguments": arguments}
-    return {"type": "function", "id": call.id, "function": function}
+    return arguments
 
 
 def _refuse_constant(text: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from collect.benchmarks.opening import open_benchmark, select_instances
@@ -25,6 +25,11 @@ class Candidates:
         self._gold = _gold(config)
 
     def __iter__(self) -> Iterator[Candidate]:
+        for rollout in self.rollouts():
+            yield from rollout
+
+    def rollouts(self) -> Iterator[Sequence[Candidate]]:
+        """The conversations of each rollout."""
         # Those of a rollout stand together.
         for rollout_id, held in groupby(self._store.read_conversations(), _rollout_id):
             # A rollout still in flight has no row yet; its conversations do not count.
@@ -34,8 +39,10 @@ class Candidates:
             conversations = list(held)
             lines = self._gold.get(outcome.instance_hash)
             background = Background(lines, any(map(reads_git_history, conversations)))
-            for conversation in conversations:
-                yield Candidate(conversation, outcome, self._config.vocabulary, background)
+            yield [
+                Candidate(conversation, outcome, self._config.vocabulary, background)
+                for conversation in conversations
+            ]
 
 
 def _gold(config: FormatConfig) -> dict[str, frozenset[str]]:

@@ -1,32 +1,34 @@
 """The format stage: a run's trajectories become training data in `RUN/sft/`.
 
-Two passes over the conversations, neither of which holds them all: the first decides which stay
-and so which repositories the splits divide, the second writes.
+One pass over the conversations makes rows of those that stay, in a file; from all of them follow
+the mixture and the repositories that the splits divide, and so where each row is written. None of
+that holds them all.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
 from collect.held_out import HeldOut, HeldOutConfig
 from collect.store import RunStore
-from format.candidates import Outcome
+from format.candidates import Candidate, Outcome
 from format.card import write_card
 from format.config import FormatConfig
 from format.credit import Pairs
-from format.dataset import SplitWriter
+from format.difficulty import levels
 from format.filters import build_filters, characters
+from format.kept import KeptRows
 from format.labels import label_columns
-from format.report import FormatReport, Funnel, FunnelStep, SplitStatistics
+from format.mixture import RULE as MIXTURE_RULE
+from format.report import FormatReport, Funnel, FunnelStep
 from format.rows import to_row
 from format.sources import Candidates
-
-TRAIN, TEST = "train", "test"
+from format.writing import split_rows, write_rows, write_trajectories
 
 
 def run_format(
@@ -38,21 +40,27 @@ def run_format(
     left to train on; nothing is written then.
     """
     store = RunStore(run)
-    pairs = Pairs.of(store.read_rollouts())
-    outcomes = {row.rollout_id: Outcome.of(row, pairs) for row in store.read_rollouts()}
+    outcomes = _outcomes(config, store)
     if not outcomes:
         raise ConfigError(f"{run} has no rollouts; run `stepinto collect` on this run folder first")
     held_out = held_out or HeldOutConfig()
     source = Candidates(config, store, outcomes)
-    funnel, kept = _select(config, source, HeldOut.of(held_out))
-    if not kept:
-        raise ConfigError(_nothing_left(run, funnel))
-    splits = _split(config, kept)
     with _replacing(run / "sft") as folder:
-        statistics = _write_splits(config, source, splits, folder)
+        kept = KeptRows(folder, config.mixture)
+        funnel = _select(config, source, HeldOut.of(held_out), kept)
+        if not kept:
+            raise ConfigError(_nothing_left(run, funnel))
+        mixed = kept.mixed()
+        funnel.add_step("mixture", MIXTURE_RULE, sum(mixed))
+        written = write_rows(config, kept, split_rows(config, kept, mixed), folder)
+        kept.remove()
+        if config.atif:
+            write_trajectories(source, written, folder)
         report = FormatReport(
             funnel=funnel,
-            splits=statistics,
+            splits=written.statistics,
+            mixture=kept.shares(mixed),
+            outputs=written.outputs,
             config=config.model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
         )
@@ -61,22 +69,35 @@ def run_format(
     return report
 
 
-def _select(
-    config: FormatConfig, source: Candidates, held_out: HeldOut
-) -> tuple[Funnel, dict[str, str]]:
-    """The funnel, and the repository of each kept conversation by its id."""
+def _outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
+    """How each of the run's rollouts ended, by its id."""
+    pairs = Pairs.of(store.read_rollouts())
+    difficulty = levels(config.questions, store.folder, store.read_rollouts())
+    return {
+        row.rollout_id: Outcome.of(row, pairs, difficulty.get(row.rollout_id))
+        for row in store.read_rollouts()
+    }
+
+
+def _select(config: FormatConfig, source: Candidates, held_out: HeldOut, kept: KeptRows) -> Funnel:
+    """The funnel; the rows of what comes through it are added to `kept`."""
     filters = build_filters(held_out)
     funnel = Funnel(steps=[FunnelStep(name=each.name, rule=each.rule) for each in filters])
-    kept: dict[str, str] = {}
     for candidate in source:
         dropped_by = next(
             (i for i, each in enumerate(filters) if not each.keep(candidate, config)), None
         )
         funnel.count(dropped_by)
         if dropped_by is None:
-            conversation = candidate.conversation
-            kept[conversation.conversation_id] = conversation.repository
-    return funnel, kept
+            kept.add(_row(candidate, config), characters(candidate.said))
+    return funnel
+
+
+def _row(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
+    outcome, said = candidate.outcome, candidate.as_row
+    assert said is not None, "the filters have let it through"
+    row = to_row(said, outcome.language, outcome.teacher, outcome.system)
+    return row | label_columns(candidate, config)
 
 
 def _nothing_left(run: Path, funnel: Funnel) -> str:
@@ -88,39 +109,6 @@ def _nothing_left(run: Path, funnel: Funnel) -> str:
         f"filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
         "Collect more rollouts, or relax that filter in the config's `format` section"
     )
-
-
-def _split(config: FormatConfig, kept: Mapping[str, str]) -> dict[str, str]:
-    """The split of each kept conversation; no repository is in both."""
-    repositories = set(kept.values())
-    test = set(held_out(repositories, config.test_fraction, config.split_seed))
-    if repositories <= test:
-        raise ConfigError(
-            f"format.test_fraction = {config.test_fraction} puts all {len(repositories)} "
-            "repositories into the test split; lower it, or collect on more repositories"
-        )
-    return {key: TEST if name in test else TRAIN for key, name in kept.items()}
-
-
-def _write_splits(
-    config: FormatConfig, source: Candidates, splits: Mapping[str, str], folder: Path
-) -> dict[str, SplitStatistics]:
-    statistics = {name: SplitStatistics() for name in sorted(set(splits.values()), reverse=True)}
-    with ExitStack() as stack:
-        writers = {
-            name: stack.enter_context(closing(SplitWriter(folder, name))) for name in statistics
-        }
-        for candidate in source:
-            split = splits.get(candidate.conversation.conversation_id)
-            if split is None:
-                continue
-            outcome, said = candidate.outcome, candidate.as_row
-            assert said is not None, "the filters have let it through"
-            row = to_row(said, outcome.language, outcome.teacher, outcome.system)
-            row |= label_columns(candidate, config)
-            writers[split].add(row)
-            statistics[split].add(row, characters(said))
-    return statistics
 
 
 @contextmanager

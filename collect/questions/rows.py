@@ -20,9 +20,13 @@ class QuestionSpec(RolloutSpec):
 
     @property
     def id(self) -> str:
-        facts = (VARIANT, self.question_id, self.instance.hash, self.main, str(self.attempt))
-        key = "\0".join(facts)
-        return hashlib.sha256(key.encode()).hexdigest()[:16]
+        return rollout_id(self.question_id, self.instance.hash, self.main, self.attempt)
+
+
+def rollout_id(question_id: str, instance_hash: str, model: str, attempt: int) -> str:
+    """The id of the rollout in which a model answers a question about a bug."""
+    key = "\0".join((VARIANT, question_id, instance_hash, model, str(attempt)))
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
 def as_question(
