@@ -15,6 +15,7 @@ from collect.errors import ConfigError
 from collect.rollouts import RolloutsSummary
 from configs.command_line.bench import add_bench
 from configs.command_line.preflight import add_preflight, check_flags, preflight
+from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.shared import (
     CONFIG_HELP,
     FAILED,
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
         if name == "format":
             add_preflight(command)
+            add_push(command)
             command.set_defaults(command=_format_and_check)
     add_bench(
         commands.add_parser(
@@ -81,7 +83,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _format_and_check(options: argparse.Namespace) -> int:
     check_flags(options)
-    return _run_stages(options, (_format, lambda config: preflight(config, options)))
+    stages = (
+        lambda config: check_target(config, options),
+        _format,
+        lambda config: preflight(config, options),
+        lambda config: push_dataset(config, options),
+    )
+    return _run_stages(options, stages)
 
 
 def _run_stages(options: argparse.Namespace, stages: Sequence[Callable[[RunConfig], int]]) -> int:
@@ -132,6 +140,9 @@ def _format(config: RunConfig) -> int:
     console.print(table)
     splits = ", ".join(f"{split.rows} rows to {name}" for name, split in report.splits.items())
     console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
+    for name, counts in report.outputs.items():
+        told = ", ".join(f"{count} to {split}" for split, count in counts.items())
+        console.print(f"{told}; in {config.folder}/sft/{name}")
     if config.format.tokenized is not None:
         from train.tokenized import write_tokenized
 
@@ -190,7 +201,10 @@ COMMANDS: dict[str, tuple[tuple[Callable[[RunConfig], int], ...], str]] = {
     "format": ((_format,), "make fine-tuning data from the rollouts"),
     "train": ((_train,), "fine-tune the small model"),
     "eval": ((_eval,), "measure pairs of models on held-out bugs"),
-    "run": ((_collect, _format, _train, _eval), "all four stages in a row"),
+    "run": (
+        (check_target, _collect, _format, push_dataset, _train, _eval),
+        "all four stages in a row",
+    ),
 }
 
 
