@@ -18,7 +18,7 @@ without a rollouts part of the same id is always one whose rollout was never fin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -91,9 +91,13 @@ class RunStore:
         """Every rollout once, in no particular order. Raises ConfigError on a foreign schema."""
         return (rollout_from_plain(row) for row in self.rollouts.rows())
 
-    def read_conversations(self) -> Iterator[Conversation]:
-        """Every conversation of a finished rollout once, those of a rollout together."""
-        finished = set(self.rollouts.ids())
+    def read_conversations(self, finished: Container[str] | None = None) -> Iterator[Conversation]:
+        """Every conversation of a finished rollout once, those of a rollout together.
+
+        `finished` are the ids of the rollouts, where they are known already.
+        """
+        if finished is None:
+            finished = set(self.rollouts.ids())
         rows = self.conversations.rows(but_parts=self._unfinished())
         return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
 

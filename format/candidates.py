@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from sys import intern
 
 from collect.bug_tests import TestFiles
@@ -18,6 +18,8 @@ from format.leaks import Leak, leaks_of
 from format.translation import to_debug2fix
 from format.turn_quality import TurnQuality, turn_qualities
 from format.vocabulary import Untranslatable, Vocabulary
+
+BUGS_AT_HAND = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,20 @@ class Outcome:
             intern(rollout.teacher),
             intern(rollout.system),
             rollout.patch_attempts,
-            rollout.instance_hash,
-            TestFiles(test.name for test in rollout.tests),
+            intern(rollout.instance_hash),
+            _test_files(tuple(test.name for test in rollout.tests)),
             changed_by(rollout.patch),
             pairs.debug_helped(rollout) if pairs is not None else None,
             intern(rollout.category) if rollout.category is not None else None,
             difficulty,
             intern(rollout.code_version),
         )
+
+
+@lru_cache(BUGS_AT_HAND)
+def _test_files(tests: tuple[str, ...]) -> TestFiles:
+    """The same for all rollouts on a bug."""
+    return TestFiles(tests)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ from format.columns import Column, Kind, features
 from format.rows import COLUMNS, JSON_COLUMNS, encode
 
 ROWS_PER_GROUP = 256
+"""That are read at once."""
+ROWS_WRITTEN, CHARACTERS_WRITTEN = 2_048, 32_000_000
+"""Of a row group, at most: what all groups are known by is held until the file is whole."""
 Columns = dict[str, Column]
 
 
@@ -50,12 +53,14 @@ class SplitWriter:
         self._json = [name for name, each in columns.items() if each.kind is Kind.OBJECTS]
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[dict[str, Any]] = []
+        self._characters = 0
 
     def add(self, row: dict[str, Any]) -> None:
         """Write one row, at the latest when the writer is closed."""
         encoded = {name: [encode(item) for item in row[name]] for name in self._json}
         self._rows.append(row | encoded)
-        if len(self._rows) == ROWS_PER_GROUP:
+        self._characters += sum(len(text) for texts in encoded.values() for text in texts)
+        if len(self._rows) == ROWS_WRITTEN or self._characters >= CHARACTERS_WRITTEN:
             self._flush()
 
     def close(self) -> None:
@@ -77,6 +82,7 @@ class SplitWriter:
         ]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows.clear()
+        self._characters = 0
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,6 +15,8 @@ FILE = "questions.jsonl"
 """Where the questions of a run lie unless its config says otherwise."""
 DEEP = 4
 """Frames of the program below, from which on a place is deep."""
+Asked = tuple[str, int]
+"""A model, and which of its attempts."""
 
 
 class DifficultyLevel(StrEnum):
@@ -34,12 +36,16 @@ def level_of(difficulty: Difficulty) -> DifficultyLevel:
     return tuple(DifficultyLevel)[points]
 
 
+def asked_of(rollout: Rollout) -> Asked | None:
+    """Who has answered in a rollout; None where no question was asked."""
+    return (rollout.sub_model, rollout.attempt) if rollout.variant == VARIANT else None
+
+
 def levels(
-    files: Iterable[str], run: Path, rollouts: Iterable[Rollout]
+    files: Iterable[str], run: Path, asked: Collection[Asked]
 ) -> Mapping[str, DifficultyLevel]:
     """By rollout id, for the rollouts that answer a question of these files, or without any of
     the run's own file. Raises ConfigError for a file that is missing or broken."""
-    asked = {(row.sub_model, row.attempt) for row in rollouts if row.variant == VARIANT}
     own = run / FILE
     paths = [Path(each) for each in files] or ([own] if own.is_file() else [])
     how = "name the files in format.questions that the run's questions are from"

@@ -74,6 +74,7 @@ COLUMNS = {
         Kind.INTEGER,
     ),
 }
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 JSON_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.kind is Kind.OBJECTS)
 
 
@@ -121,7 +122,7 @@ def _refuse_constant(text: str) -> Any:
 
 def encode(value: Any) -> str:
     """JSON text as stored: compact, characters unescaped."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return ENCODER.encode(value)
 
 
 def exact_messages(conversation: Conversation) -> list[str] | None:

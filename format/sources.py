@@ -31,11 +31,10 @@ class Candidates:
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
         """The conversations of each rollout."""
         # Those of a rollout stand together.
-        for rollout_id, held in groupby(self._store.read_conversations(), _rollout_id):
-            # A rollout still in flight has no row yet; its conversations do not count.
-            outcome = self._outcomes.get(rollout_id)
-            if outcome is None:
-                continue
+        # A rollout still in flight has no row yet; its conversations do not count.
+        found = self._store.read_conversations(self._outcomes.keys())
+        for rollout_id, held in groupby(found, _rollout_id):
+            outcome = self._outcomes[rollout_id]
             conversations = list(held)
             lines = self._gold.get(outcome.instance_hash)
             background = Background(lines, any(map(reads_git_history, conversations)))

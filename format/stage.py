@@ -20,7 +20,7 @@ from format.candidates import Candidate, Outcome
 from format.card import write_card
 from format.config import FormatConfig
 from format.credit import Pairs
-from format.difficulty import levels
+from format.difficulty import Asked, asked_of, levels
 from format.filters import build_filters, characters
 from format.kept import KeptRows
 from format.labels import label_columns
@@ -71,8 +71,13 @@ def run_format(
 
 def _outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
     """How each of the run's rollouts ended, by its id."""
-    pairs = Pairs.of(store.read_rollouts())
-    difficulty = levels(config.questions, store.folder, store.read_rollouts())
+    pairs, asked = Pairs(), set[Asked]()
+    for rollout in store.read_rollouts():
+        pairs.add(rollout)
+        by = asked_of(rollout)
+        if by is not None:
+            asked.add(by)
+    difficulty = levels(config.questions, store.folder, asked)
     return {
         row.rollout_id: Outcome.of(row, pairs, difficulty.get(row.rollout_id))
         for row in store.read_rollouts()
