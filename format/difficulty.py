@@ -23,7 +23,7 @@ class DifficultyLevel(StrEnum):
     """How far a debugger has to be driven for the answer."""
 
     EASY = "easy"
-    """To the first visit of a line, less than `DEEP` frames down."""
+    """To the first visit of a line, before frame `DEEP` of the program."""
     MEDIUM = "medium"
     """To a later visit, or further down."""
     HARD = "hard"
