@@ -15,6 +15,7 @@ from collect.records import Conversation, Role, Rollout
 from format.credit import Pairs, changed_by, fix_touched_location
 from format.difficulty import DifficultyLevel
 from format.leaks import Leak, leaks_of
+from format.rows import exact_messages
 from format.translation import to_debug2fix
 from format.turn_quality import TurnQuality, turn_qualities
 from format.vocabulary import Untranslatable, Vocabulary
@@ -112,6 +113,11 @@ class Candidate:
     def said(self) -> Conversation:
         """The conversation in the words of its row, or as it was held where there are none."""
         return self.as_row or self.conversation
+
+    @cached_property
+    def texts(self) -> list[str] | None:
+        """The messages of its row as JSON texts; None where these would not be exact."""
+        return exact_messages(self.as_row) if self.as_row is not None else None
 
     @cached_property
     def grounding(self) -> Grounding:

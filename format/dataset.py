@@ -56,8 +56,11 @@ class SplitWriter:
         self._characters = 0
 
     def add(self, row: dict[str, Any]) -> None:
-        """Write one row, at the latest when the writer is closed."""
-        encoded = {name: [encode(item) for item in row[name]] for name in self._json}
+        """Write one row, at the latest when the writer is closed; of JSON columns also texts."""
+        encoded = {
+            name: [item if isinstance(item, str) else encode(item) for item in row[name]]
+            for name in self._json
+        }
         self._rows.append(row | encoded)
         self._characters += sum(len(text) for texts in encoded.values() for text in texts)
         if len(self._rows) == ROWS_WRITTEN or self._characters >= CHARACTERS_WRITTEN:
@@ -91,12 +94,15 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def read_rows(path: Path, columns: tuple[str, ...] = tuple(COLUMNS)) -> Iterator[dict[str, Any]]:
-    """The rows of one split, JSON columns decoded. Raises ConfigError for a broken file."""
+def read_rows(
+    path: Path, columns: tuple[str, ...] = tuple(COLUMNS), decoded: bool = True
+) -> Iterator[dict[str, Any]]:
+    """The rows of one split, JSON columns decoded or as texts. Raises ConfigError for a broken
+    file."""
     from datasets import Json
 
     reader = Json()
-    json_columns = set(JSON_COLUMNS) & set(columns)
+    json_columns = set(JSON_COLUMNS) & set(columns) if decoded else ()
     try:
         for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
             for row in batch.to_pylist():

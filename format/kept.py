@@ -50,9 +50,9 @@ class KeptRows:
         return shares(self._mixture, self.facets, kept)
 
     def rows(self) -> Iterator[tuple[dict[str, Any], int]]:
-        """The rows, and how many characters each has."""
+        """The rows, JSON columns as texts, and how many characters each has."""
         self._writer.close()
-        stored = read_rows(split_file(self._folder, NAME))
+        stored = read_rows(split_file(self._folder, NAME), decoded=False)
         yield from zip(stored, self._characters, strict=True)
 
     def remove(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from format.mixture import MixtureShare
+from format.rows import is_assistant
 
 SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
 """The columns that say what a row was made from."""
@@ -113,12 +115,13 @@ class SplitStatistics(BaseModel):
         return sorted(names)
 
     def add(self, row: dict[str, Any], characters: int) -> None:
-        """Count one row."""
-        calls = list(_calls(row["messages"]))
+        """Count one row; its messages are JSON texts."""
+        said = [json.loads(text) for text in row["messages"] if is_assistant(text)]
+        calls = list(_calls(said))
         self.rows += 1
         self.instances.add(f"{row['benchmark']}/{row['instance_id']}")
         self.repositories.add(row["repository"])
-        self.assistant_turns.add(sum(m["role"] == "assistant" for m in row["messages"]))
+        self.assistant_turns.add(len(said))
         self.tool_calls.add(len(calls))
         self.characters.add(characters)
         self.tools_called.update(calls)

@@ -7,6 +7,7 @@ every call with nulls for the keys of all others (huggingface/trl#5118, datasets
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from collect.messages import Message, ToolCall
@@ -74,21 +75,47 @@ COLUMNS = {
         Kind.INTEGER,
     ),
 }
+ASSISTANT = '{"role":"assistant",'
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 JSON_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.kind is Kind.OBJECTS)
 
 
 def to_row(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:
     """The row of a conversation that the filters let through; the rest is its rollout's."""
-    named = {name: getattr(conversation, name, None) for name in COLUMNS}
-    return named | {
+    return _facts(conversation, language, teacher, system) | {
         "messages": [message_object(row.message) for row in conversation.messages],
         "tools": json.loads(conversation.tools),
+    }
+
+
+def stored_row(
+    conversation: Conversation, messages: list[str], language: str, teacher: str, system: str
+) -> dict[str, Any]:
+    """The same with JSON texts for objects; `messages` are what `exact_messages` has given."""
+    return _facts(conversation, language, teacher, system) | {
+        "messages": messages,
+        "tools": _tool_texts(conversation.tools),
+    }
+
+
+def _facts(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:
+    named = {name: getattr(conversation, name, None) for name in COLUMNS}
+    return named | {
         "role": str(conversation.role),
         "language": language,
         "teacher": teacher,
         "system": system,
     }
+
+
+@lru_cache(64)
+def _tool_texts(tools: str) -> list[str]:
+    return [encode(tool) for tool in json.loads(tools)]
+
+
+def is_assistant(text: str) -> bool:
+    """Whether a message's JSON text, as `exact_messages` gives it, is of the assistant."""
+    return text.startswith(ASSISTANT)
 
 
 def message_object(message: Message) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from format.kept import KeptRows
 from format.labels import label_columns
 from format.mixture import RULE as MIXTURE_RULE
 from format.report import FormatReport, Funnel, FunnelStep
-from format.rows import to_row
+from format.rows import stored_row
 from format.sources import Candidates
 from format.writing import split_rows, write_rows, write_trajectories
 
@@ -99,9 +99,9 @@ def _select(config: FormatConfig, source: Candidates, held_out: HeldOut, kept: K
 
 
 def _row(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
-    outcome, said = candidate.outcome, candidate.as_row
-    assert said is not None, "the filters have let it through"
-    row = to_row(said, outcome.language, outcome.teacher, outcome.system)
+    outcome, texts = candidate.outcome, candidate.texts
+    assert texts is not None, "the filters have let it through"
+    row = stored_row(candidate.said, texts, outcome.language, outcome.teacher, outcome.system)
     return row | label_columns(candidate, config)
 
 

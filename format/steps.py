@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from format.columns import Column, Kind
-from format.rows import COLUMNS
+from format.rows import COLUMNS, is_assistant
 
 FOLDER = "steps"
 KEYS = (
@@ -42,9 +42,9 @@ STEP_COLUMNS = {
 
 
 def step_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The steps of a conversation's row, those that are trained on."""
+    """The steps of a conversation's row, those that are trained on; messages are JSON texts."""
     messages = row["messages"]
-    turns = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    turns = [i for i, message in enumerate(messages) if is_assistant(message)]
     facts = {name: row[name] for name in ("tools", *KEYS)}
     for step, (index, trained) in enumerate(zip(turns, row["trained_turns"], strict=True)):
         if trained:
