@@ -16,6 +16,7 @@ from collect.rollouts import RolloutsSummary
 from configs.command_line.bench import add_bench
 from configs.command_line.making import answer, make, questions
 from configs.command_line.preflight import add_preflight, check_flags, preflight
+from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.shared import (
     CONFIG_HELP,
     FAILED,
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
         if name == "format":
             add_preflight(command)
+            add_push(command)
             command.set_defaults(command=_format_and_check)
     add_bench(
         commands.add_parser(
@@ -88,14 +90,20 @@ def _parser() -> argparse.ArgumentParser:
 
 def _format_and_check(options: argparse.Namespace) -> int:
     check_flags(options)
-    return _run_stages(options, (_format, lambda config: preflight(config, options)))
+    stages = (
+        lambda config: check_target(config, options),
+        _format,
+        lambda config: preflight(config, options),
+        lambda config: push_dataset(config, options),
+    )
+    return _run_stages(options, stages)
 
 
 def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> int:
     """Do some stages, or for None those that the config names."""
     config = load_config(options.config, options.overrides)
     if stages is None:
-        stages = [STAGES[name] for name in config.stages]
+        stages = [check_target, *(STAGES[name] for name in config.stages)]
     if process_count() > 1 and list(stages) != [_train]:
         raise ConfigError(
             f"{process_count()} processes were launched, and only `stepinto train` shares its work "
@@ -147,8 +155,8 @@ def _format(config: RunConfig) -> int:
     console.print(table)
     splits = ", ".join(f"{split.rows} rows to {name}" for name, split in report.splits.items())
     console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
-    for name, part in report.parts.items():
-        told = ", ".join(f"{sum(each.values())} rows to {split}" for split, each in part.items())
+    for name, counts in report.outputs.items():
+        told = ", ".join(f"{count} to {split}" for split, count in counts.items())
         console.print(f"{told}; in {config.folder}/sft/{name}")
     if config.format.tokenized is not None:
         from train.tokenized import write_tokenized
@@ -157,6 +165,10 @@ def _format(config: RunConfig) -> int:
         told = ", ".join(f"{count} rows of {name}" for name, count in rows.items())
         console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
     return 0
+
+
+def _format_and_push(config: RunConfig) -> int:
+    return _format(config) or push_dataset(config)
 
 
 def _train(config: RunConfig) -> int:
@@ -227,7 +239,7 @@ STAGES: dict[str, Stage] = {
     "questions": questions,
     "answer": answer,
     "collect": _collect,
-    "format": _format,
+    "format": _format_and_push,
     "train": _train,
     "eval": _eval,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,15 +16,20 @@ Record = TypeVar("Record", bound=BaseModel)
 def read_lines(path: Path, kind: type[Record], how_to_get: str) -> list[Record]:
     """The records of a file, empty lines left out; `how_to_get` says what to do where it is
     missing. Raises ConfigError naming the line and the field."""
+    return list(stream_lines(path, kind, how_to_get))
+
+
+def stream_lines(path: Path, kind: type[Record], how_to_get: str) -> Iterator[Record]:
+    """What `read_lines` gives, one record at a time."""
     try:
-        lines = path.read_text("utf-8").split("\n")
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _record(path, number, line, kind)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file; {how_to_get}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8: {error}") from error
-    return [
-        _record(path, number, line, kind) for number, line in enumerate(lines, 1) if line.strip()
-    ]
 
 
 def explained(error: ValidationError) -> str:

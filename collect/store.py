@@ -18,7 +18,7 @@ without a rollouts part of the same id is always one whose rollout was never fin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -94,10 +94,13 @@ class RunStore:
         """
         return (rollout_from_plain(row) for row in self.rollouts.rows(only=only))
 
-    def read_conversations(self, only: Collection[str] | None = None) -> Iterator[Conversation]:
+    def read_conversations(
+        self, only: Collection[str] | None = None, finished: Container[str] | None = None
+    ) -> Iterator[Conversation]:
         """Every conversation of a finished rollout once, or those of some rollouts; those of a
-        rollout together."""
-        finished = set(self.rollouts.ids())
+        rollout together. `finished` are the ids of the rollouts, where they are known already."""
+        if finished is None:
+            finished = set(self.rollouts.ids())
         rows = self.conversations.rows(but_parts=self._unfinished(), only=only)
         return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from sys import intern
 
 from collect.bug_tests import TestFiles
@@ -14,10 +14,14 @@ from collect.grounding.records import Grounding
 from collect.patches import ChangedRange
 from collect.records import Conversation, Role, Rollout
 from format.credit import Pairs
+from format.difficulty import DifficultyLevel
 from format.leaks import Leak, leaks_of
+from format.rows import exact_messages
 from format.translation import to_debug2fix
 from format.turn_quality import TurnQuality, turn_qualities
 from format.vocabulary import Untranslatable, Vocabulary
+
+BUGS_AT_HAND = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,18 @@ class Outcome:
     changed: tuple[ChangedRange, ...] = ()
     """The lines that the rollout's patch changed."""
     debug_helped: int | None = None
+    category: str | None = None
+    """The question's, or the bug's."""
+    difficulty: DifficultyLevel | None = None
+    code_version: str = ""
 
     @classmethod
-    def of(cls, rollout: Rollout, pairs: Pairs | None = None) -> Outcome:
+    def of(
+        cls,
+        rollout: Rollout,
+        pairs: Pairs | None = None,
+        difficulty: DifficultyLevel | None = None,
+    ) -> Outcome:
         """The outcome of one rollout; `pairs` are those of its run."""
         return cls(
             rollout.resolved,
@@ -46,11 +59,20 @@ class Outcome:
             intern(rollout.teacher),
             intern(rollout.system),
             rollout.patch_attempts,
-            rollout.instance_hash,
-            TestFiles(test.name for test in rollout.tests),
+            intern(rollout.instance_hash),
+            _test_files(tuple(test.name for test in rollout.tests)),
             changed_by(rollout.patch),
             pairs.debug_helped(rollout) if pairs is not None else None,
+            intern(rollout.category) if rollout.category is not None else None,
+            difficulty,
+            intern(rollout.code_version),
         )
+
+
+@lru_cache(BUGS_AT_HAND)
+def _test_files(tests: tuple[str, ...]) -> TestFiles:
+    """The same for all rollouts on a bug."""
+    return TestFiles(tests)
 
 
 @dataclass(frozen=True)
@@ -94,6 +116,11 @@ class Candidate:
     def said(self) -> Conversation:
         """The conversation in the words of its row, or as it was held where there are none."""
         return self.as_row or self.conversation
+
+    @cached_property
+    def texts(self) -> list[str] | None:
+        """The messages of its row as JSON texts; None where these would not be exact."""
+        return exact_messages(self.as_row) if self.as_row is not None else None
 
     @cached_property
     def grounding(self) -> Grounding:

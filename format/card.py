@@ -12,10 +12,20 @@ import yaml
 
 from format.columns import Column
 from format.dataset import arrow_schema, read_rows, split_file
+from format.mixture import MixtureConfig, MixtureShare
 from format.report import SOURCE, FormatReport, Funnel, SplitStatistics, Spread
 from format.rows import COLUMNS
+from format.splits import TEST, TRAIN
 from format.vocabulary import MAPPING, Vocabulary
 
+WHAT = {
+    "steps": "a row for each trained turn: `prompt`, `completion` and `tools`, with the keys of "
+    "its conversation",
+    "preferences": "pairs of attempts at the same question, for training by preference",
+    "prompts": "questions whose answers are scored, for training by reward",
+    "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
+}
+"""What is in a further form, by its folder."""
 EXAMPLE_CHARACTERS = 1_500
 """How much of one message's text the example shows."""
 
@@ -32,6 +42,7 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "## Sources\n\n" + _source_table(report.splits),
         "## Columns\n\n" + column_table(COLUMNS),
         "## Labels\n\n" + _label_table(report.splits),
+        *_further(report),
         "## Vocabulary\n\n" + _vocabulary(report),
         "## Tools called\n\n" + _tool_table(report.splits),
         "## Example\n\n" + _example(example),
@@ -47,18 +58,30 @@ def _front_matter(folder: Path, report: FormatReport) -> str:
 
 def front_matter(folder: Path, title: str, config: dict[str, Any], rows: dict[str, int]) -> str:
     """The hub's YAML; `config` is the `format` section, `rows` are by split."""
-    paths = {name: split_file(folder, name).relative_to(folder) for name in rows}
-    files = [{"split": name, "path": path.as_posix()} for name, path in paths.items()]
-    facts = {
+    facts: dict[str, Any] = {
         "license": config["license"],
         "pretty_name": title,
         "language": ["en"],
         "task_categories": ["text-generation"],
         "tags": list(config["tags"]),
         "size_categories": [_size_category(sum(rows.values()))],
-        "configs": [{"config_name": "default", "data_files": files}],
+        "configs": [{"config_name": "default", "data_files": _files(folder, folder)}],
     }
+    # Each folder below that is laid out as the dataset is can be loaded by its name.
+    for inner in sorted(path.parent for path in folder.glob("*/data")):
+        files = _files(folder, inner)
+        facts["configs"].append({"config_name": inner.name, "data_files": files})
     return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---"
+
+
+def _files(folder: Path, inner: Path) -> list[dict[str, str]]:
+    """The hub's list of the splits' files in a folder of the dataset's."""
+    found = {name: sorted((inner / "data").glob(f"{name}-*.parquet")) for name in (TRAIN, TEST)}
+    return [
+        {"split": name, "path": path.relative_to(folder).as_posix()}
+        for name, paths in found.items()
+        for path in paths
+    ]
 
 
 def _size_category(rows: int) -> str:
@@ -115,6 +138,39 @@ def _source_table(splits: dict[str, SplitStatistics]) -> str:
         for source, count in each.sources.most_common()
     ]
     return markdown_table(["split", *SOURCE, "rows"], rows)
+
+
+def _further(report: FormatReport) -> list[str]:
+    """Sections on the mixture and on the further forms, where there are any."""
+    sections = []
+    mixture = MixtureConfig.model_validate(report.config["mixture"])
+    if mixture != MixtureConfig(seed=mixture.seed):
+        sections.append("## Mixture\n\n" + _mixture_table(report.mixture))
+    if report.outputs:
+        rows = [
+            [f"`{name}/`", WHAT.get(name, ""), split, f"{count:,}"]
+            for name, splits in report.outputs.items()
+            for split, count in splits.items()
+        ]
+        table = markdown_table(["folder", "what", "split", "rows"], rows)
+        sections.append("## Further forms\n\n" + table)
+    return sections
+
+
+def _mixture_table(shares: list[MixtureShare]) -> str:
+    header = ["column", "value", "weight", "cap", "rows before", "rows after"]
+    rows = [
+        [
+            each.column,
+            each.value,
+            f"{each.weight:g}",
+            "" if each.cap is None else f"{each.cap:,}",
+            f"{each.before:,}",
+            f"{each.after:,}",
+        ]
+        for each in shares
+    ]
+    return markdown_table(header, rows)
 
 
 def column_table(columns: dict[str, Column]) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from collect.benchmarks.config import BenchmarkConfig
 from collect.records import Role
 from format.leaks import Leak
+from format.mixture import MixtureConfig
 from format.turn_quality import TurnQuality
 from format.vocabulary import Vocabulary
 
@@ -66,6 +67,17 @@ class PromptsConfig(BaseModel):
     seed: int = 0
 
 
+class PushConfig(BaseModel):
+    """Where on the hub the dataset goes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    repository: str
+    """`OWNER/NAME`; made where it is not there yet."""
+    private: bool = False
+    """Of a repository that is made now."""
+
+
 class FormatConfig(BaseModel):
     """The `format` section of a run's config. A limit of null switches its filter off."""
 
@@ -120,8 +132,20 @@ class FormatConfig(BaseModel):
     """Write `sft/preferences/` too."""
     prompts: PromptsConfig | None = None
     """Write `sft/prompts/` too."""
+    questions: tuple[str, ...] = ()
+    """Files of the runtime questions that the run answered, for the column `difficulty`. Empty:
+    `questions.jsonl` in the run's folder, where it is there."""
+    mixture: MixtureConfig = MixtureConfig()
+    """How many of the rows that are left are written, by where they are from."""
+
     tokenized: TokenizedConfig | None = None
     """Write `sft/tokenized/` too; needs `stepinto[train]`."""
+    steps: bool = False
+    """Write `sft/steps/` too: a row for each trained turn, with the context that it had."""
+    atif: bool = False
+    """Write `sft/atif/` too: the rollouts of which there are rows, as ATIF trajectories."""
+    push: PushConfig | None = None
+    """Upload `sft/` to the hub, when it is done."""
 
     name: str = "StepInto debug sessions"
     """Title of the dataset card."""

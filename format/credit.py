@@ -14,6 +14,7 @@ WITHOUT_SUBAGENT = {
     Variant.INSPECTCODER: Variant.SIMPLE_DEBUGGING,
 }
 """Which variant is the same but for the agent that debugs."""
+BASELINES = frozenset(variant.value for variant in WITHOUT_SUBAGENT.values())
 
 PairKey = tuple[str, str, str, int, str, str]
 
@@ -27,14 +28,15 @@ class Pairs:
     @classmethod
     def of(cls, rollouts: Iterable[Rollout]) -> Pairs:
         """Of a run's rollouts; those that failed for another's sake pair with none."""
-        without = {variant.value for variant in WITHOUT_SUBAGENT.values()}
-        return cls(
-            {
-                _pair(rollout, rollout.variant): rollout.resolved
-                for rollout in rollouts
-                if rollout.variant in without and rollout.failure_kind is None
-            }
-        )
+        pairs = cls()
+        for rollout in rollouts:
+            pairs.add(rollout)
+        return pairs
+
+    def add(self, rollout: Rollout) -> None:
+        """Take in one more rollout of the run."""
+        if rollout.variant in BASELINES and rollout.failure_kind is None:
+            self.resolved[_pair(rollout, rollout.variant)] = rollout.resolved
 
     def debug_helped(self, rollout: Rollout) -> int | None:
         """1 where only the rollout with the subagent fixed the bug, -1 where only its pair did, 0

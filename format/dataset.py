@@ -21,6 +21,10 @@ from format.columns import Column, Kind, features
 from format.rows import COLUMNS, encode
 
 ROWS_PER_GROUP = 256
+"""That are read at once."""
+ROWS_WRITTEN, CHARACTERS_WRITTEN = 2_048, 32_000_000
+"""Of a row group, at most: what all groups are known by is held until the file is whole."""
+Columns = dict[str, Column]
 
 
 def split_file(folder: Path, split: str, needs: str = "") -> Path:
@@ -35,13 +39,13 @@ def split_file(folder: Path, split: str, needs: str = "") -> Path:
     return found[0]
 
 
-def arrow_schema(columns: dict[str, Column] = COLUMNS) -> pa.Schema:
+def arrow_schema(columns: Columns = COLUMNS) -> pa.Schema:
     """The columns' Arrow types, with `datasets`' features as metadata."""
     schema: pa.Schema = features(columns).arrow_schema
     return schema
 
 
-def json_columns(columns: dict[str, Column]) -> tuple[str, ...]:
+def json_columns(columns: Columns) -> tuple[str, ...]:
     """The columns whose values are lists of JSON objects."""
     return tuple(name for name, column in columns.items() if column.kind is Kind.OBJECTS)
 
@@ -49,18 +53,23 @@ def json_columns(columns: dict[str, Column]) -> tuple[str, ...]:
 class SplitWriter:
     """Writes one split, batch by batch; the file appears with the first row."""
 
-    def __init__(self, folder: Path, split: str, columns: dict[str, Column] = COLUMNS) -> None:
-        self._columns = columns
-        self._json = json_columns(columns)
+    def __init__(self, folder: Path, split: str, columns: Columns = COLUMNS) -> None:
         self._path = folder / "data" / f"{split}-00000.parquet"
+        self._schema = arrow_schema(columns)
+        self._json = json_columns(columns)
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[dict[str, Any]] = []
+        self._characters = 0
 
     def add(self, row: dict[str, Any]) -> None:
-        """Write one row, at the latest when the writer is closed."""
-        encoded = {name: [encode(item) for item in row[name]] for name in self._json}
+        """Write one row, at the latest when the writer is closed; of JSON columns also texts."""
+        encoded = {
+            name: [item if isinstance(item, str) else encode(item) for item in row[name]]
+            for name in self._json
+        }
         self._rows.append(row | encoded)
-        if len(self._rows) == ROWS_PER_GROUP:
+        self._characters += sum(len(text) for texts in encoded.values() for text in texts)
+        if len(self._rows) == ROWS_WRITTEN or self._characters >= CHARACTERS_WRITTEN:
             self._flush()
 
     def close(self) -> None:
@@ -74,14 +83,15 @@ class SplitWriter:
             self._path.rename(self._path.with_stem(f"{self._path.stem}-{content}"))
 
     def _flush(self) -> None:
-        schema = arrow_schema(self._columns)
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._path, schema, compression="zstd")
-        columns = {name: [row[name] for row in self._rows] for name in self._columns}
-        arrays = [_array(columns[field.name], field.type) for field in schema]
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+        arrays = [
+            _array([row[field.name] for row in self._rows], field.type) for field in self._schema
+        ]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows.clear()
+        self._characters = 0
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -91,9 +101,13 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def read_rows(
-    path: Path, columns: tuple[str, ...] | None = None, kinds: dict[str, Column] = COLUMNS
+    path: Path,
+    columns: tuple[str, ...] | None = None,
+    kinds: Columns = COLUMNS,
+    decoded: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of one split, JSON columns decoded; `columns` are those to read, all for None.
+    """The rows of one split, JSON columns decoded or as texts; `columns` are those to read, all
+    for None.
 
     `kinds` are all that the data has. Raises ConfigError for a broken file.
     """
@@ -101,10 +115,11 @@ def read_rows(
 
     reader = Json()
     columns = columns or tuple(kinds)
+    encoded = set(json_columns(kinds)) & set(columns) if decoded else ()
     try:
         for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
             for row in batch.to_pylist():
-                for name in set(json_columns(kinds)) & set(columns):
+                for name in encoded:
                     row[name] = [reader.decode_example(text) for text in row[name]]
                 yield row
     except (ArrowException, OSError, KeyError) as error:

@@ -17,7 +17,6 @@ from format.candidates import Candidate
 from format.config import FormatConfig
 from format.inspection import recorded_start
 from format.near_duplicates import NearDuplicates
-from format.rows import exact_messages
 from format.turn_quality import trained_turns
 from format.vocabulary import PROPOSE
 from sandbox.debugger import Action
@@ -136,7 +135,7 @@ def translatable(candidate: Candidate, config: FormatConfig) -> bool:
 
 def exact_arguments(candidate: Candidate, config: FormatConfig) -> bool:
     """All arguments are JSON objects that come back from Parquet exactly as they went in."""
-    return candidate.as_row is not None and exact_messages(candidate.as_row) is not None
+    return candidate.texts is not None
 
 
 def within_length(candidate: Candidate, config: FormatConfig) -> bool:

@@ -13,6 +13,8 @@ def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
     """The columns of a candidate that the filters let through, by name."""
     grounding = candidate.grounding
     return {
+        "category": candidate.outcome.category,
+        "difficulty": candidate.outcome.difficulty,
         "grounding": grounding.score,
         "claims": grounding.counts,
         "turn_quality": [label.value for label in candidate.turn_quality],

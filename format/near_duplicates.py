@@ -24,7 +24,10 @@ BANDS, ROWS = 16, 4
 """Two sessions of which 80% is the same share a band with a probability of 0.9998."""
 SHINGLE = 5
 """Words."""
-PRIME = (1 << 31) - 1
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""By which the words of a run are told apart by their places (2**64 over the golden ratio)."""
+HALF = np.uint64(32)
+"""Bits."""
 SEED = 20_251_130
 NUMBERS_OF_LINES = re.compile(
     r"(?<=\.py:)\d+|(?<=\.java:)\d+|^(?:->)?[ *]*\d+(?=\s)|\blines?\W+\d+|"
@@ -42,8 +45,8 @@ class NearDuplicates:
     def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
         numbers = np.random.default_rng(SEED)
         size = (BANDS * ROWS, 1)
-        self._factors = numbers.integers(1, PRIME, size, dtype=np.uint64)
-        self._offsets = numbers.integers(0, PRIME, size, dtype=np.uint64)
+        self._factors = numbers.integers(1 << 64, size=size, dtype=np.uint64) | np.uint64(1)
+        self._offsets = numbers.integers(1 << 64, size=size, dtype=np.uint64)
         self._capacity, self._slots = capacity, slots
         self._signatures = np.zeros((min(1_024, capacity), BANDS * ROWS), dtype=np.uint32)
         self._tables = np.zeros((BANDS, slots), dtype=np.uint32)
@@ -75,8 +78,9 @@ class NearDuplicates:
         hashes = shingles(session_text(conversation))
         if not hashes.size:
             return np.zeros(BANDS * ROWS, dtype=np.uint32)
-        mixed = (self._factors * hashes[None, :] + self._offsets) % np.uint64(PRIME)
-        return np.asarray(mixed.min(axis=1), dtype=np.uint32)
+        # Multiply-shift (Dietzfelbinger et al. 1997): the upper half of the products, modulo 2**64.
+        mixed = self._factors * hashes[None, :] + self._offsets
+        return np.asarray(mixed.min(axis=1) >> HALF, dtype=np.uint32)
 
     def _places(self, signature: Signature) -> Any:
         bands = signature.reshape(BANDS, ROWS)
@@ -98,8 +102,12 @@ def session_text(conversation: Conversation) -> str:
 
 
 def shingles(text: str) -> Any:
-    """The different runs of words of a text, as numbers below 2**31."""
+    """The different runs of words of a text, as numbers of 32 bits."""
     words = WORD.findall(text)
-    runs = {" ".join(words[i : i + SHINGLE]) for i in range(max(len(words) - SHINGLE + 1, 1))}
-    hashes = [zlib.crc32(run.encode("utf-8", "surrogatepass")) % PRIME for run in runs if run]
-    return np.array(hashes, dtype=np.uint64)
+    numbers = {word: zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in set(words)}
+    hashes = np.fromiter((numbers[word] for word in words), np.uint64, len(words))
+    length = min(SHINGLE, len(words))
+    runs = np.zeros(len(words) - length + 1 if words else 0, dtype=np.uint64)
+    for place in range(length):
+        runs = runs * FACTOR + hashes[place : place + len(runs)]
+    return np.unique(runs * FACTOR >> HALF)

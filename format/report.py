@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
+from format.mixture import MixtureShare
+from format.rows import is_assistant
+
 SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
 """The columns that say what a row was made from."""
 LABELS = (
+    "category",
+    "difficulty",
     "grounding",
     "claims",
     "turn_quality",
@@ -51,6 +57,11 @@ class Funnel(BaseModel):
             step.remaining += 1
         if dropped_by is not None:
             self.steps[dropped_by].dropped += 1
+
+    def add_step(self, name: str, rule: str, remaining: int) -> None:
+        """Count a step that chose among all that came through the others."""
+        step = FunnelStep(name=name, rule=rule, dropped=self.kept - remaining, remaining=remaining)
+        self.steps.append(step)
 
     @property
     def kept(self) -> int:
@@ -104,12 +115,13 @@ class SplitStatistics(BaseModel):
         return sorted(names)
 
     def add(self, row: dict[str, Any], characters: int) -> None:
-        """Count one row."""
-        calls = list(_calls(row["messages"]))
+        """Count one row; its messages are JSON texts."""
+        said = [json.loads(text) for text in row["messages"] if is_assistant(text)]
+        calls = list(_calls(said))
         self.rows += 1
         self.instances.add(f"{row['benchmark']}/{row['instance_id']}")
         self.repositories.add(row["repository"])
-        self.assistant_turns.add(sum(m["role"] == "assistant" for m in row["messages"]))
+        self.assistant_turns.add(len(said))
         self.tool_calls.add(len(calls))
         self.characters.add(characters)
         self.tools_called.update(calls)
@@ -145,9 +157,10 @@ class FormatReport(BaseModel):
     funnel: Funnel
     splits: dict[str, SplitStatistics]
     """`train`, and `test` where it has rows."""
+    mixture: list[MixtureShare] = []
+    """What the mixture has left of the values that its config names."""
+    outputs: dict[str, dict[str, int]] = {}
+    """How many rows the further forms of the dataset have, by their folders and splits."""
     config: dict[str, Any]
     held_out: dict[str, Any]
     """The config's section of that name: whose conversations were left out."""
-    parts: dict[str, dict[str, dict[str, int]]] = {}
-    """Of the data sets beside the conversations, by folder: rows by split, and by what they are
-    about."""

@@ -7,6 +7,7 @@ every call with nulls for the keys of all others (huggingface/trl#5118, datasets
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from collect.messages import Message, ToolCall
@@ -38,6 +39,11 @@ COLUMNS = {
     ),
     "model": Column("which model wrote the assistant's turns"),
     "attempt": Column("0-based", Kind.INTEGER),
+    "category": Column("of the runtime question that was asked, else of the bug; null: not known"),
+    "difficulty": Column(
+        "easy, medium or hard: of a runtime question, by the visit of the line and the depth of "
+        "the frame; null where that is not known"
+    ),
     "grounding": Column(
         "share of the answer's claims (values, locations, exceptions) that the conversation had "
         "observed, those the task gave aside; null where none is left",
@@ -69,19 +75,46 @@ COLUMNS = {
         Kind.INTEGER,
     ),
 }
+ASSISTANT = '{"role":"assistant",'
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def to_row(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:
     """The row of a conversation that the filters let through; the rest is its rollout's."""
-    named = {name: getattr(conversation, name, None) for name in COLUMNS}
-    return named | {
+    return _facts(conversation, language, teacher, system) | {
         "messages": [message_object(row.message) for row in conversation.messages],
         "tools": json.loads(conversation.tools),
+    }
+
+
+def stored_row(
+    conversation: Conversation, messages: list[str], language: str, teacher: str, system: str
+) -> dict[str, Any]:
+    """The same with JSON texts for objects; `messages` are what `exact_messages` has given."""
+    return _facts(conversation, language, teacher, system) | {
+        "messages": messages,
+        "tools": _tool_texts(conversation.tools),
+    }
+
+
+def _facts(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:
+    named = {name: getattr(conversation, name, None) for name in COLUMNS}
+    return named | {
         "role": str(conversation.role),
         "language": language,
         "teacher": teacher,
         "system": system,
     }
+
+
+@lru_cache(64)
+def _tool_texts(tools: str) -> list[str]:
+    return [encode(tool) for tool in json.loads(tools)]
+
+
+def is_assistant(text: str) -> bool:
+    """Whether a message's JSON text, as `exact_messages` gives it, is of the assistant."""
+    return text.startswith(ASSISTANT)
 
 
 def message_object(message: Message) -> dict[str, Any]:
@@ -97,11 +130,16 @@ def message_object(message: Message) -> dict[str, Any]:
 
 
 def _call_object(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call_arguments(call)}
+    return {"type": "function", "id": call.id, "function": function}
+
+
+def call_arguments(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments. Raises ValueError where they are no JSON object."""
     arguments = json.loads(call.arguments, parse_constant=_refuse_constant)
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of call {call.id} are no JSON object: {call.arguments}")
-    function = {"name": call.name, "arguments": arguments}
-    return {"type": "function", "id": call.id, "function": function}
+    return arguments
 
 
 def _refuse_constant(text: str) -> Any:
@@ -110,7 +148,7 @@ def _refuse_constant(text: str) -> Any:
 
 def encode(value: Any) -> str:
     """JSON text as stored: compact, characters unescaped."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return ENCODER.encode(value)
 
 
 def exact_messages(conversation: Conversation) -> list[str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from collect.benchmarks.opening import open_benchmark, select_instances
@@ -26,18 +26,24 @@ class Candidates:
         self._gold = _gold(config)
 
     def __iter__(self) -> Iterator[Candidate]:
+        for rollout in self.rollouts():
+            yield from rollout
+
+    def rollouts(self) -> Iterator[Sequence[Candidate]]:
+        """The conversations of each rollout."""
         # Those of a rollout stand together.
-        for rollout_id, held in groupby(self._store.read_conversations(), _rollout_id):
-            # A rollout still in flight has no row yet; its conversations do not count.
-            outcome = self._outcomes.get(rollout_id)
-            if outcome is None:
-                continue
+        # A rollout still in flight has no row yet; its conversations do not count.
+        found = self._store.read_conversations(finished=self._outcomes.keys())
+        for rollout_id, held in groupby(found, _rollout_id):
+            outcome = self._outcomes[rollout_id]
             conversations = list(held)
             lines = self._gold.get(outcome.instance_hash)
             git = any(map(reads_git_history, conversations))
             background = Background(lines, git, asked_before_changes(conversations))
-            for conversation in conversations:
-                yield Candidate(conversation, outcome, self._config.vocabulary, background)
+            yield [
+                Candidate(conversation, outcome, self._config.vocabulary, background)
+                for conversation in conversations
+            ]
 
 
 def _gold(config: FormatConfig) -> dict[str, frozenset[str]]:

@@ -1,36 +1,40 @@
 """The format stage: a run's trajectories become training data in `RUN/sft/`.
 
-Two passes over the conversations, neither of which holds them all: the first decides which stay
-and so which repositories the splits divide, the second writes.
+One pass over the conversations makes rows of those that stay, in a file; from all of them follow
+the mixture and the repositories that the splits divide, and so where each row is written. None of
+that holds them all.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from collect.agents.config import AgentsConfig
 from collect.errors import ConfigError
 from collect.held_out import HeldOut, HeldOutConfig
 from collect.store import RunStore
-from format.candidates import Outcome
+from format.candidates import Candidate, Outcome
 from format.card import write_card
 from format.config import FormatConfig
 from format.credit import Pairs
-from format.dataset import SplitWriter
+from format.difficulty import Asked, asked_of, levels
 from format.filters import build_filters, characters
+from format.kept import KeptRows
 from format.labels import label_columns
-from format.parts import PartReport
+from format.mixture import RULE as MIXTURE_RULE
 from format.preferences.attempts import Attempts
 from format.preferences.siblings import question_ids
 from format.preferences.writing import PREFERENCES, write_preferences
 from format.prompts import PROMPTS, choose_questions, write_prompts
-from format.report import FormatReport, Funnel, FunnelStep, SplitStatistics
-from format.rows import to_row
+from format.report import FormatReport, Funnel, FunnelStep
+from format.rows import stored_row
 from format.sources import Candidates
 from format.splits import Splits
+from format.writing import write_rows, write_trajectories
 
 
 def run_format(
@@ -46,31 +50,36 @@ def run_format(
     on, or no pair is found that the config asks for; nothing is written then.
     """
     store = RunStore(run)
-    pairs = Pairs.of(store.read_rollouts())
-    outcomes = {row.rollout_id: Outcome.of(row, pairs) for row in store.read_rollouts()}
+    outcomes = _outcomes(config, store)
     if not outcomes:
         raise ConfigError(f"{run} has no rollouts; run `stepinto collect` on this run folder first")
     held_out = held_out or HeldOutConfig()
     source, bugs = Candidates(config, store, outcomes), HeldOut.of(held_out)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts = _attempts(config, store)
-    funnel, kept = _select(config, source, bugs, attempts)
-    if not kept:
-        raise ConfigError(_nothing_left(run, funnel))
-    splits = Splits(config, kept.values())
     with _replacing(run / "sft") as folder:
-        statistics = _write_splits(config, source, kept, splits, folder)
-        parts: dict[str, PartReport] = {}
+        kept = KeptRows(folder, config.mixture)
+        funnel = _select(config, source, bugs, kept, attempts)
+        if not kept:
+            raise ConfigError(_nothing_left(run, funnel))
+        mixed = kept.mixed()
+        funnel.add_step("mixture", MIXTURE_RULE, sum(mixed))
+        splits = Splits(config, (facets.repository for facets in kept.facets))
+        written = write_rows(config, kept, mixed, splits, folder)
+        kept.remove()
+        if config.atif:
+            write_trajectories(source, written, folder)
         if attempts is not None:
-            found = write_preferences(config, attempts, source, splits, folder)
-            parts[PREFERENCES.name] = found
+            pairs = write_preferences(config, attempts, source, splits, folder)
+            written.outputs[PREFERENCES.name] = pairs.totals
         if questions:
-            written = write_prompts(config, questions, agents or AgentsConfig(), splits, folder)
-            parts[PROMPTS.name] = written
+            prompts = write_prompts(config, questions, agents or AgentsConfig(), splits, folder)
+            written.outputs[PROMPTS.name] = prompts.totals
         report = FormatReport(
             funnel=funnel,
-            splits=statistics,
-            parts={name: part.rows for name, part in parts.items()},
+            splits=written.statistics,
+            mixture=kept.shares(mixed),
+            outputs=written.outputs,
             config=config.model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
         )
@@ -87,13 +96,32 @@ def _attempts(config: FormatConfig, store: RunStore) -> Attempts | None:
     return Attempts(config, ids)
 
 
+def _outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
+    """How each of the run's rollouts ended, by its id."""
+    pairs, asked = Pairs(), set[Asked]()
+    for rollout in store.read_rollouts():
+        pairs.add(rollout)
+        by = asked_of(rollout)
+        if by is not None:
+            asked.add(by)
+    difficulty = levels(config.questions, store.folder, asked)
+    return {
+        row.rollout_id: Outcome.of(row, pairs, difficulty.get(row.rollout_id))
+        for row in store.read_rollouts()
+    }
+
+
 def _select(
-    config: FormatConfig, source: Candidates, held_out: HeldOut, attempts: Attempts | None
-) -> tuple[Funnel, dict[str, str]]:
-    """The funnel, and the repository of each kept conversation by its id."""
+    config: FormatConfig,
+    source: Candidates,
+    held_out: HeldOut,
+    kept: KeptRows,
+    attempts: Attempts | None,
+) -> Funnel:
+    """The funnel; the rows of what comes through it are added to `kept`, and what pairs can be
+    made of to `attempts`."""
     filters = build_filters(held_out)
     funnel = Funnel(steps=[FunnelStep(name=each.name, rule=each.rule) for each in filters])
-    kept: dict[str, str] = {}
     for candidate in source:
         dropped_by = next(
             (i for i, each in enumerate(filters) if not each.keep(candidate, config)), None
@@ -102,9 +130,15 @@ def _select(
         if attempts is not None:
             attempts.add(candidate, None if dropped_by is None else filters[dropped_by].name)
         if dropped_by is None:
-            conversation = candidate.conversation
-            kept[conversation.conversation_id] = conversation.repository
-    return funnel, kept
+            kept.add(_row(candidate, config), characters(candidate.said))
+    return funnel
+
+
+def _row(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
+    outcome, texts = candidate.outcome, candidate.texts
+    assert texts is not None, "the filters have let it through"
+    row = stored_row(candidate.said, texts, outcome.language, outcome.teacher, outcome.system)
+    return row | label_columns(candidate, config)
 
 
 def _nothing_left(run: Path, funnel: Funnel) -> str:
@@ -116,33 +150,6 @@ def _nothing_left(run: Path, funnel: Funnel) -> str:
         f"filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
         "Collect more rollouts, or relax that filter in the config's `format` section"
     )
-
-
-def _write_splits(
-    config: FormatConfig,
-    source: Candidates,
-    kept: Mapping[str, str],
-    splits: Splits,
-    folder: Path,
-) -> dict[str, SplitStatistics]:
-    names = {splits.of(repository) for repository in kept.values()}
-    statistics = {name: SplitStatistics() for name in sorted(names, reverse=True)}
-    with ExitStack() as stack:
-        writers = {
-            name: stack.enter_context(closing(SplitWriter(folder, name))) for name in statistics
-        }
-        for candidate in source:
-            repository = kept.get(candidate.conversation.conversation_id)
-            if repository is None:
-                continue
-            split = splits.of(repository)
-            outcome, said = candidate.outcome, candidate.as_row
-            assert said is not None, "the filters have let it through"
-            row = to_row(said, outcome.language, outcome.teacher, outcome.system)
-            row |= label_columns(candidate, config)
-            writers[split].add(row)
-            statistics[split].add(row, characters(said))
-    return statistics
 
 
 @contextmanager

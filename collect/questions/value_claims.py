@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from collect.questions.comparing import Name, Text, parse_value, same
 
@@ -121,6 +122,7 @@ def _alternatives(text: str, position: int) -> list[ValueClaim]:
     return found if any(word != "," for word in words) else []
 
 
+@lru_cache(64)
 def _without_places(text: str) -> str:
     """The text with what is no value blanked out, and the code that only says where."""
     hidden = NOT_VALUES.sub(blank, text)

@@ -33,7 +33,7 @@ def test_right_against_wrong_and_short_against_long(tmp_path: Path) -> None:
     others = make_rollouts(3)[1:]
     run = write_run(tmp_path / "run", [right, wrong, long, *others])
     report = run_format(PAIRS, run)
-    assert report.parts == {"preferences": {"train": {"correct": 2, "shorter": 1}}}
+    assert report.outputs == {"preferences": {"train": 3}}
     loaded = load_dataset(
         str(run / "sft" / "preferences"), cache_dir=str(tmp_path / "cache"), split="train"
     )

@@ -46,7 +46,7 @@ def test_a_prompt_is_what_the_subagent_is_asked(tmp_path: Path) -> None:
     made = questions_of(run)
     agents = AgentsConfig(debug_run_code=True)
     report = run_format(PROMPTS, run, agents=agents)
-    assert sum(sum(each.values()) for each in report.parts["prompts"].values()) == 6
+    assert sum(report.outputs["prompts"].values()) == 6
     loaded = load_dataset(str(run / "sft" / "prompts"), cache_dir=str(tmp_path / "cache"))
     rows = {row["question_id"]: row for split in loaded.values() for row in split}
     row = rows[made[0].id]
@@ -79,8 +79,8 @@ def test_held_out_bugs_are_never_asked_about(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     questions_of(run)
     report = run_format(PROMPTS, run, HeldOutConfig(repositories=("elsewhere",)))
-    assert sum(sum(each.values()) for each in report.parts["prompts"].values()) == 3
+    assert sum(report.outputs["prompts"].values()) == 3
     with pytest.raises(ConfigError, match="none of its 6 questions is left"):
         run_format(PROMPTS, run, HeldOutConfig(repositories=("elsewhere", "ledger")))
     few = FormatConfig(test_fraction=0, prompts=PromptsConfig(per_bug=1))
-    assert sum(run_format(few, run).parts["prompts"]["train"].values()) == 2
+    assert run_format(few, run).outputs["prompts"]["train"] == 2

@@ -1,0 +1,111 @@
+"""Weights and caps by what rows are of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from collect.errors import ConfigError
+from format.config import FormatConfig
+from format.dataset import read_rows, split_file
+from format.mixture import Chances, Facet, Facets, MixtureConfig, mixed, shares
+from format.stage import run_format
+from tests.format.conversations import make_rollouts, write_run
+
+MANY = 4_000
+
+
+def many(config: MixtureConfig) -> tuple[list[Facets], bytearray]:
+    """Rows of two languages and four categories, and which of them stay."""
+    chances, rows = Chances(config.seed), []
+    for number in range(MANY):
+        row: dict[str, Any] = dict.fromkeys(Facet, "x") | {"repository": f"r{number % 7}"}
+        row |= {"language": ("python", "java")[number % 4 == 3]}
+        row |= {"category": "abcd"[number % 3], "difficulty": None}
+        rows.append(Facets.of(row))
+        chances.add(f"conversation-{number}")
+    return rows, mixed(config, rows, chances)
+
+
+def kept(**config: Any) -> dict[tuple[str, str], int]:
+    mixture = MixtureConfig.model_validate(config)
+    return {(each.column, each.value): each.after for each in shares(mixture, *many(mixture))}
+
+
+def test_nothing_is_dropped_without_a_mixture() -> None:
+    rows, stays = many(MixtureConfig())
+    assert sum(stays) == len(rows)
+    assert shares(MixtureConfig(), rows, stays) == []
+
+
+def test_weights_are_chances_and_multiply() -> None:
+    found = kept(weights={"language": {"java": 0.5}, "category": {"a": 0.2, "b": 0}})
+    assert found["category", "b"] == 0
+    assert found["category", "a"] == pytest.approx(0.2 * MANY / 3 * (0.75 + 0.125), rel=0.15)
+    assert found["language", "java"] == pytest.approx(MANY / 12 * 0.5 * 1.2, rel=0.2)
+
+
+def test_caps_are_met_and_not_missed() -> None:
+    found = kept(caps={"category": 50, "language": {"java": 10}})
+    assert [found["category", each] for each in "abc"] == [50, 50, 50]
+    assert found["language", "java"] == 10
+    assert found["language", "python"] == 140
+    assert kept(caps={"difficulty": {"none": 7, "hard": 3}}) == {
+        ("difficulty", "hard"): 0,
+        ("difficulty", "none"): 7,
+    }
+
+
+def test_a_larger_number_of_rows_has_all_of_a_smaller_one() -> None:
+    def chosen(**config: Any) -> bytearray:
+        return many(MixtureConfig.model_validate({"caps": {"category": 900}} | config))[1]
+
+    few, more = chosen(max_rows=100), chosen(max_rows=1_000)
+    assert (sum(few), sum(more)) == (100, 1_000)
+    assert all(large >= small for small, large in zip(few, more, strict=True))
+    assert chosen(max_rows=100) == few
+    assert chosen(max_rows=100, seed=1) != few
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"weights": {"categry": {"a": 1}}},
+        {"weights": {"category": {"a": 2}}},
+        {"caps": {"role": -1}},
+    ],
+)
+def test_a_wrong_mixture_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        MixtureConfig.model_validate(wrong)
+
+
+def test_the_funnel_and_the_card_tell_of_it(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    mixture = MixtureConfig(max_rows=3, weights={Facet.CATEGORY: {"state": 1}})
+    report = run_format(FormatConfig(test_fraction=0, mixture=mixture), run)
+    assert [step.name for step in report.funnel.steps][-1] == "mixture"
+    assert (report.funnel.steps[-1].dropped, report.funnel.kept) == (2, 3)
+    assert len(list(read_rows(split_file(run / "sft", "train")))) == 3
+    card = (run / "sft" / "README.md").read_text()
+    assert "| category | state | 1 |  | 5 | 3 |" in card
+
+
+def test_the_splits_do_not_depend_on_the_mixture(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    whole = run_format(FormatConfig(test_fraction=0.4), run)
+    mixture = MixtureConfig(max_rows=4)
+    part = run_format(FormatConfig(test_fraction=0.4, mixture=mixture), run)
+    for name, split in part.splits.items():
+        assert split.repositories <= whole.splits[name].repositories
+
+
+def test_a_mixture_that_leaves_nothing_is_an_error(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", make_rollouts(2))
+    mixture = MixtureConfig(weights={Facet.LANGUAGE: {"python": 0}})
+    with pytest.raises(ConfigError, match="leaves none of the 2 rows to train on"):
+        run_format(FormatConfig(mixture=mixture), run)
+    assert not list(run.glob("*sft"))
