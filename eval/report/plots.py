@@ -61,7 +61,9 @@ def _in_place(results: Row, labels: Labels) -> Iterator[Chart]:
             tuple(_arm_point(row, cost, labels) for row, cost in points),
             end=PERCENT,
         )
-    yield _differences(results.get("comparisons", ()) if arms else (), labels)
+    if arms:
+        yield _differences(results.get("comparisons", ()), labels)
+        yield _gains(results.get("recovered_gain", ()), labels)
 
 
 def _pass_rates(arms: Sequence[Row], labels: Labels) -> BarChart:
@@ -87,11 +89,22 @@ def _differences(rows: Iterable[Row], labels: Labels) -> BarChart:
         if row["difference"] is not None
     )
     unit = "percentage points, with their interval"
-    return BarChart("Differences of arms", unit, (BarSeries("difference", bars),))
+    return BarChart("Differences of arms", unit, (BarSeries("first - second", bars),))
+
+
+def _gains(rows: Iterable[Row], labels: Labels) -> BarChart:
+    bars = tuple(
+        Bar(_side(row, "small", labels), row["share"], row["low"], row["high"])
+        for row in rows
+        if row["share"] is not None
+    )
+    unit = "% of the frontier's gain over the baseline, with its interval"
+    title = "Share of the frontier's gain that is recovered"
+    return BarChart(title, unit, (BarSeries("in the frontier's place", bars),), PERCENT)
 
 
 def _side(row: Row, side: str, labels: Labels) -> str:
-    """One of the two arms of a comparison."""
+    """One of the arms of a comparison."""
     names = ("variant", "main_model", "sub_model")
     arm = Arm(*(row[f"{side}_{name}"] for name in names))
     variant = "" if arm.variant == QUESTIONS else f"{labels.variant(arm.variant)}, "
@@ -130,7 +143,9 @@ def _alone(results: Row, labels: Labels) -> Iterator[Chart]:
         )
         for model in models
     )
-    yield _differences(results.get("comparisons", ()) if models else (), labels)
+    if models:
+        yield _differences(results.get("comparisons", ()), labels)
+        yield _gains(results.get("recovered_gain", ()), labels)
     yield BarChart("Accuracy by category", "accuracy in %, with its 95 % interval", every, PERCENT)
     for name, unit in ALONE_COSTS.items():
         known = [row for row in models if row[name] is not None]

@@ -22,19 +22,24 @@ LABELS = Labels()
 def test_the_charts_of_arms(tmp_path: Path) -> None:
     rows = [make_rollout(f"bug-{n}", resolved=n < 6) for n in range(8)]
     rows += [baseline_rollout(f"bug-{n}", resolved=n < 2) for n in range(8)]
+    rows += [make_rollout(f"bug-{n}", sub_model="large") for n in range(8)]
     paired = paired_report(rows, StatisticsConfig(resamples=1000), "baseline")
     write_tables(compare(rows), rows, tmp_path, paired=paired)
     charts = {chart.title: chart for chart in charts_of(tmp_path, LABELS)}
     rates = charts["Pass rate"]
     assert isinstance(rates, BarChart)
-    assert {bar.value for series in rates.series for bar in series.bars} == {25, 75}
+    assert {bar.value for series in rates.series for bar in series.bars} == {25, 75, 100}
     by_tokens = charts["Pass rate against tokens"]
     assert isinstance(by_tokens, PointChart)
     points = {series.name: series.points[0] for series in by_tokens.series}
     assert points["Debug2Fix, large → small"].x == 14_900
+    gain = charts["Share of the frontier's gain that is recovered"]
+    assert isinstance(gain, BarChart)
+    assert [bar.group for bar in gain.series[0].bars] == ["Debug2Fix, large → small"]
     differences = charts["Differences of arms"]
     assert isinstance(differences, BarChart)
-    assert differences.series[0].bars[0].value == 50
+    found = {bar.group: bar.value for bar in differences.series[0].bars}
+    assert found["Debug2Fix, large → small - Baseline, large"] == 50
 
 
 def figure(kind: str, **changes: Any) -> dict[str, Any]:
