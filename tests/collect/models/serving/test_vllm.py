@@ -44,7 +44,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         add_generation_prompt=True,
         tokenize=False,
     )
-    teach(model, {prompt: CALL})
+    teach(model, {prompt: CALL}, steps=80)
     settings = LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False)
     get_peft_model(AutoModelForCausalLM.from_pretrained(model), settings).save_pretrained(adapter)
     return model, adapter
