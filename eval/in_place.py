@@ -117,7 +117,7 @@ class InPlaceStage:
 
     def _compared(
         self, benchmark: Benchmark, choice: Choice, rows: Sequence[Rollout]
-    ) -> tuple[Comparison, list[Panel]]:
+    ) -> tuple[Comparison, tuple[Panel, ...]]:
         comparison = compare(rows, self._config.baseline)
         comparison = note_training(comparison, choice.instances, self._run)
         comparison = replace(comparison, skipped=str(choice))

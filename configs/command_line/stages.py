@@ -1,0 +1,159 @@
+"""The stages, each from a run's config to an exit status, with what it tells the user."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from collect.rollouts import RolloutsSummary
+from configs.command_line.making import answer, make, questions
+from configs.command_line.push import push_dataset
+from configs.command_line.shared import FAILED, SHOWN_REASONS, console, stopped
+from configs.run_config import RunConfig
+from train.report import LossPoint
+
+if TYPE_CHECKING:
+    from eval.alone.stage import AloneReport
+    from eval.in_place import InPlaceReport
+    from eval.qualitative.judge import JudgeReport
+
+Stage = Callable[[RunConfig], int]
+"""Does one stage, and gives the exit status."""
+
+
+def collect(config: RunConfig) -> int:
+    """Roll out the agents."""
+    from collect.stage import run_collect
+
+    console.rule("collect")
+    summary = run_collect(config, config.collect, config.folder, config.held_out)
+    console.print(
+        f"{summary.done} of {summary.total} rollouts, {summary.resolved} resolved, "
+        f"{summary.failed} failed, ${summary.dollars:.2f}; in {summary.folder}/rollouts and "
+        f"{summary.folder}/conversations"
+    )
+    return _status(summary)
+
+
+def _status(summary: RolloutsSummary) -> int:
+    for reason in summary.reasons[:SHOWN_REASONS]:
+        print(
+            f"stepinto: failed, and done again by the next start: {reason[:500]}", file=sys.stderr
+        )
+    if summary.nothing_worked:
+        print(f"stepinto: {summary.nothing_worked}", file=sys.stderr)
+        return FAILED
+    if summary.stopped:
+        return stopped()
+    return 0
+
+
+def format_rows(config: RunConfig) -> int:
+    """Make training data of the rollouts."""
+    from format.stage import run_format
+
+    console.rule("format")
+    report = run_format(config.format, config.folder, config.held_out, config.agents)
+    table = Table("filter", "dropped", "left")
+    table.add_row("conversations in the run", "", str(report.funnel.conversations))
+    for step in report.funnel.steps:
+        table.add_row(step.name, str(step.dropped), str(step.remaining))
+    console.print(table)
+    splits = ", ".join(f"{split.rows} rows to {name}" for name, split in report.splits.items())
+    console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
+    for name, counts in report.outputs.items():
+        told = ", ".join(f"{count} to {split}" for split, count in counts.items())
+        console.print(f"{told}; in {config.folder}/sft/{name}")
+    if config.format.tokenized is not None:
+        from train.tokenized import write_tokenized
+
+        rows = write_tokenized(config.format.tokenized, config.folder / "sft")
+        told = ", ".join(f"{count} rows of {name}" for name, count in rows.items())
+        console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
+    return 0
+
+
+def format_and_push(config: RunConfig) -> int:
+    """The same, and upload it where the config says so."""
+    return format_rows(config) or push_dataset(config)
+
+
+def train(config: RunConfig) -> int:
+    """Fine-tune the small model."""
+    from train.question_bench import QuestionBench
+    from train.stage import run_train
+
+    console.rule("train")
+    bench = QuestionBench(config, config.questions.benchmark, config.held_out)
+    report = run_train(config.train, config.folder, on_step=_print_step, bench=bench)
+    console.print(
+        f"{report.base_model}\n{report.steps} steps on {report.preflight.rows} rows of up to "
+        f"{report.preflight.longest} tokens in {report.seconds:.0f} s; "
+        f"{report.trained_parameters:,} of {report.parameters:,} parameters trained; "
+        f"model in {config.folder}/model (training.json has the curve)"
+    )
+    return 0
+
+
+def _print_step(point: LossPoint, steps: int) -> None:
+    reward = point.metrics.get("reward")
+    told = f" reward {reward:.3f}" if reward is not None else ""
+    console.print(f"step {point.step}/{steps} loss {point.loss:.3f}{told}")
+
+
+def evaluate(config: RunConfig) -> int:
+    """Measure pairs of models, and subagents alone."""
+    from eval.stage import run_eval
+
+    console.rule("eval")
+    described = config.model_dump(mode="json")
+    report = run_eval(config, config.eval, config.collect.benchmark, config.folder, described)
+    console.print(report.summary, markup=False, highlight=False)
+    for part in (report.in_place, report.alone):
+        if part is not None and part.tables is not None:
+            console.print(f"tables: {part.tables.markdown}, {part.tables.csv}, {part.tables.json}")
+    if report.page is not None:
+        console.print(f"for a browser: {report.page}")
+    status = _in_place_status(report.in_place) if report.in_place is not None else 0
+    return status or (_alone_status(report.alone) if report.alone is not None else 0)
+
+
+def _in_place_status(report: InPlaceReport) -> int:
+    status = _status(report.rollouts)
+    return status or (_judge_status(report.judge) if report.judge is not None else 0)
+
+
+def _judge_status(judge: JudgeReport) -> int:
+    for reason in judge.reasons[:SHOWN_REASONS]:
+        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+    if judge.stopped and not judge.reasons:
+        return stopped()
+    if judge.missing:
+        told = f"{judge.model} has not judged {judge.missing} items yet; the same command goes on"
+        print(f"stepinto: {told}", file=sys.stderr)
+    return FAILED if judge.missing else 0
+
+
+def _alone_status(report: AloneReport) -> int:
+    for reason in report.reasons[:SHOWN_REASONS]:
+        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+    if report.stopped and not report.reasons:
+        return stopped()
+    if report.missing:
+        told = f"{report.missing} questions have no answer yet; the same command goes on"
+        print(f"stepinto: {told}", file=sys.stderr)
+    return FAILED if report.missing else 0
+
+
+STAGES: dict[str, Stage] = {
+    "make": make,
+    "questions": questions,
+    "answer": answer,
+    "collect": collect,
+    "format": format_and_push,
+    "train": train,
+    "eval": evaluate,
+}
