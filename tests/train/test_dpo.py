@@ -16,7 +16,7 @@ from tests.format.conversations import write_run
 from train.config import DpoSettings, TrainConfig
 from train.pair_trainer import MaskedPairs
 from train.pairs import encode_pairs
-from train.rows import load_encoded
+from train.rows import load_rows
 from train.stage import run_train
 from train.tokenization import load_tokenization
 
@@ -50,7 +50,7 @@ def test_only_the_assistants_words_count(run: Path, tiny_folder: Path, tmp_path:
     target = tmp_path / "pairs.arrow"
     report = encode_pairs(data, target, settings, load_tokenization(settings))
     assert report.rows == 6
-    pairs = load_encoded(target)
+    pairs = load_rows(target)
     assert len(pairs) == 3
     tokenizer = AutoTokenizer.from_pretrained(tiny_folder)
     batch = MaskedPairs(tokenizer.pad_token_id)(list(pairs))
