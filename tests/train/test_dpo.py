@@ -84,6 +84,8 @@ def test_the_better_one_becomes_likelier(run: Path, tiny_folder: Path) -> None:
 def test_what_can_not_be_trained_on_is_refused(run: Path, tiny_folder: Path) -> None:
     with pytest.raises(ConfigError, match="TRL's DPOConfig has no option 'betta'"):
         run_train(config(tiny_folder, trainer_arguments={"betta": 1}), run)
+    with pytest.raises(ValueError, match="eval_every is for method: sft"):
+        config(tiny_folder, eval_every=1)
     with pytest.raises(ConfigError, match=r"is set by train\.dpo\.beta"):
         run_train(config(tiny_folder, trainer_arguments={"beta": 1}), run)
     short = config(tiny_folder, max_length=400, max_truncated_share=1.0)
