@@ -79,11 +79,16 @@ def _preflight(split: Path, config: TrainConfig, tokenization: Tokenization) -> 
 
 def load_encoded(path: Path, *, from_easy: bool = False) -> Any:
     """The rows as a `datasets.Dataset`, in the order of the split or from easy to hard."""
-    from datasets import Dataset
-
-    rows = Dataset.from_file(str(path))
+    rows = load_rows(path)
     ordered = from_easy_to_hard(rows) if from_easy else rows
     return ordered.remove_columns(list(ORDERING))
+
+
+def load_rows(path: Path) -> Any:
+    """Rows of whatever columns as a `datasets.Dataset`, read by memory map."""
+    from datasets import Dataset
+
+    return Dataset.from_file(str(path))
 
 
 def spread(rows: Any, count: int) -> Any:

@@ -16,7 +16,7 @@ from tests.format.conversations import write_run
 from train.config import DpoSettings, TrainConfig
 from train.pair_trainer import MaskedPairs
 from train.pairs import encode_pairs
-from train.rows import load_encoded
+from train.rows import load_rows
 from train.stage import run_train
 from train.tokenization import load_tokenization
 
@@ -50,7 +50,7 @@ def test_only_the_assistants_words_count(run: Path, tiny_folder: Path, tmp_path:
     target = tmp_path / "pairs.arrow"
     report = encode_pairs(data, target, settings, load_tokenization(settings))
     assert report.rows == 6
-    pairs = load_encoded(target)
+    pairs = load_rows(target)
     assert len(pairs) == 3
     tokenizer = AutoTokenizer.from_pretrained(tiny_folder)
     batch = MaskedPairs(tokenizer.pad_token_id)(list(pairs))
@@ -84,6 +84,8 @@ def test_the_better_one_becomes_likelier(run: Path, tiny_folder: Path) -> None:
 def test_what_can_not_be_trained_on_is_refused(run: Path, tiny_folder: Path) -> None:
     with pytest.raises(ConfigError, match="TRL's DPOConfig has no option 'betta'"):
         run_train(config(tiny_folder, trainer_arguments={"betta": 1}), run)
+    with pytest.raises(ValueError, match="eval_every is for method: sft"):
+        config(tiny_folder, eval_every=1)
     with pytest.raises(ConfigError, match=r"is set by train\.dpo\.beta"):
         run_train(config(tiny_folder, trainer_arguments={"beta": 1}), run)
     short = config(tiny_folder, max_length=400, max_truncated_share=1.0)

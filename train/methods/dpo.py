@@ -13,7 +13,7 @@ from train.config import TrainConfig
 from train.job import Job
 from train.pairs import encode_pairs
 from train.preflight.report import Preflight
-from train.rows import load_encoded
+from train.rows import load_rows
 from train.tokenization import Tokenization
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
@@ -64,7 +64,7 @@ class PreferenceOptimization:
                     tokenizer.eos_token_id if padding is None else padding,
                     pad_to_multiple_of=config.trainer_arguments.get("pad_to_multiple_of"),
                 ),
-                train_dataset=load_encoded(job.rows),
+                train_dataset=load_rows(job.rows),
                 processing_class=tokenizer,
                 peft_config=lora_config(config.lora, model) if config.lora else None,
             )

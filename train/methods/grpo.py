@@ -28,7 +28,7 @@ from train.preflight.report import Preflight
 from train.question_bench import QuestionBench
 from train.question_rows import chosen_questions, prompt_lengths, write_question_rows
 from train.rewards import reward_functions, reward_weights
-from train.rows import load_encoded
+from train.rows import load_rows
 from train.templates import set_serving_template
 from train.tokenization import Tokenization
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
@@ -135,7 +135,7 @@ class RewardOptimization:
                     max_tool_calling_iterations=self.bench.machinery.agents.sub_max_steps,
                     **shared_options(config, job.checkpoints),
                 ),
-                train_dataset=load_encoded(job.rows),
+                train_dataset=load_rows(job.rows),
                 processing_class=tokenizer,
                 peft_config=lora_config(config.lora, model) if config.lora else None,
                 environment_factory={name: episodes.factory(name) for name in sorted(languages)},
