@@ -11,6 +11,8 @@ from collect.grounding.checking import MAX_CHARACTERS, answer_texts, ground
 from collect.grounding.records import GroundedClaim, Grounding
 from collect.records import Conversation
 
+LABELS, CAUSE = ("Answer", "Evidence", "Location"), "Cause"
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -32,13 +34,9 @@ class AnswerView:
 
 def answer_view(conversation: Conversation, tests: TestFiles) -> AnswerView | None:
     """None where the conversation has no answer whose claims are checked."""
-    answer = conversation.answer
-    if answer is None:
-        texts = [(label, text) for label, text in zip(("Cause",), answer_texts(conversation),
-                                                      strict=False) if text]  # fmt: skip
-    else:
-        labels = ("Answer", "Evidence", "Location")
-        texts = list(zip(labels, (answer.answer, answer.evidence, answer.location), strict=True))
+    told = answer_texts(conversation)
+    labels = LABELS if conversation.answer is not None and len(told) > 1 else (CAUSE,)
+    texts = [(label, text) for label, text in zip(labels, told, strict=False) if text]
     if not texts:
         return None
     grounding = ground(conversation, tests)

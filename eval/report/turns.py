@@ -70,8 +70,12 @@ def turns_of(conversation: Conversation, children: Mapping[str, Sequence[Link]])
             for call in row.message.tool_calls
         )
         known = {call.id for call in row.message.tool_calls}
-        others = [view for (at, call), views in events.items() for view in views
-                  if at == index and call not in known]  # fmt: skip
+        others = (
+            view
+            for (at, call), views in events.items()
+            if at == index and call not in known
+            for view in views
+        )
         number = step if row.message.role == "assistant" else 0
         turns.append(Turn(index, row, number, calls, tuple(others)))
         index += 1 + len(answers)
