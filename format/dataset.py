@@ -22,7 +22,7 @@ from format.rows import COLUMNS, encode
 
 ROWS_PER_GROUP = 256
 """That are read at once."""
-ROWS_WRITTEN, CHARACTERS_WRITTEN = 2_048, 32_000_000
+ROWS_WRITTEN, CHARACTERS_WRITTEN = 2_048, 8_000_000
 """Of a row group, at most: what all groups are known by is held until the file is whole."""
 Columns = dict[str, Column]
 
