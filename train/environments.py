@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from collect.benchmarks.base import Instance
@@ -45,11 +46,14 @@ class Episodes:
         *,
         retries: int,
         give_up_after: int,
+        failures: Path,
     ) -> None:
         """`instances` are by id. A sandbox that can't be opened is tried again `retries` times;
-        after `give_up_after` failed episodes in a row training ends."""
+        after `give_up_after` failed episodes in a row training ends. Why episodes failed is
+        written to `failures`, a line each."""
         self._settings, self._instances = settings, instances
         self._retries, self._give_up_after = retries, give_up_after
+        self._failures = failures
         self._environments: list[DebugEnvironment] = []
         self._failed_in_a_row = 0
 
@@ -76,6 +80,9 @@ class Episodes:
     def note(self, failure: str | None) -> None:
         """Count an ended episode. Raises SandboxError where it is time to give up."""
         self._failed_in_a_row = self._failed_in_a_row + 1 if failure else 0
+        if failure:
+            with self._failures.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(failure) + "\n")
         if self._failed_in_a_row >= self._give_up_after:
             raise SandboxError(
                 f"{self._failed_in_a_row} episodes in a row failed, the last with {failure}; mend "

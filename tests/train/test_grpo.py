@@ -79,17 +79,18 @@ def asked(bug: Instance) -> Question:
     )
 
 
-def episodes_of(shop: Path, bug: Instance, **changes: Any) -> Episodes:
+def episodes_of(shop: Path, bug: Instance, folder: Path) -> Episodes:
     settings = EpisodeSettings(
         BundledBenchmark(shop), SandboxConfig(), AgentsConfig(sub_max_steps=2)
     )
-    limits: dict[str, Any] = {"retries": 0, "give_up_after": 2}
-    return Episodes(settings, {bug.id: bug}, **limits | changes)
+    return Episodes(
+        settings, {bug.id: bug}, retries=0, give_up_after=2, failures=folder / "failures.jsonl"
+    )
 
 
 @pytest.fixture
-def episodes(shop: Path, bug: Instance) -> Iterator[Episodes]:
-    made = episodes_of(shop, bug)
+def episodes(shop: Path, bug: Instance, tmp_path: Path) -> Iterator[Episodes]:
+    made = episodes_of(shop, bug, tmp_path)
     yield made
     made.close()
 
@@ -143,8 +144,7 @@ def test_what_is_no_right_answer(
     assert found == score
 
 
-def test_a_dead_sandbox_has_no_reward(shop: Path, bug: Instance, asked: Question) -> None:
-    episodes = episodes_of(shop, bug)
+def test_a_dead_sandbox_has_no_reward(episodes: Episodes, asked: Question, tmp_path: Path) -> None:
     environment = episodes.factory("python")()
     environment.reset(question=asked.model_dump_json())
     assert environment.episode is not None
@@ -157,6 +157,7 @@ def test_a_dead_sandbox_has_no_reward(shop: Path, bug: Instance, asked: Question
     assert environment.failure is not None
     with pytest.raises(SandboxError, match="2 episodes in a row failed"):
         rewards[0]([said(answer(47))], [environment])
+    assert len((tmp_path / "failures.jsonl").read_text().splitlines()) == 2
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ class RewardOptimization:
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
         clean_up(self.bench.machinery.sandbox)
         questions = chosen_questions(job.data, self.bench.held_out)
-        episodes = self._episodes(questions)
+        episodes = self._episodes(job, questions)
         languages = {str(question.language) for question in questions}
         try:
             with warnings.catch_warnings():
@@ -145,13 +145,14 @@ class RewardOptimization:
     def _benchmark(self) -> Any:
         return open_benchmark(self.bench.benchmark, self.bench.machinery.sandbox)
 
-    def _episodes(self, questions: Sequence[Question]) -> Episodes:
+    def _episodes(self, job: Job, questions: Sequence[Question]) -> Episodes:
         machinery, benchmark = reproducible(self.bench.machinery), self._benchmark()
         return Episodes(
             EpisodeSettings(benchmark, machinery.sandbox, machinery.agents),
             instances_of(benchmark, questions),
             retries=self.config.grpo.sandbox_retries,
             give_up_after=machinery.runner.give_up_after,
+            failures=job.work / "failed-episodes.jsonl",
         )
 
 
