@@ -38,6 +38,7 @@ class VllmBackend:
         ConfigError.
         """
         self._server: VllmServer | None = None
+        self._released = False
         if config.server is not None:
             log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{name}.log"
             self._server = POOL.acquire(config.server, log)
@@ -96,7 +97,8 @@ class VllmBackend:
             server.checked.add(model)
 
     def _release(self) -> None:
-        if self._server is not None:
+        if self._server is not None and not self._released:
+            self._released = True
             POOL.release(self._server)
 
 

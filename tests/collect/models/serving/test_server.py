@@ -37,6 +37,7 @@ def test_models_of_one_server_share_its_process(scripted: Scripted, lora: Path) 
     tuned = scripted.open(scripted.config("tuned", adapters=adapters))
     assert [ask(base).message.content, ask(tuned).message.content] == ["I am served", "I am tuned"]
     base.close()
+    base.close()  # a second time is of no matter
     assert ask(tuned).message.content == "I am tuned"
     tuned.close()
     assert len(scripted.starts) == 1
