@@ -83,7 +83,9 @@ def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> 
     """Do some stages, or for None those that the config names."""
     config = load_config(options.config, options.overrides)
     if stages is None:
-        stages = [check_target, *(STAGES[name] for name in config.stages)]
+        stages = [STAGES[name] for name in config.stages]
+        if "format" in config.stages:
+            check_target(config)
     if process_count() > 1 and list(stages) != [train]:
         raise ConfigError(
             f"{process_count()} processes were launched, and only `stepinto train` shares its work "
