@@ -28,7 +28,6 @@ EXCEPTION = re.compile(r"^Exception: (?P<type>[\w.$]+)", re.MULTILINE)
 MAX_CONTINUES = 4
 VISITS_SUSPECTS = 0.8
 """How often, where there are suspects."""
-MAX_SUSPECTS = 6
 MAX_PROBES = 3
 MAX_EVIDENCE = 8
 ASKED = re.compile(r"^Question: (.*)$", re.MULTILINE)
@@ -60,11 +59,11 @@ class OracleSubagent:
         self._question = _first(ASKED, task)
         test = _first(TEST, task)
         suspects = suspects_in(self._question)
+        targets = [f"{place.path}:{place.line}" for place in self._places]
         if len(suspects) > 1 and self._rng.random() < VISITS_SUSPECTS:
-            at_place = yield from self._visit(test, suspects)
+            at_place = yield from self._visit(test, suspects, targets)
         else:
             yield from self._read()
-            targets = [f"{place.path}:{place.line}" for place in self._places]
             at_place = yield from self._go_to(test, targets, "I start the test under the debugger")
         if not at_place:
             at_place = yield from self._go_to_entry(test)
@@ -119,24 +118,28 @@ class OracleSubagent:
             )
         return False
 
-    def _visit(self, test: str, suspects: list[str]) -> Generator[Message, list[str], bool]:
-        """Stop at each suspect that is reached, up to the one where the fault is."""
+    def _visit(
+        self, test: str, suspects: list[str], targets: list[str]
+    ) -> Generator[Message, list[str], bool]:
+        """Stop at each suspect that is reached, up to one where the fault is."""
+        breakpoints = list(dict.fromkeys([*suspects, *targets]))
         seen = yield say(
             "I stop at every suspect, and see which of them this test reaches.",
             (
                 "debug_start_session",
-                {"test": test, "breakpoints": suspects, "stop_at_test": False},
+                {"test": test, "breakpoints": breakpoints, "stop_at_test": False},
             ),
         )
-        for _ in range(MAX_SUSPECTS):
+        for _ in breakpoints:
             stop = PAUSED.search(seen[0])
             if stop is None:
                 self._note_outcome(seen[0])
                 return False
-            if self._at_place(stop):
+            here = f"{stop['file']}:{stop['line']}"
+            # A wrong suspect may lie in the function of the right one.
+            if here in targets and self._at_place(stop):
                 self._note_stop(stop)
                 return True
-            here = f"{stop['file']}:{stop['line']}"
             if self._rng.random() < 0.5:
                 yield say(f"{here} is reached. On what?", ("debug_inspect", {"what": "locals"}))
             number = BREAKPOINT.search(seen[0])

@@ -177,13 +177,15 @@ def test_no_server_outlives_a_process_that_ends_in_any_way(
 
 
 HOLDER = """
-import sys, threading, time
+import signal, sys, threading, time
 from pathlib import Path
 from collect.models.budget import Budget
 from collect.models.config import VllmConfig
 from collect.models.opening import open_model
 config = VllmConfig.model_validate_json(sys.argv[1])
 model = open_model("sub", config, Budget(None), threading.Event(), Path(sys.argv[2]))
+# Ignored where the tests run in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("open", flush=True)
 time.sleep(1000)
 """
