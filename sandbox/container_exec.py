@@ -131,7 +131,8 @@ class ContainerExecs:
             with own:
                 _stream(connection, b"", deadline, kept)
                 _stream(own, b"", deadline, BoundedOutput(1000))
-            self.exit_code(exec_id)
+            if self.exit_code(exec_id) != 0:
+                self._await_notice()
 
     def exit_code(self, exec_id: str) -> int:
         """The exit code of an exec whose stream has ended."""
@@ -154,6 +155,13 @@ class ContainerExecs:
         if not state["Running"]:
             cause = "out of memory" if state["OOMKilled"] else f"exit code {state['ExitCode']}"
             raise SandboxDead(f"the container {self._container[:12]} has ended ({cause})")
+
+    def _await_notice(self) -> None:
+        """For a moment after its end the engine still says that a container runs, though no
+        command does. Raises SandboxDead once it says otherwise."""
+        for delay in (0.05, 0.2, 0.5, 1.0, 2.0):
+            self.require_running()
+            time.sleep(delay)
 
     def _start(
         self, argv: Sequence[str], user: str, env: Mapping[str, str], stdin: bool, tty: bool
