@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from sandbox.engine import connect
 from tests.collect.benchmarks.swe_bench.rows import GOLD
 
-IMAGE = "stepinto-test-sweb:1"
+# Each process of a parallel run makes and removes its own.
+IMAGE = f"stepinto-test-sweb:{os.getpid()}"
 MAKE = f"""
 set -eu
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b HOME=/tmp
