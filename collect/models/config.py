@@ -195,6 +195,9 @@ class OracleConfig(_Settings):
     candidates: int = Field(default=4, ge=2)
     """Patches, one of them right, among which the oracle as main agent has to choose."""
     answer: Literal["full", "nothing"] = "full"
+    sessions: Literal["varied", "direct"] = "varied"
+    """How it debugs as a subagent: as developers do, with looks around and wrong guesses; or the
+    shortest way to the answer, of which a small model learns more from few sessions."""
 
 
 class ReplayConfig(_Settings):

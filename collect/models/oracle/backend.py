@@ -73,9 +73,12 @@ class OracleBackend:
     def _subagent(self, context: ConversationContext, rng: random.Random) -> Script:
         if self._config.answer == "nothing":
             return SilentSubagent()
+        direct = self._config.sessions == "direct"
         if context.ask is not None:
-            return OracleAnswerer(context.instance, context.ask, rng, context.run_code)
-        return OracleSubagent(context.instance, rng)
+            return OracleAnswerer(
+                context.instance, context.ask, rng, run_code=context.run_code, direct=direct
+            )
+        return OracleSubagent(context.instance, rng, direct=direct)
 
 
 def _seed(context: ConversationContext) -> int:

@@ -26,7 +26,7 @@ VALUE = re.compile(r"^(?P<name>\S.*?) = (?P<text>.*)$", re.MULTILINE)
 RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*)$", re.MULTILINE)
 EXCEPTION = re.compile(r"^Exception: (?P<type>[\w.$]+)", re.MULTILINE)
 MAX_CONTINUES = 4
-VISITS_SUSPECTS = 0.8
+IGNORES_SUSPECTS = 0.2
 """How often, where there are suspects."""
 MAX_PROBES = 3
 MAX_EVIDENCE = 8
@@ -37,10 +37,11 @@ TEST = re.compile(r"^Test: (.*)$", re.MULTILINE)
 class OracleSubagent:
     """One investigation."""
 
-    def __init__(self, instance: Instance, rng: random.Random) -> None:
+    def __init__(self, instance: Instance, rng: random.Random, *, direct: bool = False) -> None:
         self._instance = instance
         self._places = places_of(instance.files, changed_lines(instance.gold_patch))
         self._rng = rng
+        self._direct = direct
         self._question = ""
         self._findings: list[str] = []
         self._outcome = ""
@@ -60,7 +61,7 @@ class OracleSubagent:
         test = _first(TEST, task)
         suspects = suspects_in(self._question)
         targets = [f"{place.path}:{place.line}" for place in self._places]
-        if len(suspects) > 1 and self._rng.random() < VISITS_SUSPECTS:
+        if len(suspects) > 1 and not self._detour(IGNORES_SUSPECTS):
             at_place = yield from self._visit(test, suspects, targets)
         else:
             yield from self._read()
@@ -84,6 +85,10 @@ class OracleSubagent:
             f"**Location**: {where}\n"
             "</debug_answer>"
         )
+
+    def _detour(self, chance: float) -> bool:
+        """Whether to do, this often, what is not needed."""
+        return self._rng.random() < chance and not self._direct
 
     def _read(self) -> Turns:
         found = function_at(self._source, self._place.line)
@@ -140,7 +145,7 @@ class OracleSubagent:
             if here in targets and self._at_place(stop):
                 self._note_stop(stop)
                 return True
-            if self._rng.random() < 0.5:
+            if self._detour(0.5):
                 yield say(f"{here} is reached. On what?", ("debug_inspect", {"what": "locals"}))
             number = BREAKPOINT.search(seen[0])
             if number:
@@ -196,7 +201,7 @@ class OracleSubagent:
                 self._note(known[name])
         for expression in [e for e in used if e not in known][:MAX_PROBES]:
             yield from self._evaluate(f"I check `{expression}` here.", expression)
-        if self._rng.random() < 0.5:
+        if self._detour(0.5):
             yield say("Who called this?", ("debug_inspect", {"what": "stack"}))
         seen = yield say(
             "I execute this line and see what it does.", ("debug_control", {"action": "step_over"})
@@ -216,7 +221,7 @@ class OracleSubagent:
             self._note(value, after)
 
     def _see_failure(self) -> Turns:
-        if self._rng.random() < 0.5:
+        if not self._detour(0.5):
             return
         seen = yield say(
             "I let the test run on, to see how it ends.",

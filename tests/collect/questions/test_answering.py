@@ -56,6 +56,33 @@ def test_every_right_answer_is_grounded_in_its_session(oracle_run: Path) -> None
         assert (row["fix_touched_location"], row["debug_helped"]) == (None, None)
 
 
+def test_direct_sessions_go_the_shortest_way(
+    oracle_run: Path, shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    config = shop_config.model_copy(update={"output": str(oracle_run / "questions.jsonl")})
+    direct = Machinery.model_validate(
+        {"models": {"oracle": {"backend": "oracle", "sessions": "direct"}}}
+    )
+    answers = answer(direct, config, tmp_path)
+    assert all(each.verdict.correct for each in answers.answered)
+    varied, shortest = _calls(oracle_run), _calls(tmp_path)
+    assert varied.keys() == shortest.keys()
+    for question, names in shortest.items():
+        assert names[0] == "debug_start_session"
+        assert names.count("debug_start_session") == 1
+        assert "read_file" not in names
+        assert len(names) <= len(varied[question])
+    assert sum(map(len, shortest.values())) < sum(map(len, varied.values()))
+
+
+def _calls(run: Path) -> dict[str, list[str]]:
+    """The tools that each question's session called, in order."""
+    return {
+        row.rollout_id: [call.name for at in row.messages for call in at.message.tool_calls]
+        for row in RunStore(run).read_conversations()
+    }
+
+
 def test_what_is_answered_is_not_asked_again(
     oracle_run: Path, shop_config: QuestionsConfig
 ) -> None:

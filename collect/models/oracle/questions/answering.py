@@ -36,11 +36,17 @@ class OracleAnswerer:
     """One investigation of one question."""
 
     def __init__(
-        self, instance: Instance, ask: Ask, rng: random.Random, run_code: bool = False
+        self,
+        instance: Instance,
+        ask: Ask,
+        rng: random.Random,
+        *,
+        run_code: bool = False,
+        direct: bool = False,
     ) -> None:
         self._instance, self._ask = instance, ask
         self._run_code = run_code and instance.language == "python"
-        self._session = Session("", rng)
+        self._session = Session("", rng, direct)
         self._question = ""
         self._answer: str | None = None
 

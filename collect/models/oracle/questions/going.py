@@ -29,6 +29,13 @@ class Way:
 
     def go(self) -> Moves[bool]:
         """Whether the program is now paused at that visit."""
+        yield from self._read_first()
+        stopped = yield from self._choose()()
+        return (yield from self._until(stopped))
+
+    def _choose(self) -> Callable[[], Moves[Stopped | None]]:
+        if self._session.direct:
+            return self._straight
         ways: list[Callable[[], Moves[Stopped | None]]] = [
             self._straight,
             self._straight,
@@ -37,9 +44,7 @@ class Way:
         ]
         if self._place.function and not self._is_recursive():
             ways += [self._by_function, self._on_foot]
-        yield from self._read_first()
-        stopped = yield from self._rng.choice(ways)()
-        return (yield from self._until(stopped))
+        return self._rng.choice(ways)
 
     def is_there(self, stopped: Stopped) -> bool:
         """Whether a stop is at the line, in its function, and not after its end."""
@@ -63,7 +68,7 @@ class Way:
         return False
 
     def _read_first(self) -> Moves[None]:
-        if self._rng.random() < 0.45:
+        if self._session.detour(0.45):
             line = self._place.line
             around = self._rng.randint(4, 12)
             yield from self._session.read(
@@ -82,7 +87,7 @@ class Way:
     def _straight(self) -> Moves[Stopped | None]:
         why = words.pick(self._rng, words.START, place=self._place)
         points = [str(self._place)]
-        return (yield from self._session.start(why, points, self._rng.random() < 0.25))
+        return (yield from self._session.start(why, points, self._session.detour(0.25)))
 
     def _from_test(self) -> Moves[Stopped | None]:
         why = words.pick(self._rng, words.START_AT_TEST)

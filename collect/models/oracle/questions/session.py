@@ -68,6 +68,8 @@ class Session:
 
     test: str
     rng: random.Random
+    direct: bool = False
+    """Whether to go the shortest way only."""
     evidence: list[str] = field(default_factory=list)
     stopped: Stopped | None = None
     """None where the program has ended, or was never started."""
@@ -75,6 +77,10 @@ class Session:
     steps: int = 0
     place: str = ""
     """The last place that mattered."""
+
+    def detour(self, chance: float) -> bool:
+        """Whether to do, this often, what the question does not need."""
+        return self.rng.random() < chance and not self.direct
 
     def do(self, why: str, name: str, **arguments: Any) -> Moves[str]:
         """One call, and what it answers."""
@@ -87,7 +93,7 @@ class Session:
         arguments: dict[str, Any] = {"test": self.test}
         if points:
             arguments["breakpoints"] = list(points)
-        if not stop_at_test or self.rng.random() < 0.3:
+        if not stop_at_test or self.detour(0.3):
             arguments["stop_at_test"] = stop_at_test
         text = yield from self.do(why, "debug_start_session", **arguments)
         return self._came_to(text)

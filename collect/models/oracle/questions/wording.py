@@ -21,6 +21,11 @@ START_AT_TEST = (
     "First I stop where the test begins.",
     "I start a session on the failing test.",
 )
+RUN_THROUGH = (
+    "I run the test until it fails.",
+    "I run the test, to see how it ends.",
+    "The test fails somewhere; I let it run there.",
+)
 NOT_YET = (
     "This is {here}, not {place} yet; I continue.",
     "Stopped at {here}. I go on to {place}.",
