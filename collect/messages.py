@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +19,15 @@ class ToolCall:
     name: str
     arguments: str
     """The raw JSON text of the arguments, valid or not."""
+
+    def text(self, name: str) -> str:
+        """A text among the arguments; empty where they are no JSON object that has it."""
+        try:
+            decoded = json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return ""
+        text = decoded.get(name) if isinstance(decoded, dict) else None
+        return text if isinstance(text, str) else ""
 
 
 @dataclass(frozen=True)

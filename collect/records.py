@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from collect.errors import FailureKind
-from collect.messages import Message
+from collect.messages import Message, ToolCall
 from sandbox.debugger import DebugEvent
 
 SCHEMA_VERSION = 3
@@ -217,3 +217,8 @@ class Conversation:
     steps: int
     """Completions."""
     stop_reason: StopReason
+
+    @property
+    def calls(self) -> dict[str, ToolCall]:
+        """All calls of its tools, by their ids."""
+        return {call.id: call for row in self.messages for call in row.message.tool_calls}

@@ -78,9 +78,7 @@ class SplitWriter:
             self._flush()
         if self._writer is not None:
             self._writer.close()
-            with self._path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-            self._path.rename(self._path.with_stem(f"{self._path.stem}-{content}"))
+            name_by_content(self._path)
 
     def _flush(self) -> None:
         if self._writer is None:
@@ -92,6 +90,13 @@ class SplitWriter:
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows.clear()
         self._characters = 0
+
+
+def name_by_content(path: Path) -> None:
+    """Add a digest of what a file holds to its name, by which `datasets` caches what it reads."""
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    path.rename(path.with_stem(f"{path.stem}-{content}"))
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

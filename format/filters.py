@@ -19,17 +19,7 @@ from format.inspection import recorded_start
 from format.near_duplicates import NearDuplicates
 from format.turn_quality import trained_turns
 from format.vocabulary import PROPOSE
-from sandbox.debugger import Action
-
-INSPECTIONS = (
-    Action.LOCALS,
-    Action.EVALUATE,
-    Action.STACK,
-    Action.THREADS,
-    Action.FIELDS,
-    Action.RUN_CODE,
-)
-
+from sandbox.debugger import INSPECTIONS, Action
 
 Predicate = Callable[[Candidate, FormatConfig], bool]
 

@@ -7,11 +7,10 @@ that the agent has made use of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from enum import StrEnum
 
 from collect.grounding.records import ClaimKind, Grounding, Support
-from collect.messages import ToolCall
 from collect.patches import PatchError
 from collect.questions.comparing import SPACE
 from collect.records import ORACLE_TEACHER, Conversation, Role
@@ -75,24 +74,13 @@ def gold_lines(patch: str) -> frozenset[str]:
 def reads_git_history(conversation: Conversation) -> bool:
     """Whether a shell command of the conversation shows commits later than the bug's."""
     seen: list[str] = []
-    for row in conversation.messages:
-        if row.message.role != "assistant":
-            seen.append(row.message.content)
-        elif any(shows_later_commits(each, seen) for each in _commands(row.message.tool_calls)):
+    for message in (row.message for row in conversation.messages):
+        commands = [call.text("command") for call in message.tool_calls if call.name == SHELL]
+        if message.role != "assistant":
+            seen.append(message.content)
+        elif any(shows_later_commits(command, seen) for command in commands):
             return True
     return False
-
-
-def _commands(calls: Collection[ToolCall]) -> Iterator[str]:
-    for call in calls:
-        if call.name != SHELL:
-            continue
-        try:
-            arguments = json.loads(call.arguments)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(arguments, dict):
-            yield str(arguments.get("command", ""))
 
 
 def _expected_value(grounding: Grounding) -> bool:

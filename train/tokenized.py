@@ -6,7 +6,6 @@ tokenizer, its templates and the masks that they make.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from format.config import TokenizedConfig
-from format.dataset import split_file
+from format.dataset import name_by_content, split_file
 from train.config import TrainConfig
 from train.requirements import require
 from train.rows import rendered_rows
@@ -80,7 +79,7 @@ def _encoded(
 
 
 def _write_split(folder: Path, split: str, rows: Iterator[dict[str, Any]]) -> int:
-    """Write a split's file, named by its content since `datasets` caches by name; its rows."""
+    """Write a split's file; its rows."""
     schema, count = _schema(), 0
     path = folder / f"{split}-00000.parquet"
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -93,9 +92,7 @@ def _write_split(folder: Path, split: str, rows: Iterator[dict[str, Any]]) -> in
                 batch = []
         if batch:
             writer.write_table(pa.Table.from_pylist(batch, schema))
-    with path.open("rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    path.rename(path.with_stem(f"{path.stem}-{content}"))
+    name_by_content(path)
     return count
 
 

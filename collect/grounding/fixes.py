@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 
 from collect.grounding.checking import answer_texts
 from collect.grounding.observations import READ_FILE
+from collect.messages import ToolCall
 from collect.patches import ChangedRange, PatchError, changed_lines
 from collect.questions.claims import locations, same_file
 from collect.records import Conversation, Role
@@ -59,10 +59,10 @@ def _reported(conversation: Conversation) -> tuple[str, int] | None:
 def _known_source(conversation: Conversation, file: str) -> Mapping[int, str]:
     """The lines of a file that the conversation has read."""
     lines: dict[int, str] = {}
-    calls = {call.id: call for row in conversation.messages for call in row.message.tool_calls}
+    calls = conversation.calls
     for row in conversation.messages:
         call = calls.get(row.message.tool_call_id or "")
-        if call is not None and call.name == READ_FILE and _is_of(call.arguments, file):
+        if call is not None and call.name == READ_FILE and _is_of(call, file):
             lines |= _listed(row.message.content, 1)
     for each in conversation.events:
         if each.event.file and same_file(each.event.file, file):
@@ -70,13 +70,9 @@ def _known_source(conversation: Conversation, file: str) -> Mapping[int, str]:
     return lines
 
 
-def _is_of(arguments: str, file: str) -> bool:
-    try:
-        decoded = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return False
-    path = decoded.get("path") if isinstance(decoded, dict) else None
-    return isinstance(path, str) and same_file(path.removeprefix("./"), file)
+def _is_of(call: ToolCall, file: str) -> bool:
+    path = call.text("path")
+    return bool(path) and same_file(path.removeprefix("./"), file)
 
 
 def _listed(text: str, blanks: int) -> Mapping[int, str]:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from collect.bug_tests import TestFiles
-from collect.messages import ToolCall
 from collect.questions.claims import places
 from collect.questions.comparing import ADDRESS, SPACE
 from collect.records import Conversation, EventRow
@@ -138,13 +137,13 @@ def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observat
     """What was seen before the message at an index."""
     seen = Observations()
     from_test = _from_test(conversation, tests)
-    calls = _calls(conversation)
+    calls = conversation.calls
     for index, row in enumerate(conversation.messages[:end]):
         message = row.message
         if message.role != "tool" and row.tool_outcome is None:
             continue
         call = calls.get(message.tool_call_id or "")
-        path = _path(call) if call is not None and call.name == READ_FILE else ""
+        path = call.text("path") if call is not None and call.name == READ_FILE else ""
         tested = path in tests if path else from_test.get(message.tool_call_id or "", False)
         seen.add_text(message.content, Sighting(index, tested))
         if path:
@@ -154,20 +153,6 @@ def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observat
         if where < end:
             seen.add_event(each.event, Sighting(where, tested))
     return seen
-
-
-def _calls(conversation: Conversation) -> dict[str, ToolCall]:
-    return {call.id: call for row in conversation.messages for call in row.message.tool_calls}
-
-
-def _path(call: ToolCall) -> str:
-    """The file that a call reads; empty where it names none."""
-    try:
-        arguments = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return ""
-    path = arguments.get("path") if isinstance(arguments, dict) else None
-    return path if isinstance(path, str) else ""
 
 
 def _from_test(conversation: Conversation, tests: TestFiles) -> dict[str, bool]:

@@ -123,28 +123,23 @@ def evaluate(config: RunConfig) -> int:
 
 def _in_place_status(report: InPlaceReport) -> int:
     status = _status(report.rollouts)
-    return status or (_judge_status(report.judge) if report.judge is not None else 0)
-
-
-def _judge_status(judge: JudgeReport) -> int:
-    for reason in judge.reasons[:SHOWN_REASONS]:
-        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
-    if judge.stopped and not judge.reasons:
-        return stopped()
-    if judge.missing:
-        told = f"{judge.model} has not judged {judge.missing} items yet; the same command goes on"
-        print(f"stepinto: {told}", file=sys.stderr)
-    return FAILED if judge.missing else 0
+    judge = report.judge
+    if status or judge is None:
+        return status
+    return _asked_status(judge, f"{judge.model} has not judged {judge.missing} items yet")
 
 
 def _alone_status(report: AloneReport) -> int:
+    return _asked_status(report, f"{report.missing} questions have no answer yet")
+
+
+def _asked_status(report: JudgeReport | AloneReport, missing: str) -> int:
     for reason in report.reasons[:SHOWN_REASONS]:
         print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
     if report.stopped and not report.reasons:
         return stopped()
     if report.missing:
-        told = f"{report.missing} questions have no answer yet; the same command goes on"
-        print(f"stepinto: {told}", file=sys.stderr)
+        print(f"stepinto: {missing}; the same command goes on", file=sys.stderr)
     return FAILED if report.missing else 0
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from collect.agents.config import Variant
+from collect.benchmarks.base import TestStatus
 from collect.errors import FailureKind
 from collect.patches import ChangedRange
 from collect.questions.claims import same_file
@@ -25,7 +27,6 @@ NEAR_LINES = 3
 """So close to a line that the gold patch changes, a change is at its place."""
 UNSEEN_DEBUGGERS = (Variant.INSPECTCODER_NO_DEBUGGER, Variant.INSPECTCODER_NO_INSPECTWARE)
 """Variants without a debugger, or with a raw terminal, of which no event tells."""
-PASSED = "passed"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Case:
         """Whether events tell what the debugger did."""
         return self.rollout.variant not in UNSEEN_DEBUGGERS
 
-    @property
+    @cached_property
     def modes(self) -> list[list[AnswerMode]]:
         """Those of each session."""
         return [modes_of_answer(each, self.sees_debugger) for each in self.sessions]
@@ -132,8 +133,8 @@ def wrong_after_debugging(case: Case) -> bool:
 def breaks_tests(case: Case) -> bool:
     """What failed passes, and what passed fails."""
     tests = case.rollout.tests
-    mended = all(test.after == PASSED for test in tests if test.group == FAIL_TO_PASS)
-    broken = any(test.after != PASSED for test in tests if test.group == PASS_TO_PASS)
+    mended = all(test.after == TestStatus.PASSED for test in tests if test.group == FAIL_TO_PASS)
+    broken = any(test.after != TestStatus.PASSED for test in tests if test.group == PASS_TO_PASS)
     return has_patch(case) and mended and broken
 
 

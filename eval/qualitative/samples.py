@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from collect.benchmarks.base import TestStatus
 from collect.records import Conversation, Role, Rollout
+from collect.scoring import PASS_TO_PASS
 from eval.metrics import InstanceKey, instance_of
 from eval.qualitative.config import JudgeConfig
 
@@ -106,7 +108,7 @@ def record_of(rollout: Rollout, conversations: Sequence[Conversation]) -> str:
             parts.append(f"The task:\n{cut(_task(each), TASK_CHARACTERS)}")
         elif each.role in (Role.DEBUG_SUBAGENT, Role.INSPECTOR):
             parts.append(_session(each))
-    failing = [test.name for test in rollout.tests if test.after != "passed"]
+    failing = [test.name for test in rollout.tests if test.after != TestStatus.PASSED]
     more = f" and {len(failing) - SHOWN_TESTS} more" if len(failing) > SHOWN_TESTS else ""
     broken = [t.group for t in rollout.tests if t.name in failing]
     parts += [
@@ -114,7 +116,7 @@ def record_of(rollout: Rollout, conversations: Sequence[Conversation]) -> str:
         f"It ended by: {rollout.stop_reason.value}, after {rollout.main_steps} steps, with "
         f"{rollout.sub_calls} debug sessions and {rollout.debug_calls} debugger calls.",
         f"Failing with the patch: {', '.join(failing[:SHOWN_TESTS])}{more}. Of them "
-        f"{broken.count('pass_to_pass')} passed before.",
+        f"{broken.count(PASS_TO_PASS)} passed before.",
     ]
     return "\n\n".join(parts)
 

@@ -16,14 +16,11 @@ from collect.patches import ChangedRange
 from collect.questions.records import Category
 from collect.records import Conversation, Role, StopReason, ToolOutcome
 from eval.qualitative.question_rules import categorize
-from sandbox.debugger import Action, DebugEvent
+from sandbox.debugger import INSPECTIONS, LAUNCHES, Action, DebugEvent
 from sandbox.debugger import StopReason as DebugStopReason
 
-LAUNCHES = (Action.START, Action.RESTART)
-INSPECTIONS = (
-    *(Action.LOCALS, Action.EVALUATE, Action.FIELDS, Action.STACK, Action.THREADS),
-    *(Action.RUN_CODE, Action.RAW),
-)
+LOOKS = (*INSPECTIONS, Action.RAW)
+"""What reads state. Of a raw terminal's command it is not known, and so supposed."""
 QUESTION = re.compile(r"Question: (.*?)\nTest: ", re.DOTALL)
 """As `subagent_task` writes it."""
 NOT_DONE = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
@@ -97,7 +94,7 @@ def _failed(conversation: Conversation) -> bool:
 
 
 def _looks(event: DebugEvent) -> bool:
-    return event.action in INSPECTIONS and event.error_kind is None
+    return event.action in LOOKS and event.error_kind is None
 
 
 def _late(events: Sequence[DebugEvent]) -> int:

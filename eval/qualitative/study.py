@@ -6,7 +6,6 @@ memory.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -103,8 +102,9 @@ def questions_of(conversation: Conversation) -> Iterator[str]:
     answered = {row.message.tool_call_id: row.tool_outcome for row in conversation.messages}
     for row in conversation.messages:
         for call in row.message.tool_calls:
-            if call.name == DebugSubagent.name and answered.get(call.id) not in NOT_ASKED:
-                yield from _question(call.arguments)
+            question = call.text("question") if call.name == DebugSubagent.name else ""
+            if question.strip() and answered.get(call.id) not in NOT_ASKED:
+                yield question
 
 
 def case_of(rollout: Rollout, conversations: Sequence[Conversation], gold: GoldPatches) -> Case:
@@ -160,13 +160,3 @@ def _primary(case: Case) -> Iterator[str]:
         if session.answers:
             modes = modes_of_answer(session, case.sees_debugger)
             yield modes[0].name if modes else SOUND
-
-
-def _question(arguments: str) -> Iterator[str]:
-    try:
-        decoded = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return
-    text = decoded.get("question") if isinstance(decoded, dict) else None
-    if isinstance(text, str) and text.strip():
-        yield text

@@ -20,8 +20,11 @@ from sandbox.debugger.records import (
     Value,
 )
 from sandbox.debugger.rendering import render
+from sandbox.debugger.session import INSPECTIONS, LAUNCHES
 
 __all__ = [
+    "INSPECTIONS",
+    "LAUNCHES",
     "Action",
     "Breakpoint",
     "BreakpointRequest",
