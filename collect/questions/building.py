@@ -22,7 +22,7 @@ from collect.build_info import code_version
 from collect.config import Machinery
 from collect.progress_bar import ProgressBar
 from collect.questions.choosing import Funnel
-from collect.questions.config import QuestionsConfig
+from collect.questions.config import ANSWERING, QuestionsConfig
 from collect.questions.investigating import Investigator, NoQuestions
 from collect.questions.records import (
     Card,
@@ -148,9 +148,8 @@ def _without(instance: Instance, reason: str) -> Outcome:
 
 def _settings(machinery: Machinery, config: QuestionsConfig) -> str:
     """A hash over what decides the outcome of a bug. Which bugs there are may change."""
-    not_asking = {"answer_with", "answer_limit", "attempts", "output", "benchmark"}
     facts = {
-        "questions": config.model_dump(mode="json", exclude=not_asking),
+        "questions": config.model_dump(mode="json", exclude={*ANSWERING, "benchmark"}),
         "benchmark": config.benchmark.name,
         "test_timeout": config.benchmark.test_timeout,
         "sandbox": machinery.sandbox.model_dump(mode="json"),

@@ -14,6 +14,10 @@ SOURCE_READER = "source_reader"
 """Stands for a model in `answer_with`: the baseline that never runs the program."""
 
 
+ANSWERING = {"answer_with", "answer_limit", "answer_shuffle_seed", "attempts", "output"}
+"""Settings that change nothing about which questions are made."""
+
+
 class QuestionsConfig(BaseModel):
     """Which bugs are asked about, how much, and who answers."""
 
@@ -45,6 +49,9 @@ class QuestionsConfig(BaseModel):
     of 0 all would be the same."""
     answer_limit: int | None = Field(default=None, ge=1)
     """Answer at most so many questions, the first ones."""
+    answer_shuffle_seed: int | None = None
+    """Puts the questions into an order by chance, the same for the same seed, so that
+    `answer_limit` draws from all bugs and categories. None: the file's order."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -13,11 +13,9 @@ from collect.benchmarks.splits import shuffled
 from collect.config import Machinery
 from collect.errors import ConfigError
 from collect.questions.building import DEFAULT_NAME, build, questions_path
-from collect.questions.config import QuestionsConfig
+from collect.questions.config import ANSWERING, QuestionsConfig
 from collect.questions.records import Question, read_questions
 from eval.alone.config import AloneConfig
-
-NOT_MAKING = {"answer_with", "answer_limit", "attempts", "output"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ def asking_config(config: AloneConfig, benchmark: BenchmarkConfig, folder: Path)
     """Where the questions lie, and what makes them. Questions made in another way lie elsewhere."""
     if config.path is not None:
         return config.asking(benchmark, Path(config.path))
-    made = config.asking(benchmark, folder / DEFAULT_NAME).model_dump_json(exclude=NOT_MAKING)
+    made = config.asking(benchmark, folder / DEFAULT_NAME).model_dump_json(exclude=ANSWERING)
     digest = hashlib.sha256(made.encode()).hexdigest()[:8]
     return config.asking(benchmark, folder / f"questions-{digest}.jsonl")
 

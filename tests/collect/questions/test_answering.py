@@ -125,3 +125,20 @@ def test_several_attempts_of_one_question(
     assert len(answer(Machinery(), more, tmp_path).answered) == 3
     kept = {row.rollout_id: row.started_at for row in RunStore(tmp_path).read_rollouts()}
     assert all(kept[row.rollout_id] == row.started_at for row in rows)
+
+
+def test_a_draw_of_the_questions(
+    shop_config: QuestionsConfig, shop_questions: list[Question], shop_run: Path, tmp_path: Path
+) -> None:
+    changes = {"output": str(shop_run / "questions.jsonl"), "answer_with": SOURCE_READER}
+    drawn = {**changes, "answer_limit": 3, "answer_shuffle_seed": 0}
+
+    def asked(**more: object) -> list[str]:
+        config = shop_config.model_copy(update={**drawn, **more})
+        return [each.question.id for each in answer(Machinery(), config, tmp_path).answered]
+
+    everything = asked(answer_limit=None)
+    assert sorted(everything) == sorted(question.id for question in shop_questions)
+    assert asked() == everything[:3]
+    assert asked(answer_shuffle_seed=None) == [question.id for question in shop_questions[:3]]
+    assert len({tuple(asked(answer_shuffle_seed=seed)) for seed in range(4)}) > 1
