@@ -1,4 +1,4 @@
-"""The command line: `stepinto collect | format | train | eval | run | bench | view | doctor`."""
+"""The command line: `stepinto COMMAND`; `stepinto --help` lists the commands."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from configs.command_line.preflight import add_preflight, check_flags, preflight
 from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.shared import CONFIG_HELP, STOPPED, add_overrides, console
 from configs.command_line.stages import STAGES, Stage, collect, evaluate, format_rows, train
+from configs.command_line.status import add_status
 from configs.command_line.view import add_view
 from configs.loading import config_saved, load_config
 from configs.processes import process_count
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
             help="list a config's bugs, show or verify them, get their images, or make some",
         )
     )
+    add_status(commands.add_parser("status", help="how far a run has come, while it runs or later"))
     add_view(commands.add_parser("view", help="show a run's numbers and conversations as pages"))
     doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
     doctor.set_defaults(command=_doctor)

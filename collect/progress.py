@@ -43,7 +43,7 @@ class Progress:
         """
         self.total = total
         self.done = done_before
-        self._done_before = done_before
+        self.done_before = done_before
         self._console = console or Console(stderr=True)
         self._clock = clock
         self._listed = listed
@@ -93,6 +93,12 @@ class Progress:
             if self._live is None:
                 self._print(line)
 
+    def running(self) -> list[tuple[str, float]]:
+        """What is running and for how many seconds, the longest first."""
+        with self._lock:
+            oldest = sorted(self._running.values(), key=lambda entry: entry[1])
+            return [(label, self._clock() - since) for label, since in oldest]
+
     def summary(self) -> str:
         """One line on the whole run so far."""
         with self._lock:
@@ -136,7 +142,7 @@ class Progress:
         return self._clock() - self._started_at
 
     def _left(self) -> str:
-        finished_now, remaining = self.done - self._done_before, self.total - self.done
+        finished_now, remaining = self.done - self.done_before, self.total - self.done
         if not remaining:
             return "0s"
         return duration(self._elapsed() / finished_now * remaining) if finished_now else "?"

@@ -19,6 +19,7 @@ from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.durable import write_text
 from collect.errors import ConfigError, FailureKind, RolloutStopped
+from collect.heartbeat import Heart
 from collect.models.base import ModelBackend
 from collect.models.budget import Budget
 from collect.models.config import EndpointConfig, ModelConfig, OracleConfig
@@ -155,7 +156,10 @@ class _Batch:
         )
         runner = AsyncioRunner(self.machinery.runner.concurrency, self.stop)
         try:
-            with Progress(len(self.specs), done_before) as progress:
+            with (
+                Progress(len(self.specs), done_before) as progress,
+                Heart(self.store.folder, progress),
+            ):
                 runner.run(self.todo, lambda spec: self._do(spec, settings, progress))
         finally:
             for backend in backends.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,10 @@ from collect.records import SCHEMA_VERSION
 ROWS_PER_GROUP = 256
 ROWS_PER_BATCH = 32
 BYTES_PER_GROUP = 64_000_000
+
+
+class TableChanged(ConfigError):
+    """A file is gone that was there a moment ago: its rows now stand elsewhere."""
 
 
 class Table:
@@ -41,16 +45,20 @@ class Table:
         return list(dict.fromkeys([*self.parts(), *self._compacted_ids()]))
 
     def rows(
-        self, but_parts: Collection[str] = (), only: Collection[str] | None = None
+        self,
+        but_parts: Collection[str] = (),
+        only: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
         """All rows as plain dicts, read batch by batch; as if some part files were not there.
 
-        `only`: the rollouts whose rows are wanted, where it is not all of them.
+        `only`: the rollouts whose rows are wanted, where it is not all of them. `columns`: what is
+        wanted of each row, the rollout's id among it.
         """
         parts = {key: path for key, path in self.parts().items() if key not in but_parts}
         wanted = None if only is None else pa.array(list(only), pa.string())
         read = {key: path for key, path in parts.items() if only is None or key in only}
-        for batch in self._batches(read, without=parts.keys()):
+        for batch in self._batches(read, parts.keys(), columns):
             kept = batch if wanted is None else _among(batch, wanted)
             yield from kept.to_pylist()
 
@@ -115,29 +123,33 @@ class Table:
         _write_atomically(target, write)
 
     def _batches(
-        self, parts: Mapping[str, Path], without: Collection[str]
+        self,
+        parts: Mapping[str, Path],
+        without: Collection[str],
+        columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The compacted rows but for some rollouts, then these parts."""
         newest = self.compacted()
         if newest is not None:
             left_out = pa.array(list(without), pa.string())
-            for batch in _scan(newest, self.schema):
+            for batch in _scan(newest, self.schema, columns):
                 kept = batch.filter(pc.invert(pc.is_in(batch["rollout_id"], left_out)))
                 if kept.num_rows:
                     yield kept
         for path in parts.values():
-            yield from _scan(path, self.schema)
+            yield from _scan(path, self.schema, columns)
 
 
 def _generation(path: Path) -> int:
     return int(path.stem.removeprefix("data-"))
 
 
-def _scan(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _scan(path: Path, schema: pa.Schema, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     with _readable(path), pq.ParquetFile(path) as file:
         _check_schema(path, file.schema_arrow, schema)
-        for batch in file.iter_batches(ROWS_PER_BATCH):
-            yield batch.select(schema.names).cast(schema)
+        for batch in file.iter_batches(ROWS_PER_BATCH, columns=wanted.names):
+            yield batch.select(wanted.names).cast(wanted)
 
 
 def _among(batch: pa.RecordBatch, rollout_ids: pa.Array) -> pa.RecordBatch:
@@ -162,6 +174,10 @@ def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
 def _readable(path: Path) -> Iterator[None]:
     try:
         yield
+    except FileNotFoundError as error:
+        raise TableChanged(
+            f"{path} was moved while it was read: another process writes to this folder; try again"
+        ) from error
     except (pa.ArrowException, OSError) as error:
         raise ConfigError(
             f"{path} is not a readable Parquet file: {error}; "

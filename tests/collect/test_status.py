@@ -1,0 +1,147 @@
+"""What `stepinto status` says of a run: while it runs, after a kill, and at its end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from collect.errors import ConfigError, FailureKind
+from collect.heartbeat import NAME, Heart, Heartbeat, RunningRollout, read_heartbeat
+from collect.progress import Progress
+from collect.status import SILENT_SECONDS, read_status
+from collect.store import RunStore
+from configs.command_line.status import render
+from stepinto import main
+from tests.records import make_failed_rollout, make_rollout
+
+ROOT = Path(__file__).parents[2]
+START = 1_000_000.0
+
+
+def beat(**changes: object) -> Heartbeat:
+    facts = {
+        "total": 10,
+        "done": 4,
+        "done_before": 1,
+        "started_at": START,
+        "seen_at": START + 1800,
+        "ended": False,
+        "host": "node-1",
+        "process": 17,
+        "running": (RunningRollout(label="ledger-9 debug2fix", seconds=70),),
+    }
+    return Heartbeat.model_validate(facts | changes)
+
+
+def run_of_four(folder: Path, heartbeat: Heartbeat | None) -> None:
+    store = RunStore.open(folder)
+    for number in range(3):
+        row = make_rollout(f"ledger-{number}", resolved=number == 0, seconds=60.0 * (number + 1))
+        store.add(row, [])
+    store.compact()
+    store.add(make_failed_rollout(FailureKind.INFRASTRUCTURE, "ledger-3", dollars=0.0), [])
+    store.close()
+    if heartbeat is not None:
+        (folder / NAME).write_text(heartbeat.model_dump_json())
+
+
+def shown(folder: Path, now: float) -> list[str]:
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(render(read_status(folder, now)), highlight=False)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def test_a_run_that_is_on(tmp_path: Path) -> None:
+    run_of_four(tmp_path, beat())
+    assert shown(tmp_path, START + 1810) == [
+        "state     running for 30m (node-1, process 17)",
+        "rollouts  4 of 10",
+        "resolved  1 (33% of those judged)",
+        "rate      6 an hour",
+        "left      1h00m",
+        "tokens    59.6k so far, about 149k at the end",
+        "dollars   $0.1200 so far, about $0.3000 at the end",
+        "failed: 1 infrastructure, SandboxDead",
+        "slow: 3m ledger-2 debug2fix",
+        "slow: 2m ledger-1 debug2fix",
+        "slow: 1m ledger-0 debug2fix",
+        "slow: 12s ledger-3 debug2fix",
+        "running: 1m ledger-9 debug2fix",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "after", "state"),
+    [
+        ({}, SILENT_SECONDS + 1, "died, last heard of 1m ago (node-1, process 17); start it again"),
+        ({"ended": True}, 7200, "ended 2h00m ago, 6 left to do (node-1, process 17)"),
+        ({"ended": True, "done": 10}, 7200, "ended 2h00m ago (node-1, process 17)"),
+    ],
+)
+def test_states(changes: dict[str, object], after: float, state: str, tmp_path: Path) -> None:
+    run_of_four(tmp_path, beat(**changes))
+    assert shown(tmp_path, START + 1800 + after)[0] == f"state     {state}"
+
+
+def test_a_run_of_an_unknown_start(tmp_path: Path) -> None:
+    run_of_four(tmp_path, None)
+    assert shown(tmp_path, START)[:2] == [
+        "state     no start is known here",
+        "rollouts  4",
+    ]
+
+
+def test_broken_and_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(tmp_path)]) == 2
+    assert "has no rollouts" in capsys.readouterr().err
+    (tmp_path / NAME).write_text("{}")
+    with pytest.raises(ConfigError, match="remove it"):
+        read_status(tmp_path)
+
+
+def test_the_heart_beats_and_survives_what_it_cannot_write(tmp_path: Path) -> None:
+    progress = Progress(3)
+    with Heart(tmp_path, progress, every=0.05):
+        progress.started("one", "ledger-1 debug2fix")
+        (tmp_path / NAME).unlink()
+        (tmp_path / NAME).mkdir()
+        time.sleep(0.2)
+        (tmp_path / NAME).rmdir()
+        deadline = time.monotonic() + 30
+        while not (tmp_path / NAME).is_file() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        found = read_heartbeat(tmp_path)
+        assert found is not None
+        assert [rollout.label for rollout in found.running] == ["ledger-1 debug2fix"]
+        assert not found.ended
+    found = read_heartbeat(tmp_path)
+    assert found is not None
+    assert found.ended
+
+
+@pytest.mark.slow
+def test_of_a_real_run_that_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    overrides = [f"runs_folder={tmp_path}", "run=test", "collect.benchmark.limit=3"]
+    command = [sys.executable, "-m", "stepinto", "collect", "configs/quickstart.yaml", *overrides]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    process.stderr.readline()
+    assert main(["status", str(tmp_path / "test")]) == 0
+    assert "running for" in capsys.readouterr().out
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    found = read_heartbeat(tmp_path / "test")
+    assert found is not None
+    assert read_status(tmp_path / "test", found.seen_at + 100).silent == pytest.approx(100)
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+    assert main(["status", str(tmp_path / "test")]) == 0
+    told = capsys.readouterr().out
+    assert "rollouts  3 of 3" in told
+    assert "ended" in told
