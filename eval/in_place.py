@@ -33,7 +33,7 @@ from eval.qualitative.judge import Judge, JudgeReport, check_judge
 from eval.qualitative.samples import Samples
 from eval.qualitative.study import gold_patches, study
 from eval.qualitative.tables import qualitative_records
-from eval.training_data import note_training
+from eval.training_data import note_training, trained_repositories
 
 FOLDER = "eval"
 
@@ -119,7 +119,8 @@ class InPlaceStage:
         self, benchmark: Benchmark, choice: Choice, rows: Sequence[Rollout]
     ) -> tuple[Comparison, tuple[Panel, ...]]:
         comparison = compare(rows, self._config.baseline)
-        comparison = note_training(comparison, choice.instances, self._run)
+        trained = trained_repositories(self._run, self._machinery.models.values())
+        comparison = note_training(comparison, choice.instances, trained)
         comparison = replace(comparison, skipped=str(choice))
         full_set = full_set_of(benchmark)
         return comparison, panels_of(

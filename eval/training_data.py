@@ -1,28 +1,39 @@
-"""Whether the bugs of an evaluation are of repositories that the run trained on."""
+"""Whether the bugs of an evaluation are of repositories that its models were trained on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
+from collect.models.config import LocalConfig, ModelConfig, VllmConfig
+from collect.models.model_folders import trained_on
 from eval.metrics import Comparison
 
 REPORT = Path("sft", "report.json")
 """Where the format stage says what the splits hold, below a run's folder."""
 
 
-def note_training(comparison: Comparison, instances: Sequence[Instance], run: Path) -> Comparison:
-    """The comparison, with the bugs whose repository the run's training data has."""
-    trained = trained_repositories(run)
+def note_training(
+    comparison: Comparison, instances: Sequence[Instance], trained: Collection[str]
+) -> Comparison:
+    """The comparison, with the bugs whose repository is among those that were trained on."""
     seen = {(each.benchmark, each.id) for each in instances if each.repository in trained}
     return replace(comparison, trained_on=tuple(k for k in comparison.instances if k in seen))
 
 
-def trained_repositories(run: Path) -> set[str]:
-    """The repositories of the run's train split; empty where there is no training data."""
+def trained_repositories(run: Path, models: Iterable[ModelConfig]) -> set[str]:
+    """Those of the run's train split, and of what its models say that they were trained on."""
+    found = _split_repositories(run)
+    for config in models:
+        if isinstance(config, LocalConfig | VllmConfig):
+            found.update(*map(trained_on, config.folders))
+    return found
+
+
+def _split_repositories(run: Path) -> set[str]:
     path = run / REPORT
     if not path.is_file():
         return set()

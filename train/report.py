@@ -47,6 +47,8 @@ class TrainReport(BaseModel):
     """What was loaded: a local folder or a hub id."""
     data_sha256: str
     """Of the train split's file."""
+    repositories: list[str] = []
+    """Whose bugs were trained on, by this training and by those of the base model."""
     preflight: Preflight
     parameters: int
     trained_parameters: int

@@ -39,6 +39,13 @@ def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedR
         yield RenderedRow(row, tokenization.tokenizer, tokenization.templates)
 
 
+def repositories_in(split: Path) -> set[str]:
+    """Whose bugs a split's rows are about; empty where it has no such column."""
+    if "repository" not in pq.read_schema(split).names:
+        return set()
+    return set(pq.read_table(split, columns=["repository"])["repository"].to_pylist())
+
+
 def check_split(split: Path, config: TrainConfig, tokenization: Tokenization) -> Preflight:
     """The preflight's report on the rows of a split."""
     checks = _preflight(split, config, tokenization)

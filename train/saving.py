@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from collect.models.model_folders import TRAINING
 from train.report import TrainReport
 from train.templates import set_serving_template
-
-REPORT = "training.json"
 
 
 def finished(folder: Path, fingerprint: str) -> TrainReport | None:
     """The report of a model folder that this very training has made, or None."""
-    path = folder / REPORT
+    path = folder / TRAINING
     if not path.is_file():
         return None
     report = TrainReport.model_validate_json(path.read_text())
@@ -42,7 +41,7 @@ def save_model(
         _write_model(model.merge_and_unload() if merge else model, tokenizer, template, temporary)
         for name, text in texts.items():
             (temporary / name).write_text(text, encoding="utf-8")
-        (temporary / REPORT).write_text(report.model_dump_json(indent=2) + "\n")
+        (temporary / TRAINING).write_text(report.model_dump_json(indent=2) + "\n")
 
 
 def save_copy(model: Any, tokenizer: Any, template: str, target: Path) -> None:

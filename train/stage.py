@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from collect.models.model_folders import trained_on
 from train import card, checkpoints
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
@@ -87,6 +88,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
         config=config.model_dump(mode="json"),
         base_model=tokenization.base,
         data_sha256=job.data_sha256,
+        repositories=sorted(method.repositories(job.data) | trained_on(tokenization.base)),
         preflight=preflight,
         resumed_from_step=checkpoints.step_of(resume) if resume else 0,
         seconds=round(seconds, 3),

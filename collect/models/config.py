@@ -145,6 +145,13 @@ class VllmConfig(EndpointConfig):
     check_tools: bool = True
     """Ask for one tool call before work starts, and refuse a server that takes no tools."""
 
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """What is served, by folders or ids on the hub; empty where that is not known."""
+        if self.server is None:
+            return ()
+        return (self.server.model, *map(str, self.server.adapters.values()))
+
     @model_validator(mode="after")
     def _one_server(self) -> Self:
         if (self.server is None) == (self.base_url is None):
@@ -173,7 +180,8 @@ class LocalConfig(_Settings):
     device: str = "auto"
     """auto: the first CUDA device, else the CPU."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """auto: bfloat16 on CUDA, float32 on the CPU, which is slower in bfloat16."""
+    """auto: bfloat16 on CUDA, float32 on the CPU. One with avx512_bf16 or amx_bf16 reads prompts
+    faster in bfloat16, any other is slower."""
     max_batch: PositiveInt = 8
     batch_wait_seconds: NonNegativeFloat = 0.02
     """How long the first request of a batch waits for others."""
@@ -181,10 +189,16 @@ class LocalConfig(_Settings):
     """Tokens of prompt and completion together. None: what the model was made for."""
     prefix_cache: NonNegativeInt = 8
     """Prompts whose keys and values are kept, so that a conversation's next turn reads only what
-    is new. 0 turns it off. Memory: this times the longest prompts."""
+    is new: twice `runner.concurrency` keeps every conversation's. 0 turns it off. Memory: this
+    times the longest prompts."""
     sampling: Sampling = Sampling(max_tokens=512)
     threads: PositiveInt | None = None
     """CPU threads of torch, for the whole process. None: torch's own choice."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The model, and its adapter."""
+        return (self.model,) if self.adapter is None else (self.model, str(self.adapter))
 
 
 class OracleConfig(_Settings):

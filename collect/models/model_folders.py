@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from collect.errors import ConfigError
+
+TRAINING = "training.json"
+"""Beside a model's weights: what StepInto's training was."""
+
+
+def trained_on(model: str) -> set[str]:
+    """The repositories that a model was trained on, where its folder says so."""
+    path = Path(model) / TRAINING
+    if not path.is_file():
+        return set()
+    return set(json.loads(path.read_text(encoding="utf-8")).get("repositories", ()))
 
 
 def is_path(model: str) -> bool:

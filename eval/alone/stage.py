@@ -118,7 +118,7 @@ class AloneStage:
                 f"Not asked of that file: {chosen.about_others} about bugs that are not evaluated, "
                 f"{chosen.over_limit} over the limit."
             )
-        trained = trained_repositories(self.run)
+        trained = trained_repositories(self.run, self.machinery.models.values())
         seen = {each.repository for each in chosen.questions} & trained
         if seen:
             lines.append(

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
+from collect.models.config import LocalConfig, ServerConfig, VllmConfig
+from collect.models.model_folders import TRAINING
 from collect.records import Rollout
 from eval.labels import Labels
 from eval.metrics import compare
 from eval.tables import foot
-from eval.training_data import REPORT, note_training
+from eval.training_data import REPORT, note_training, trained_repositories
 from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import REPOSITORIES, make_rollouts, write_run
@@ -29,13 +31,28 @@ def test_bugs_of_the_training_data_are_named(tmp_path: Path) -> None:
     assert sorted(trained) == sorted(REPOSITORIES[:2])
     rows = [make_rollout(f"{name}-2") for name in REPOSITORIES[:3]]
     instances = [instance(row) for row in rows]
-    seen = note_training(compare(rows), instances, run)
+    seen = note_training(compare(rows), instances, trained_repositories(run, []))
     assert {name for _, name in seen.trained_on} == {f"{name}-2" for name in REPOSITORIES[:2]}
     [warning] = [line for line in foot(seen, Labels()) if "training data" in line]
     assert warning.startswith("Warning: 2 of the bugs")
-    unseen = note_training(compare(rows[2:]), instances, run)
+    unseen = note_training(compare(rows[2:]), instances, trained_repositories(run, []))
     assert not any("training data" in line for line in foot(unseen, Labels()))
-    assert not note_training(compare(rows), instances, tmp_path).trained_on
+    assert not trained_repositories(tmp_path, [])
+
+
+def test_a_model_says_itself_what_it_was_trained_on(tmp_path: Path) -> None:
+    for name in ("base", "adapter"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / TRAINING).write_text(json.dumps({"repositories": [name]}))
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    local = LocalConfig(backend="local", model=str(base), adapter=adapter)
+    server = ServerConfig(model=str(base), adapters={"debugger": adapter})
+    assert trained_repositories(tmp_path, [local]) == {"base", "adapter"}
+    served = VllmConfig(backend="vllm", server=server)
+    assert trained_repositories(tmp_path, [served]) == {"base", "adapter"}
+    running = VllmConfig(backend="vllm", base_url="http://127.0.0.1:8000/v1")
+    on_the_hub = LocalConfig(backend="local", model="owner/name")
+    assert not trained_repositories(tmp_path, [running, on_the_hub])
 
 
 def test_what_was_skipped_is_said() -> None:

@@ -18,6 +18,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.config import Machinery
 from collect.errors import ConfigError
 from collect.held_out import HeldOutConfig
+from collect.models.model_folders import trained_on
 from collect.questions.episode import EpisodeSettings, tool_schemas
 from collect.questions.records import Category, Location, Question, ValueAsk, ValueTruth
 from sandbox import SandboxConfig
@@ -223,6 +224,7 @@ def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
     assert metrics["rewards/form/mean"] == 1
     assert metrics["tools/call_frequency"] == 1
     assert metrics["episodes/failed"] == 0
+    assert trained_on(str(run / "model")) == {"shop"}
     assert (run / "model" / "config.json").is_file()
     held_out = QuestionBench(Machinery(), benchmark, HeldOutConfig(repositories=("shop",)))
     with pytest.raises(ConfigError, match="none of its 1 questions is left"):

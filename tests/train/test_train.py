@@ -75,6 +75,8 @@ def test_lora_trains_merges_and_the_model_generates(run: Path, tiny: Path) -> No
     assert report.preflight.rows == 5
     assert 0 < report.preflight.trained_tokens < report.preflight.tokens
     assert json.loads((model / "training.json").read_text())["fingerprint"] == report.fingerprint
+    splits = json.loads((run / "sft" / "report.json").read_text())["splits"]
+    assert report.repositories == sorted(splits["train"]["repositories"])
     assert not (model / "adapter_config.json").exists()
     template = (model / "chat_template.jinja").read_text()
     assert "generation %}" not in template

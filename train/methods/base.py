@@ -24,6 +24,9 @@ class Method(Protocol):
     def data(self, run: Path) -> Path:
         """The file of rows. Raises ConfigError where there is none."""
 
+    def repositories(self, data: Path) -> set[str]:
+        """Whose bugs the rows are about; empty where they don't say."""
+
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         """Make the rows ready for the trainer, and say what training on them would meet.
 

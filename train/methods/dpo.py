@@ -13,7 +13,7 @@ from train.config import TrainConfig
 from train.job import Job
 from train.pairs import encode_pairs
 from train.preflight.report import Preflight
-from train.rows import load_rows
+from train.rows import load_rows, repositories_in
 from train.tokenization import Tokenization
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
@@ -41,6 +41,9 @@ class PreferenceOptimization:
 
     def data(self, run: Path) -> Path:
         return split_file(run / "sft" / "preferences", "train", "format.preferences: {}")
+
+    def repositories(self, data: Path) -> set[str]:
+        return repositories_in(data)
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         return encode_pairs(job.data, job.rows, self.config, tokenization)

@@ -75,6 +75,9 @@ class RewardOptimization:
             raise ConfigError(f"train.grpo.questions: there is no file {path}")
         return path
 
+    def repositories(self, data: Path) -> set[str]:
+        return {question.repository for question in chosen_questions(data, self.bench.held_out)}
+
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         """Raises ConfigError, also where a question is about a bug that is none of the
         benchmark's."""

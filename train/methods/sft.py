@@ -14,7 +14,7 @@ from train.evaluation import evaluate_at_end, find_test_split, load_test_rows, p
 from train.job import Job
 from train.learning_curve import keep_copies
 from train.preflight.report import Preflight
-from train.rows import encode_split, load_encoded
+from train.rows import encode_split, load_encoded, repositories_in
 from train.tokenization import Tokenization
 from train.trainer import build_trainer, check_trainer_arguments
 
@@ -35,6 +35,9 @@ class SupervisedFineTuning:
         if self.config.samples is not None:
             find_test_split(run, "train.samples")
         return split_file(run / "sft", "train")
+
+    def repositories(self, data: Path) -> set[str]:
+        return repositories_in(data)
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         if self.config.eval_every is not None:
