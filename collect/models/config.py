@@ -187,7 +187,7 @@ class LocalConfig(_Settings):
     """How long the first request of a batch waits for others."""
     max_context: PositiveInt | None = None
     """Tokens of prompt and completion together. None: what the model was made for."""
-    prefix_cache: NonNegativeInt = 8
+    prefix_cache: NonNegativeInt = 16
     """Prompts whose keys and values are kept, so that a conversation's next turn reads only what
     is new: twice `runner.concurrency` keeps every conversation's. 0 turns it off. Memory: this
     times the longest prompts."""
