@@ -20,6 +20,10 @@ class FailureKind(StrEnum):
     BUDGET = "budget"
 
 
+TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
+"""Failures that say nothing about a model; the next start does such rollouts again."""
+
+
 class RolloutError(Exception):
     """Base of what ends a rollout early."""
 

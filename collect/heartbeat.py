@@ -6,10 +6,9 @@ import os
 import platform
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -53,60 +52,48 @@ class Heartbeat(BaseModel):
     """The longest first."""
 
 
-class Heart:
-    """Keeps `progress.json` in a run folder up to date, from a thread of its own.
+@contextmanager
+def beating(folder: Path, progress: Progress, every: float = SECONDS) -> Iterator[None]:
+    """Keep `progress.json` in a run folder up to date meanwhile, from a thread of its own.
 
-    Use as a context manager. A beat that can't be written is left out: a full disk ends the run
-    where a row is to be kept.
+    A beat that can't be written is left out: a full disk ends the run where a row is to be kept.
     """
+    started_at, ended = time.time(), threading.Event()
 
-    def __init__(self, folder: Path, progress: Progress, every: float = SECONDS) -> None:
-        self._path = folder / NAME
-        self._progress = progress
-        self._every = every
-        self._started_at = time.time()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._beat_on, name="heart", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._beat()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-        self._beat()
-
-    def _beat_on(self) -> None:
-        while not self._ended.wait(self._every):
-            self._beat()
-
-    def _beat(self) -> None:
+    def beat() -> None:
+        now = _beat(progress, started_at, ended.is_set())
         with suppress(OSError):
-            write_text(self._path, self._now().model_dump_json(indent=2) + "\n")
+            write_text(folder / NAME, now.model_dump_json(indent=2) + "\n")
 
-    def _now(self) -> Heartbeat:
-        progress = self._progress
-        return Heartbeat(
-            total=progress.total,
-            done=progress.done,
-            done_before=progress.done_before,
-            started_at=self._started_at,
-            seen_at=time.time(),
-            ended=self._ended.is_set(),
-            host=platform.node(),
-            process=os.getpid(),
-            running=tuple(
-                RunningRollout(label=label, seconds=seconds)
-                for label, seconds in progress.running()
-            ),
-        )
+    def beat_on() -> None:
+        while not ended.wait(every):
+            beat()
+
+    thread = threading.Thread(target=beat_on, name="heartbeat", daemon=True)
+    beat()
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        beat()
+
+
+def _beat(progress: Progress, started_at: float, ended: bool) -> Heartbeat:
+    return Heartbeat(
+        total=progress.total,
+        done=progress.done,
+        done_before=progress.done_before,
+        started_at=started_at,
+        seen_at=time.time(),
+        ended=ended,
+        host=platform.node(),
+        process=os.getpid(),
+        running=tuple(
+            RunningRollout(label=label, seconds=seconds) for label, seconds in progress.running()
+        ),
+    )
 
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from collect.errors import FailureKind
+from collect.errors import TRIED_AGAIN
 from collect.quantities import dollars, duration, tokens
 from collect.records import Rollout
 
@@ -118,7 +118,7 @@ class Progress:
     def _count(self, rollout: Rollout) -> None:
         self.done += 1
         self._resolved += rollout.resolved
-        self._judged += rollout.failure_kind in (None, FailureKind.MODEL)
+        self._judged += rollout.failure_kind not in TRIED_AGAIN
         self._tokens += rollout.main_prompt_tokens + rollout.main_completion_tokens
         self._tokens += rollout.sub_prompt_tokens + rollout.sub_completion_tokens
         self._dollars += rollout.dollars

@@ -18,8 +18,8 @@ from collect.benchmarks.images import require_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.durable import write_text
-from collect.errors import ConfigError, FailureKind, RolloutStopped
-from collect.heartbeat import Heart
+from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
+from collect.heartbeat import beating
 from collect.models.base import ModelBackend
 from collect.models.budget import Budget
 from collect.models.config import EndpointConfig, ModelConfig, OracleConfig
@@ -36,7 +36,6 @@ from sandbox import clean_up
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
-TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ class _Batch:
         try:
             with (
                 Progress(len(self.specs), done_before) as progress,
-                Heart(self.store.folder, progress),
+                beating(self.store.folder, progress),
             ):
                 runner.run(self.todo, lambda spec: self._do(spec, settings, progress))
         finally:

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.errors import FailureKind
+from collect.errors import TRIED_AGAIN
 from collect.heartbeat import NAME as HEARTBEAT
 from collect.heartbeat import SECONDS, Heartbeat, read_heartbeat
 from collect.store import RunStore
@@ -33,7 +33,6 @@ COLUMNS = (
 class Slow:
     """A rollout that took long."""
 
-    rollout_id: str
     instance_id: str
     variant: str
     seconds: float
@@ -59,8 +58,7 @@ class RunStatus:
     @property
     def judged(self) -> int:
         """Rows that say something about a model."""
-        kinds = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
-        lost = sum(count for (kind, _), count in self.failures.items() if kind in kinds)
+        lost = sum(count for (kind, _), count in self.failures.items() if kind in TRIED_AGAIN)
         return self.rows - lost
 
     @property
@@ -112,29 +110,17 @@ def read_status(folder: Path, now: float | None = None) -> RunStatus:
 
 
 def _read(folder: Path, now: float | None) -> RunStatus:
-    rows = resolved = tokens = 0
-    dollars = 0.0
-    failures: Counter[tuple[str, str]] = Counter()
-    slowest: list[tuple[float, str, Slow]] = []
-    for row in RunStore(folder).rollouts.rows(columns=COLUMNS):
-        rows += 1
-        resolved += row["resolved"]
-        tokens += sum(row[name] for name in TOKENS)
-        dollars += row["dollars"]
-        if row["failure_kind"] is not None:
-            failures[row["failure_kind"], row["failure_type"] or ""] += 1
-        slow = Slow(row["rollout_id"], row["instance_id"], row["variant"], row["seconds"])
-        heapq.heappush(slowest, (slow.seconds, slow.rollout_id, slow))
-        if len(slowest) > SLOWEST:
-            heapq.heappop(slowest)
+    rows = list(RunStore(folder).rollouts.rows(columns=COLUMNS))
+    slowest = heapq.nlargest(SLOWEST, rows, key=lambda row: row["seconds"])
+    failed = [row for row in rows if row["failure_kind"] is not None]
     return RunStatus(
         folder=folder,
         now=time.time() if now is None else now,
         heartbeat=read_heartbeat(folder),
-        rows=rows,
-        resolved=resolved,
-        failures=failures,
-        tokens=tokens,
-        dollars=dollars,
-        slowest=tuple(slow for *_, slow in sorted(slowest, reverse=True)),
+        rows=len(rows),
+        resolved=sum(row["resolved"] for row in rows),
+        failures=Counter((row["failure_kind"], row["failure_type"] or "") for row in failed),
+        tokens=sum(row[name] for row in rows for name in TOKENS),
+        dollars=sum(row["dollars"] for row in rows),
+        slowest=tuple(Slow(row["instance_id"], row["variant"], row["seconds"]) for row in slowest),
     )

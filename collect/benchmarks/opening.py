@@ -18,7 +18,7 @@ from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.local_records import BUGS_FILE
 from collect.benchmarks.local_repository.benchmark import LocalRepositoryBenchmark
 from collect.benchmarks.self_repair import SelfRepairBenchmark
-from collect.benchmarks.splits import held_out, shuffled
+from collect.benchmarks.splits import drawn, held_out
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError
 from collect.git_clones import is_git_url
@@ -120,9 +120,7 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
             f"benchmark.split is {config.split}, "
             f"benchmark.instances is {'all' if patterns is None else ', '.join(patterns)}"
         )
-    if config.shuffle_seed is not None:
-        selected = shuffled(selected, config.shuffle_seed)
-    return selected[: config.limit]
+    return list(drawn(selected, config.shuffle_seed, config.limit))
 
 
 def _split(config: BenchmarkConfig, instances: Iterable[Instance]) -> list[Instance]:

@@ -1,9 +1,9 @@
-"""Split a benchmark by repository: no repository is on both sides; and shuffle it, or questions."""
+"""Split a benchmark by repository: none is on both sides; and draw from it, or questions."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 
@@ -28,9 +28,14 @@ def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> fro
     return frozenset(ranked[:count])
 
 
-def shuffled(items: Iterable[Named], seed: int) -> list[Named]:
-    """In an order by chance, where an item more or less does not change that of the others."""
-    return sorted(items, key=lambda item: _rank(item.id, seed))
+def drawn(items: Sequence[Named], seed: int | None, limit: int | None) -> Sequence[Named]:
+    """At most `limit` items: the first ones, or by a seed in an order by chance.
+
+    In that order an item more or less does not change the order of the others.
+    """
+    if seed is not None:
+        items = sorted(items, key=lambda item: _rank(item.id, seed))
+    return items[:limit]
 
 
 def _rank(name: str, seed: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from collect.errors import ConfigError
 
@@ -11,12 +12,27 @@ TRAINING = "training.json"
 """Beside a model's weights: what StepInto's training was."""
 
 
+def training_of(folder: Path) -> dict[str, Any]:
+    """The report of its training that lies with a model; empty where there is none.
+
+    Raises ConfigError on a broken one.
+    """
+    return read_json(folder / TRAINING) or {}
+
+
 def trained_on(model: str) -> set[str]:
     """The repositories that a model was trained on, where its folder says so."""
-    path = Path(model) / TRAINING
+    return set(training_of(Path(model)).get("repositories", ()))
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """One of the files beside a model; None where it is not there. Raises ConfigError."""
     if not path.is_file():
-        return set()
-    return set(json.loads(path.read_text(encoding="utf-8")).get("repositories", ()))
+        return None
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path} can't be read: {error}") from error
 
 
 def is_path(model: str) -> bool:

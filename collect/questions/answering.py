@@ -21,7 +21,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
-from collect.errors import ConfigError, FailureKind, RolloutStopped
+from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.models.budget import Budget
 from collect.models.opening import open_model
 from collect.progress_bar import ProgressBar
@@ -42,7 +42,7 @@ from collect.rollout import (
     for_attempt,
 )
 from collect.rollout_rows import RunIdentity, rows_of
-from collect.rollouts import TRIED_AGAIN, FailuresInARow, is_oracle
+from collect.rollouts import FailuresInARow, is_oracle
 from collect.runner import AsyncioRunner
 from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.splits import shuffled
+from collect.benchmarks.splits import drawn
 from collect.config import Machinery
 from collect.questions.answered import Answers
 from collect.questions.answering import answer_all, instances_of
@@ -20,10 +20,8 @@ def answer(machinery: Machinery, config: QuestionsConfig, run: Path) -> Answers:
 
     Raises ConfigError.
     """
-    questions = read_questions(questions_path(config, run))
-    if config.answer_shuffle_seed is not None:
-        questions = shuffled(questions, config.answer_shuffle_seed)
-    questions = questions[: config.answer_limit]
+    every = read_questions(questions_path(config, run))
+    questions = drawn(every, config.answer_shuffle_seed, config.answer_limit)
     if config.answerers == (SOURCE_READER,):
         instances = instances_of(open_benchmark(config.benchmark, machinery.sandbox), questions)
         return Answers(tuple(read_all(questions, instances)), 0, None)

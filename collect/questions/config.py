@@ -12,8 +12,6 @@ from collect.questions.records import Category
 
 SOURCE_READER = "source_reader"
 """Stands for a model in `answer_with`: the baseline that never runs the program."""
-
-
 ANSWERING = {"answer_with", "answer_limit", "answer_shuffle_seed", "attempts", "output"}
 """Settings that change nothing about which questions are made."""
 

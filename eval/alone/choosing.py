@@ -9,7 +9,7 @@ from pathlib import Path
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.splits import shuffled
+from collect.benchmarks.splits import drawn
 from collect.config import Machinery
 from collect.errors import ConfigError
 from collect.questions.building import DEFAULT_NAME, build, questions_path
@@ -64,9 +64,7 @@ def choose_questions(
             f"are evaluated{_example(every)}. Name the benchmark that they were made from in "
             "eval.questions.benchmark, with the split that has their bugs"
         )
-    if config.shuffle_seed is not None:
-        about = shuffled(about, config.shuffle_seed)
-    kept = tuple(about[: config.limit])
+    kept = tuple(drawn(about, config.shuffle_seed, config.limit))
     return ChosenQuestions(kept, path, len(every) - len(about), len(about) - len(kept))
 
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from collect.errors import ConfigError, FailureKind
-from collect.heartbeat import NAME, Heart, Heartbeat, RunningRollout, read_heartbeat
+from collect.heartbeat import NAME, Heartbeat, RunningRollout, beating, read_heartbeat
 from collect.progress import Progress
 from collect.status import SILENT_SECONDS, read_status
 from collect.store import RunStore
@@ -108,7 +108,7 @@ def test_broken_and_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_the_heart_beats_and_survives_what_it_cannot_write(tmp_path: Path) -> None:
     progress = Progress(3)
-    with Heart(tmp_path, progress, every=0.05):
+    with beating(tmp_path, progress, every=0.05):
         progress.started("one", "ledger-1 debug2fix")
         (tmp_path / NAME).unlink()
         (tmp_path / NAME).mkdir()

@@ -10,6 +10,7 @@ from collect.agents.config import Variant
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
 from collect.models.oracle.autosd import OracleAutoSD
+from collect.models.oracle.habits import Habits
 from collect.models.oracle.inspector import (
     OracleInspector,
     OracleSimulator,
@@ -73,12 +74,10 @@ class OracleBackend:
     def _subagent(self, context: ConversationContext, rng: random.Random) -> Script:
         if self._config.answer == "nothing":
             return SilentSubagent()
-        direct = self._config.sessions == "direct"
+        habits = Habits(rng, direct=self._config.sessions == "direct")
         if context.ask is not None:
-            return OracleAnswerer(
-                context.instance, context.ask, rng, run_code=context.run_code, direct=direct
-            )
-        return OracleSubagent(context.instance, rng, direct=direct)
+            return OracleAnswerer(context.instance, context.ask, habits, context.run_code)
+        return OracleSubagent(context.instance, habits)
 
 
 def _seed(context: ConversationContext) -> int:

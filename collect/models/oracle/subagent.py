@@ -7,13 +7,13 @@ find out, and so what a model can learn.
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Generator
 
 from collect.benchmarks.base import Instance
 from collect.messages import Message
 from collect.models.oracle.candidates import LOCATION
+from collect.models.oracle.habits import Habits
 from collect.models.oracle.scripted import Turns, say
 from collect.models.oracle.source import NOTHING, Place, function_at, places_of, read_source
 from collect.patches import changed_lines
@@ -37,11 +37,10 @@ TEST = re.compile(r"^Test: (.*)$", re.MULTILINE)
 class OracleSubagent:
     """One investigation."""
 
-    def __init__(self, instance: Instance, rng: random.Random, *, direct: bool = False) -> None:
+    def __init__(self, instance: Instance, habits: Habits) -> None:
         self._instance = instance
         self._places = places_of(instance.files, changed_lines(instance.gold_patch))
-        self._rng = rng
-        self._direct = direct
+        self._habits = habits
         self._question = ""
         self._findings: list[str] = []
         self._outcome = ""
@@ -61,7 +60,7 @@ class OracleSubagent:
         test = _first(TEST, task)
         suspects = suspects_in(self._question)
         targets = [f"{place.path}:{place.line}" for place in self._places]
-        if len(suspects) > 1 and not self._detour(IGNORES_SUSPECTS):
+        if len(suspects) > 1 and not self._habits.detour(IGNORES_SUSPECTS):
             at_place = yield from self._visit(test, suspects, targets)
         else:
             yield from self._read()
@@ -85,10 +84,6 @@ class OracleSubagent:
             f"**Location**: {where}\n"
             "</debug_answer>"
         )
-
-    def _detour(self, chance: float) -> bool:
-        """Whether to do, this often, what is not needed."""
-        return self._rng.random() < chance and not self._direct
 
     def _read(self) -> Turns:
         found = function_at(self._source, self._place.line)
@@ -145,7 +140,7 @@ class OracleSubagent:
             if here in targets and self._at_place(stop):
                 self._note_stop(stop)
                 return True
-            if self._detour(0.5):
+            if self._habits.detour(0.5):
                 yield say(f"{here} is reached. On what?", ("debug_inspect", {"what": "locals"}))
             number = BREAKPOINT.search(seen[0])
             if number:
@@ -201,7 +196,7 @@ class OracleSubagent:
                 self._note(known[name])
         for expression in [e for e in used if e not in known][:MAX_PROBES]:
             yield from self._evaluate(f"I check `{expression}` here.", expression)
-        if self._detour(0.5):
+        if self._habits.detour(0.5):
             yield say("Who called this?", ("debug_inspect", {"what": "stack"}))
         seen = yield say(
             "I execute this line and see what it does.", ("debug_control", {"action": "step_over"})
@@ -221,7 +216,7 @@ class OracleSubagent:
             self._note(value, after)
 
     def _see_failure(self) -> Turns:
-        if not self._detour(0.5):
+        if not self._habits.detour(0.5):
             return
         seen = yield say(
             "I let the test run on, to see how it ends.",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from collect.errors import ConfigError
 from collect.models.config import AUTO
+from collect.models.model_folders import read_json, training_of
 
 ADAPTER_CONFIG = "adapter_config.json"
-TRAINING_REPORT = "training.json"
 TEMPLATE = "chat_template.jinja"
 UNSERVED = ("modules_to_save", "use_dora", "alora_invocation_tokens")
 """Settings of peft's adapters that vLLM does not serve."""
@@ -35,7 +33,7 @@ def is_adapter(folder: Path) -> bool:
 
 def read_adapter(folder: Path) -> Adapter:
     """Raises ConfigError where it is none, or none that vLLM serves."""
-    facts = _read_json(folder / ADAPTER_CONFIG)
+    facts = read_json(folder / ADAPTER_CONFIG)
     if facts is None:
         raise ConfigError(
             f"{folder} is no adapter: it has no {ADAPTER_CONFIG}; give a folder that peft wrote, "
@@ -55,8 +53,7 @@ def read_adapter(folder: Path) -> Adapter:
 
 def trained_parser(folder: Path) -> str | None:
     """The parser that a model was trained for; None: it calls no tools; AUTO: it does not say."""
-    report = _read_json(folder / TRAINING_REPORT) or {}
-    config = report.get("config")
+    config = training_of(folder).get("config")
     parser = config.get("tool_call_parser", AUTO) if isinstance(config, dict) else AUTO
     return parser if parser is None else str(parser)
 
@@ -65,12 +62,3 @@ def own_template(folder: Path) -> Path | None:
     """The file of the chat template that lies with a model or adapter."""
     path = folder / TEMPLATE
     return path if path.is_file() else None
-
-
-def _read_json(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(f"{path} can't be read: {error}") from error

@@ -10,6 +10,7 @@ import pytest
 from collect.benchmarks.base import Instance
 from collect.config import Machinery
 from collect.errors import ConfigError
+from collect.models.oracle.habits import Habits
 from collect.models.oracle.questions import OracleAnswerer
 from collect.questions.answers import answer
 from collect.questions.config import SOURCE_READER, QuestionsConfig
@@ -104,10 +105,10 @@ def test_the_source_alone_says_little(oracle_run: Path, shop_config: QuestionsCo
 def test_the_oracle_is_not_given_the_answer(shop: Instance, shop_questions: list[Question]) -> None:
     """What a session that never stops shows is no answer."""
     for question in shop_questions:
-        script = OracleAnswerer(shop, question.ask, random.Random(0))
+        script = OracleAnswerer(shop, question.ask, Habits(random.Random(0)))
         said = script.last_word()
         assert not score_text(question, said).correct
-    assert "net" not in OracleAnswerer(shop, root_cause().ask, random.Random(0)).last_word()
+    assert "net" not in OracleAnswerer(shop, root_cause().ask, Habits(random.Random(0))).last_word()
 
 
 def test_several_attempts_of_one_question(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import re
 
 from collect.benchmarks.base import Instance
+from collect.models.oracle.habits import Habits
 from collect.models.oracle.questions import wording as words
 from collect.models.oracle.questions.causes import investigate_root_cause
 from collect.models.oracle.questions.failing import (
@@ -36,17 +36,11 @@ class OracleAnswerer:
     """One investigation of one question."""
 
     def __init__(
-        self,
-        instance: Instance,
-        ask: Ask,
-        rng: random.Random,
-        *,
-        run_code: bool = False,
-        direct: bool = False,
+        self, instance: Instance, ask: Ask, habits: Habits, run_code: bool = False
     ) -> None:
         self._instance, self._ask = instance, ask
         self._run_code = run_code and instance.language == "python"
-        self._session = Session("", rng, direct)
+        self._session = Session("", habits)
         self._question = ""
         self._answer: str | None = None
 

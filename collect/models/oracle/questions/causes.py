@@ -17,7 +17,7 @@ def investigate_root_cause(instance: Instance, session: Session) -> Moves[str | 
     """See the failure, sometimes from its end; then go to the code at fault and look."""
     rng = session.rng
     place = place_of(instance.files, changed_lines(instance.gold_patch))
-    if session.detour(0.4):
+    if session.habits.detour(0.4):
         yield from _see_failure(session)
     at = Location(file=place.path, line=place.line, last_line=place.line, function=place.function)
     way = Way(instance, session, at, 1)
@@ -44,7 +44,7 @@ def _see_failure(session: Session) -> Moves[None]:
     if stopped is not None and stopped.post_mortem:
         if stopped.raised is not None:
             session.note(stopped.raised[0][:160])
-        if session.detour(0.5):
+        if session.habits.detour(0.5):
             yield from session.locals("What does the frame hold where it fails?")
 
 
@@ -61,7 +61,7 @@ def _look(instance: Instance, session: Session, place: Place) -> Moves[list[str]
         text = yield from session.evaluate(f"I check `{expression}`.", expression)
         if text is not None:
             seen.append(f"{expression} = {text[:80]}")
-    if session.detour(0.6):
+    if session.habits.detour(0.6):
         yield from session.control(words.pick(rng, words.OVER), "step_over")
         for target in source.assigned(place.line)[:1] if source is not None else ():
             text = yield from session.evaluate(f"What is `{target}` now?", target)

@@ -41,7 +41,7 @@ def investigate_assertion(instance: Instance, session: Session) -> Moves[str | N
     frames: list[Mapping[str, str]] = [
         {"index": "0", "file": stopped.file, "line": str(stopped.line)}
     ]
-    if stopped.file not in instance.files or session.detour(0.5):
+    if stopped.file not in instance.files or session.habits.detour(0.5):
         frames = yield from session.stack("Which assertion is it?")
     frame = next((f for f in frames if is_test_file(instance, f["file"])), None)
     if frame is None or frame["file"] not in instance.files:
@@ -50,7 +50,7 @@ def investigate_assertion(instance: Instance, session: Session) -> Moves[str | N
     sides = sides_at(parse(instance.files[frame["file"]]), line)
     if sides is None:
         return None
-    if session.detour(0.5):
+    if session.habits.detour(0.5):
         yield from session.read("I read the whole assertion.", frame["file"], line - 2, line + 6)
     index = int(frame["index"])
     actual = yield from session.evaluate(f"What did `{sides.actual}` come to?", sides.actual, index)
@@ -76,10 +76,10 @@ def investigate_assertion(instance: Instance, session: Session) -> Moves[str | N
 def _to_the_end(session: Session) -> Moves[Stopped | None]:
     """Run the test until an exception ends it, by way of its beginning or not."""
     rng = session.rng
-    at_test = session.detour(0.6)
+    at_test = session.habits.detour(0.6)
     why = words.pick(rng, words.START_AT_TEST if at_test else words.RUN_THROUGH)
     stopped = yield from session.start(why, [], at_test)
-    if stopped is not None and not stopped.post_mortem and session.detour(0.3):
+    if stopped is not None and not stopped.post_mortem and session.habits.detour(0.3):
         stopped = yield from session.control("I step over the first line.", "step_over")
     for _ in range(3):
         if stopped is None or stopped.post_mortem:
@@ -95,13 +95,13 @@ def _look_at_frames(
     session: Session, origin: Mapping[str, str], frames: list[Mapping[str, str]]
 ) -> Moves[None]:
     """The variables of the frame that raised, and sometimes of its caller."""
-    if session.detour(0.7):
+    if session.habits.detour(0.7):
         seen = yield from session.locals(
             f"What does {origin['function']} work on?", int(origin["index"])
         )
         for name, text in list(seen.items())[:2]:
             session.note(f"{name} = {text[:80]}")
-    if len(frames) > 1 and session.detour(0.5):
+    if len(frames) > 1 and session.habits.detour(0.5):
         caller = frames[1]
         yield from session.locals(f"One frame up, in {caller['function']}.", int(caller["index"]))
         session.note(f"called from {caller['file']}:{caller['line']}")
@@ -110,7 +110,7 @@ def _look_at_frames(
 def _first_raise(instance: Instance, session: Session, function: str) -> Moves[str | None]:
     """Stop at every raise until one is the program's own."""
     rng = session.rng
-    if rng.random() < 0.5 or session.direct:
+    if rng.random() < 0.5 or session.habits.direct:
         stopped = yield from session.start(
             "I stop at every exception that is raised.", ["exception Exception"], False
         )
@@ -126,7 +126,7 @@ def _first_raise(instance: Instance, session: Session, function: str) -> Moves[s
         own = stopped.file in instance.files and not is_test_file(instance, stopped.file)
         if own and stopped.raised is not None and function in ("", stopped.function):
             session.note(stopped.raised[0])
-            if session.detour(0.6):
+            if session.habits.detour(0.6):
                 yield from session.locals("Which values led to it?")
             session.place = stopped.place
             return _word(session, stopped, stopped.place, stopped.function)

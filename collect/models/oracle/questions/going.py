@@ -34,7 +34,7 @@ class Way:
         return (yield from self._until(stopped))
 
     def _choose(self) -> Callable[[], Moves[Stopped | None]]:
-        if self._session.direct:
+        if self._session.habits.direct:
             return self._straight
         ways: list[Callable[[], Moves[Stopped | None]]] = [
             self._straight,
@@ -68,7 +68,7 @@ class Way:
         return False
 
     def _read_first(self) -> Moves[None]:
-        if self._session.detour(0.45):
+        if self._session.habits.detour(0.45):
             line = self._place.line
             around = self._rng.randint(4, 12)
             yield from self._session.read(
@@ -87,7 +87,7 @@ class Way:
     def _straight(self) -> Moves[Stopped | None]:
         why = words.pick(self._rng, words.START, place=self._place)
         points = [str(self._place)]
-        return (yield from self._session.start(why, points, self._session.detour(0.25)))
+        return (yield from self._session.start(why, points, self._session.habits.detour(0.25)))
 
     def _from_test(self) -> Moves[Stopped | None]:
         why = words.pick(self._rng, words.START_AT_TEST)

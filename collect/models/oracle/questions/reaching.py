@@ -22,7 +22,7 @@ def investigate_reach(instance: Instance, session: Session, ask: ReachAsk) -> Mo
     session.note(f"the debugger stopped at {ask.place}")
     count = 1
     if not ask.count:
-        if session.detour(0.5):
+        if session.habits.detour(0.5):
             seen = yield from session.locals("It is reached. With which values?")
             for name, text in list(seen.items())[:2]:
                 session.note(f"{name} = {text[:80]}")
@@ -70,7 +70,7 @@ def investigate_fix(
 
 def _missed(session: Session, ask: ReachAsk) -> Moves[str | None]:
     """Sometimes look where execution went instead, before the no."""
-    if session.detour(0.4):
+    if session.habits.detour(0.4):
         function = ask.place.function
         stopped = yield from session.start(
             f"It did not stop there. Is `{function}` entered at all?", [function], False

@@ -19,7 +19,7 @@ def read_expression(
     why = words.pick(rng, words.LOOK, expression=expression, wanted=wanted)
     part = PART.match(expression)
     text: str | None = None
-    chance = 1.0 if session.direct else rng.random()
+    chance = 1.0 if session.habits.direct else rng.random()
     if expression.isidentifier() and chance < 0.45:
         text = (yield from session.locals(words.pick(rng, words.ALL_LOCALS))).get(expression)
     elif part is not None and chance < 0.4:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from collect.messages import Message
+from collect.models.oracle.habits import Habits
 from collect.models.oracle.scripted import say
 
 Result = TypeVar("Result")
@@ -67,9 +68,7 @@ class Session:
     """What was done so far, and what was seen."""
 
     test: str
-    rng: random.Random
-    direct: bool = False
-    """Whether to go the shortest way only."""
+    habits: Habits
     evidence: list[str] = field(default_factory=list)
     stopped: Stopped | None = None
     """None where the program has ended, or was never started."""
@@ -78,9 +77,10 @@ class Session:
     place: str = ""
     """The last place that mattered."""
 
-    def detour(self, chance: float) -> bool:
-        """Whether to do, this often, what the question does not need."""
-        return self.rng.random() < chance and not self.direct
+    @property
+    def rng(self) -> random.Random:
+        """For the choice of words."""
+        return self.habits.rng
 
     def do(self, why: str, name: str, **arguments: Any) -> Moves[str]:
         """One call, and what it answers."""
@@ -93,7 +93,7 @@ class Session:
         arguments: dict[str, Any] = {"test": self.test}
         if points:
             arguments["breakpoints"] = list(points)
-        if not stop_at_test or self.detour(0.3):
+        if not stop_at_test or self.habits.detour(0.3):
             arguments["stop_at_test"] = stop_at_test
         text = yield from self.do(why, "debug_start_session", **arguments)
         return self._came_to(text)

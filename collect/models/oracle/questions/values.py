@@ -27,9 +27,9 @@ def investigate_value(
     if ask.after:
         return (yield from _after(session, ask, run_code))
     text = yield from read_expression(session, ask.expression, ask.hit, run_code)
-    if text is not None and session.detour(0.3):
+    if text is not None and session.habits.detour(0.3):
         yield from _look_around(session)
-    if text is not None and ask.hit > 1 and session.detour(0.25):
+    if text is not None and ask.hit > 1 and session.habits.detour(0.25):
         yield from _confirm(session, ask, text)
     return text
 
