@@ -1,38 +1,95 @@
-"""The loss on a CPU, where TRL would score every token and then drop the ignored ones.
+"""The loss on a CPU, where TRL would read every row in full, score every token, and drop most.
 
 A row of an agent's conversation is mostly context, so the head's share of a step is mostly waste.
+And the rows of an agent begin alike, with its system prompt and tools: a batch reads them once.
 On a GPU TRL leaves the ignored tokens out by itself.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from collect.models.prefix_cache import supports_prefix_cache
 from train.encoding import IGNORED
 
-MAX_SCORED = 2_048
-"""Positions whose logits are held at once; rows with more are left to TRL, which splits them."""
+MAX_SCORED = 4_096
+"""Tokens whose logits are held at once; batches with more are left to TRL, which splits them."""
+MIN_SHARED = 32
+"""Tokens; a shorter beginning is not worth reading apart."""
 
 
-def trained_positions(labels: Any) -> Any:
-    """The positions that are followed by a trained token in any row of the batch."""
-    return (labels[:, 1:] != IGNORED).any(dim=0).nonzero().squeeze(1)
+def trained_logits(model: Any, head: Any, inputs: dict[str, Any], shared: int) -> tuple[Any, Any]:
+    """Logits before each trained token of a batch, row after row, and these tokens.
+
+    The first `shared` tokens are taken to be alike in all rows, and read once: gradients of all
+    rows flow through them. The rest is read row by row, so that nothing is spent on padding, which
+    is taken to be at the end.
+    """
+    import torch
+    from transformers import DynamicCache
+
+    ids, labels = inputs["input_ids"], inputs["labels"]
+    beginning = _keys_and_values(model, ids[:1, :shared]) if shared else None
+    logits, targets = [], []
+    for row, length in enumerate(inputs["attention_mask"].sum(dim=1).tolist()):
+        places = (labels[row, 1:length] != IGNORED).nonzero().squeeze(1)
+        if len(places):
+            with _scored_at(head, places - shared):
+                output = model(
+                    input_ids=ids[row : row + 1, shared:length],
+                    past_key_values=DynamicCache(beginning) if beginning else None,
+                    use_cache=beginning is not None,
+                )
+            logits.append(output.logits[0].float())
+            targets.append(labels[row, places + 1])
+    return torch.cat(logits), torch.cat(targets)
 
 
-def next_token_logits(model: Any, inputs: dict[str, Any], positions: Any) -> tuple[Any, Any]:
-    """Logits at the positions, and the tokens that follow them."""
-    kept = {name: inputs[name] for name in ("input_ids", "attention_mask") if name in inputs}
-    output = model(**kept, use_cache=False, logits_to_keep=positions)
-    return output.logits.float(), inputs["labels"][:, positions + 1]
+def _keys_and_values(model: Any, ids: Any) -> list[tuple[Any, Any]]:
+    """Of every layer, with their gradients."""
+    cache = model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+@contextmanager
+def _scored_at(head: Any, places: Any) -> Iterator[None]:
+    """Within, the head sees these places alone."""
+
+    def choose(_: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (arguments[0][:, places], *arguments[1:])
+
+    handle = head.register_forward_pre_hook(choose)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def shared_beginning(inputs: dict[str, Any]) -> int:
+    """How many tokens the rows of a batch have in common from the start, none of them trained.
+
+    The last token before a trained one is not counted: its logits are needed in each row.
+    """
+    ids, mask, labels = (inputs[name] for name in ("input_ids", "attention_mask", "labels"))
+    if len(ids) < 2:
+        return 0
+    alike = (ids == ids[:1]) & (mask == 1)
+    alike[:, :-1] &= labels[:, 1:] == IGNORED
+    shared = int(alike.all(dim=0).cumprod(dim=0).sum())
+    return shared if MIN_SHARED <= shared < ids.shape[1] else 0
 
 
 def can_skip(model: Any, arguments: Any) -> bool:
     """Whether the model can compute logits at chosen positions, and nothing else needs the rest."""
     text = model.config.get_text_config()
     plain = arguments.loss_type == "nll" and not arguments.label_smoothing_factor
+    in_rows = not arguments.packing and not arguments.padding_free
     mixture = hasattr(text, "output_router_logits")
-    return plain and not mixture and "logits_to_keep" in inspect.signature(model.forward).parameters
+    chosen = "logits_to_keep" in inspect.signature(model.forward).parameters
+    return plain and in_rows and not mixture and chosen
 
 
 def trained_tokens_trainer() -> Any:
@@ -48,24 +105,29 @@ def trained_tokens_trainer() -> Any:
             return_outputs: bool = False,
             num_items_in_batch: Any = None,
         ) -> Any:
-            positions = trained_positions(inputs["labels"])
-            if return_outputs or not 0 < len(positions) <= MAX_SCORED:
+            trained = int((inputs["labels"][:, 1:] != IGNORED).sum())
+            if return_outputs or not 0 < trained <= MAX_SCORED:
                 return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-            logits, targets = next_token_logits(model, inputs, positions)
-            count = (targets != IGNORED).sum()
-            loss = torch.nn.functional.cross_entropy(
-                logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum"
-            )
+            shared = shared_beginning(inputs) if self._can_share(model) else 0
+            head = self.accelerator.unwrap_model(model).get_output_embeddings()
+            logits, targets = trained_logits(model, head, inputs, shared)
+            count = targets.new_tensor(trained)
+            loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
             loss = loss / (count if num_items_in_batch is None else num_items_in_batch)
             if self.args.average_tokens_across_devices and num_items_in_batch is not None:
                 loss = loss * self.accelerator.num_processes
             self._note(inputs, logits.detach(), targets, count)
             return loss
 
+        def _can_share(self, model: Any) -> bool:
+            """Not across processes, whose gradients are summed once a forward pass."""
+            alone = self.accelerator.num_processes == 1
+            return alone and not self.args.gradient_checkpointing and supports_prefix_cache(model)
+
         def _note(self, inputs: Any, logits: Any, targets: Any, count: Any) -> None:
             """The numbers that SFTTrainer logs beside the loss."""
             gather = self.accelerator.gather_for_metrics
-            correct = ((logits.argmax(-1) == targets) & (targets != IGNORED)).sum()
+            correct = (logits.argmax(-1) == targets).sum()
             metrics = self._metrics["train" if self.model.training else "eval"]
             accuracy = gather(correct).sum() / gather(count).sum()
             metrics["mean_token_accuracy"].append(accuracy.item())
