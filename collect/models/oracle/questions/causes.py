@@ -30,7 +30,7 @@ def investigate_root_cause(instance: Instance, session: Session) -> Moves[str | 
     values = f", where {', '.join(seen)}" if seen and rng.random() < 0.7 else ""
     session.place = f"{place.path}:{blamed}"
     return words.pick(
-        rng,
+        session.habits,
         words.ROOT_CAUSE,
         place=session.place,
         function=place.function or "the module itself",
@@ -50,7 +50,6 @@ def _see_failure(session: Session) -> Moves[None]:
 
 def _look(instance: Instance, session: Session, place: Place) -> Moves[list[str]]:
     """The values that the statement works on, before and after it runs."""
-    rng = session.rng
     seen: list[str] = []
     source = read_source(place.path, instance.files[place.path])
     known = yield from session.locals("This is the code I suspect. What does it work on?")
@@ -62,7 +61,7 @@ def _look(instance: Instance, session: Session, place: Place) -> Moves[list[str]
         if text is not None:
             seen.append(f"{expression} = {text[:80]}")
     if session.habits.detour(0.6):
-        yield from session.control(words.pick(rng, words.OVER), "step_over")
+        yield from session.control(words.pick(session.habits, words.OVER), "step_over")
         for target in source.assigned(place.line)[:1] if source is not None else ():
             text = yield from session.evaluate(f"What is `{target}` now?", target)
             if text is not None:

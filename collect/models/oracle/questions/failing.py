@@ -8,7 +8,7 @@ from collect.benchmarks.base import Instance
 from collect.models.oracle.questions import wording as words
 from collect.models.oracle.questions.session import Moves, Session, Stopped
 from collect.questions.records import ExceptionAsk
-from collect.questions.sides import sides_at
+from collect.questions.sides import Sides, sides_at
 from collect.questions.statements import is_test_file
 from collect.syntax import parse
 
@@ -53,19 +53,19 @@ def investigate_assertion(instance: Instance, session: Session) -> Moves[str | N
     if session.habits.detour(0.5):
         yield from session.read("I read the whole assertion.", frame["file"], line - 2, line + 6)
     index = int(frame["index"])
-    actual = yield from session.evaluate(f"What did `{sides.actual}` come to?", sides.actual, index)
+    actual = yield from session.evaluate(_compares(sides), sides.actual, index)
     if actual is None:
         return None
     session.place = f"{frame['file']}:{line}"
     session.note(f"{sides.actual} = {actual}")
     if sides.expected is None:
-        return words.pick(session.rng, words.TRUTH_ANSWERS, place=session.place, actual=actual)
+        return words.pick(session.habits, words.TRUTH_ANSWERS, place=session.place, actual=actual)
     expected = yield from session.evaluate(
         f"And the other side, `{sides.expected}`?", sides.expected, index
     )
     session.note(f"{sides.expected} = {expected}")
     return words.pick(
-        session.rng,
+        session.habits,
         words.ASSERTION_ANSWERS,
         place=session.place,
         actual=actual,
@@ -73,18 +73,23 @@ def investigate_assertion(instance: Instance, session: Session) -> Moves[str | N
     )
 
 
+def _compares(sides: Sides) -> str:
+    if sides.expected is None:
+        return f"The assertion checks `{sides.actual}`. What did it come to?"
+    return f"The assertion compares `{sides.actual}` with `{sides.expected}`. I read the first."
+
+
 def _to_the_end(session: Session) -> Moves[Stopped | None]:
     """Run the test until an exception ends it, by way of its beginning or not."""
-    rng = session.rng
     at_test = session.habits.detour(0.6)
-    why = words.pick(rng, words.START_AT_TEST if at_test else words.RUN_THROUGH)
+    why = words.pick(session.habits, words.START_AT_TEST if at_test else words.RUN_THROUGH)
     stopped = yield from session.start(why, [], at_test)
     if stopped is not None and not stopped.post_mortem and session.habits.detour(0.3):
         stopped = yield from session.control("I step over the first line.", "step_over")
     for _ in range(3):
         if stopped is None or stopped.post_mortem:
             break
-        stopped = yield from session.control(words.pick(rng, words.RUN_ON), "continue")
+        stopped = yield from session.control(words.pick(session.habits, words.RUN_ON), "continue")
     if stopped is not None and stopped.raised is not None:
         session.place = stopped.place
         session.note(stopped.raised[0])
@@ -115,7 +120,7 @@ def _first_raise(instance: Instance, session: Session, function: str) -> Moves[s
             "I stop at every exception that is raised.", ["exception Exception"], False
         )
     else:
-        yield from session.start(words.pick(rng, words.START_AT_TEST), [], True)
+        yield from session.start(words.pick(session.habits, words.START_AT_TEST), [], True)
         yield from session.set_breakpoint(
             "I want to stop wherever an exception is raised.", "exception Exception"
         )
@@ -140,9 +145,9 @@ def _word(session: Session, stopped: Stopped, place: str, function: str) -> str:
     assert stopped.raised is not None
     session.place = place
     said = stopped.raised["message"] or ""
-    message = f' ("{said}")' if said and len(said) < 80 and session.rng.random() < 0.4 else ""
+    message = f' ("{said}")' if said and len(said) < 80 and session.habits.detour(0.4) else ""
     return words.pick(
-        session.rng,
+        session.habits,
         words.EXCEPTION_ANSWERS,
         type=stopped.raised["type"],
         place=place,

@@ -20,9 +20,13 @@ MAX_STOPS = 12
 class Way:
     """Goes to one visit of one line."""
 
-    def __init__(self, instance: Instance, session: Session, place: Location, hit: int) -> None:
+    def __init__(
+        self, instance: Instance, session: Session, place: Location, hit: int, aim: str = ""
+    ) -> None:
+        """`aim` goes on from a sentence that names the place: what to do there."""
         self._instance, self._session, self._place, self._hit = instance, session, place, hit
-        self._rng = session.rng
+        self._aim = aim
+        self._rng, self._habits = session.rng, session.habits
         self.visits = 0
         self.seen: list[Mapping[str, str]] = []
         """What the variables were at earlier visits, where they were looked at."""
@@ -34,7 +38,7 @@ class Way:
         return (yield from self._until(stopped))
 
     def _choose(self) -> Callable[[], Moves[Stopped | None]]:
-        if self._session.habits.direct:
+        if self._habits.direct:
             return self._straight
         ways: list[Callable[[], Moves[Stopped | None]]] = [
             self._straight,
@@ -61,14 +65,14 @@ class Way:
                 if self.visits == self._hit:
                     self._session.place = str(self._place)
                     return True
-                why = words.pick(self._rng, words.NEXT_VISIT, seen=self.visits, wanted=self._hit)
+                why = words.pick(self._habits, words.NEXT_VISIT, seen=self.visits, wanted=self._hit)
             else:
-                why = words.pick(self._rng, words.NOT_YET, here=stopped.place, place=self._place)
+                why = words.pick(self._habits, words.NOT_YET, here=stopped.place, place=self._place)
             stopped = yield from self._session.control(why, "continue")
         return False
 
     def _read_first(self) -> Moves[None]:
-        if self._session.habits.detour(0.45):
+        if self._habits.detour(0.45):
             line = self._place.line
             around = self._rng.randint(4, 12)
             yield from self._session.read(
@@ -85,12 +89,12 @@ class Way:
             )
 
     def _straight(self) -> Moves[Stopped | None]:
-        why = words.pick(self._rng, words.START, place=self._place)
+        why = words.pick(self._habits, words.START, place=self._place, aim=self._aim)
         points = [str(self._place)]
-        return (yield from self._session.start(why, points, self._session.habits.detour(0.25)))
+        return (yield from self._session.start(why, points, self._habits.detour(0.25)))
 
     def _from_test(self) -> Moves[Stopped | None]:
-        why = words.pick(self._rng, words.START_AT_TEST)
+        why = words.pick(self._habits, words.START_AT_TEST)
         earlier = self._rng.random() < 0.5
         points = [str(self._place)] if earlier else []
         stopped = yield from self._session.start(why, points, True)
@@ -135,10 +139,10 @@ class Way:
             return (yield from self._straight())
         point = f"{self._place.file}:{wrong}"
         stopped = yield from self._session.start(
-            words.pick(self._rng, words.GUESS, place=point), [point], False
+            words.pick(self._habits, words.GUESS, place=point), [point], False
         )
         here = stopped.place if stopped is not None else "the end of the test"
-        why = words.pick(self._rng, words.WRONG_PLACE, here=here, place=self._place)
+        why = words.pick(self._habits, words.WRONG_PLACE, here=here, place=self._place)
         if stopped is None or stopped.post_mortem:
             return (yield from self._session.start(why, [str(self._place)], False))
         if self._rng.random() < 0.4:

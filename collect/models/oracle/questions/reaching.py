@@ -14,7 +14,8 @@ MAX_CONTINUES = 14
 
 def investigate_reach(instance: Instance, session: Session, ask: ReachAsk) -> Moves[str | None]:
     """The answer; None where the run did not come to its end."""
-    way = Way(instance, session, ask.place, 1)
+    aim = ", and count the visits" if ask.count else ", to see whether it is reached"
+    way = Way(instance, session, ask.place, 1, aim)
     there = yield from way.go()
     if not there:
         over = session.stopped is None or session.stopped.post_mortem
@@ -29,8 +30,7 @@ def investigate_reach(instance: Instance, session: Session, ask: ReachAsk) -> Mo
         return _word(session, ask, None)
     for _ in range(MAX_CONTINUES):
         stopped = yield from session.control(
-            session.rng.choice((f"Visit {count}. On to the next.", "I count on.", "Again?")),
-            "continue",
+            words.pick(session.habits, words.COUNT_ON, count=count), "continue"
         )
         if stopped is None or stopped.post_mortem:
             session.note(f"{words.visits(count)}, then the test ended")
@@ -43,7 +43,7 @@ def investigate_fix(
     instance: Instance, session: Session, ask: PostFixAsk, run_code: bool
 ) -> Moves[str | None]:
     """The value first, then the test's end."""
-    rng = session.rng
+    habits = session.habits
     text = yield from investigate_value(instance, session, ask.value, run_code)
     if text is None:
         return None
@@ -54,7 +54,7 @@ def investigate_fix(
             break
         for number in stopped.numbers:
             yield from session.remove_breakpoint("This stop has shown what I need.", number)
-        yield from session.control(words.pick(rng, words.RUN_ON), "continue")
+        yield from session.control(words.pick(habits, words.RUN_ON), "continue")
     stopped = session.stopped
     if stopped is not None and not stopped.post_mortem:
         return None
@@ -64,7 +64,7 @@ def investigate_fix(
     else:
         session.note(f"the program ended with exit code {session.exit_code}")
     session.place = place
-    verdict = words.pick(rng, words.PASSES if passed else words.FAILS)
+    verdict = words.pick(habits, words.PASSES if passed else words.FAILS)
     return f"{verdict} {word_value(session, ask.value, text)}"
 
 
@@ -92,5 +92,5 @@ def _word(session: Session, ask: ReachAsk, count: int | None) -> str:
     if ask.count and count is not None:
         times = ", 0 times" if count == 0 else f", {words.visits(count)}"
     return words.pick(
-        session.rng, phrases, place=place, line=place.line, file=place.file, times=times
+        session.habits, phrases, place=place, line=place.line, file=place.file, times=times
     )

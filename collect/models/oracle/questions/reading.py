@@ -15,13 +15,14 @@ def read_expression(
     session: Session, expression: str, wanted: int, run_code: bool
 ) -> Moves[str | None]:
     """Its text, by whichever way; None where it can't be read."""
-    rng = session.rng
-    why = words.pick(rng, words.LOOK, expression=expression, wanted=wanted)
+    why = words.pick(session.habits, words.LOOK, expression=expression, wanted=wanted)
     part = PART.match(expression)
     text: str | None = None
-    chance = 1.0 if session.habits.direct else rng.random()
+    chance = 1.0 if session.habits.direct else session.rng.random()
     if expression.isidentifier() and chance < 0.45:
-        text = (yield from session.locals(words.pick(rng, words.ALL_LOCALS))).get(expression)
+        text = (yield from session.locals(words.pick(session.habits, words.ALL_LOCALS))).get(
+            expression
+        )
     elif part is not None and chance < 0.4:
         name = part["field"] or part["key"]
         base = part["base"]

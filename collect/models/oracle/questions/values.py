@@ -20,7 +20,7 @@ def investigate_value(
     instance: Instance, session: Session, ask: ValueAsk, run_code: bool
 ) -> Moves[str | None]:
     """The text of the value that was read; None where the program never got there."""
-    way = Way(instance, session, ask.place, ask.hit)
+    way = Way(instance, session, ask.place, ask.hit, _aim(ask))
     there = yield from way.go()
     if not there:
         return None
@@ -36,14 +36,13 @@ def investigate_value(
 
 def word_value(session: Session, ask: ValueAsk, text: str) -> str:
     """The answer's text."""
-    rng = session.rng
     visit = f"the {ordinal(ask.hit)} time"
     before, after = f"just before it runs {visit}", f"after it has run {visit}"
     when = after if ask.after else before
-    if rng.random() < 0.4:
+    if session.habits.detour(0.4):
         when = f"on visit {ask.hit}" if not ask.after else f"right after visit {ask.hit}"
     return words.pick(
-        rng,
+        session.habits,
         words.VALUE_ANSWERS,
         expression=ask.expression,
         text=text,
@@ -53,14 +52,20 @@ def word_value(session: Session, ask: ValueAsk, text: str) -> str:
     )
 
 
+def _aim(ask: ValueAsk) -> str:
+    last = f"and read `{ask.expression}`"
+    return f", go to visit {ask.hit}, {'step over it, ' if ask.after else ''}{last}"
+
+
 def _after(session: Session, ask: ValueAsk, run_code: bool) -> Moves[str | None]:
     """Let the line run, without stopping at it again inside, and read."""
     stopped = session.stopped
     for number in stopped.numbers[:MAX_CLEARED] if stopped is not None else ():
         yield from session.remove_breakpoint(
-            "I take the breakpoint away, so that the step ends behind the line.", number
+            f"This is visit {ask.hit}. I take the breakpoint away, so that the step ends after it.",
+            number,
         )
-    stopped = yield from session.control(words.pick(session.rng, words.OVER), "step_over")
+    stopped = yield from session.control(words.pick(session.habits, words.OVER), "step_over")
     if stopped is None:
         return None
     return (yield from read_expression(session, ask.expression, ask.hit, run_code))

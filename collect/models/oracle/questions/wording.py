@@ -1,11 +1,16 @@
-"""What the oracle says before a call, and how it words its answers: several ways each."""
+"""What the oracle says before a call, and how it words its answers: several ways each.
+
+The first of each is the plainest, and tells how far the search has come: direct sessions use it.
+"""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
+from collect.models.oracle.habits import Habits
+
 START = (
+    "I stop at {place}{aim}.",
     "I start the test under the debugger with a breakpoint at {place}.",
     "The question is about {place}; I stop there.",
     "Breakpoint at {place}, then run.",
@@ -32,11 +37,13 @@ NOT_YET = (
     "Not there yet. Continue.",
 )
 NEXT_VISIT = (
+    "This is visit {seen} of {wanted}. I continue to the next.",
     "That was visit {seen}; I need number {wanted}.",
     "Visit {seen} of {wanted}. I continue to the next.",
     "The line is reached again later; I need hit {wanted}, this is {seen}.",
 )
 LOOK = (
+    "This is visit {wanted} of {wanted}. I read `{expression}`.",
     "This is the place. What is `{expression}`?",
     "Visit {wanted}, now I look at `{expression}`.",
     "I read `{expression}` here.",
@@ -56,6 +63,12 @@ OVER = (
     "I let the line run.",
     "Step over it, then look again.",
     "Now I execute this line.",
+)
+COUNT_ON = (
+    "That was visit {count}. I continue, to see whether there is another.",
+    "Visit {count}. On to the next.",
+    "I count on.",
+    "Again?",
 )
 RUN_ON = (
     "I let the test run to its end.",
@@ -117,9 +130,9 @@ FAILS = (
 UNKNOWN = "I could not establish this in the debugger."
 
 
-def pick(rng: random.Random, phrases: Sequence[str], **values: object) -> str:
+def pick(habits: Habits, phrases: Sequence[str], **values: object) -> str:
     """One of several phrases, filled in."""
-    return rng.choice(phrases).format(**values)
+    return (phrases[0] if habits.direct else habits.rng.choice(phrases)).format(**values)
 
 
 def visits(count: int) -> str:
