@@ -56,10 +56,13 @@ location: ledger/cache.py, line 12, function put
 """
 
 
-def build_tiny_model(folder: Path, context: int = CONTEXT, heads: int = 4) -> Path:
-    """Write the model and its tokenizer into the folder, and return it. `context` in tokens.
+def build_tiny_model(
+    folder: Path, context: int = CONTEXT, heads: int = 4, window: int | None = None
+) -> Path:
+    """Write the model and its tokenizer into the folder, and return it.
 
-    vLLM on a CPU wants 2 heads: it has no attention for heads smaller than 32.
+    `context` and `window` in tokens; without a window each token sees all before it. vLLM on a CPU
+    wants 2 heads: it has no attention for heads smaller than 32.
     """
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
@@ -79,6 +82,9 @@ def build_tiny_model(folder: Path, context: int = CONTEXT, heads: int = 4) -> Pa
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
+        use_sliding_window=window is not None,
+        sliding_window=window,
+        max_window_layers=0,
     )
     with torch.random.fork_rng():
         torch.manual_seed(SEED)

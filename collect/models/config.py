@@ -184,7 +184,8 @@ class LocalConfig(_Settings):
     faster in bfloat16, any other is slower."""
     max_batch: PositiveInt = 8
     batch_wait_seconds: NonNegativeFloat = 0.02
-    """How long the first request of a batch waits for others."""
+    """How long the first request of a batch waits for others; for models with sliding windows or
+    states alone, as a request can join the running batch of any other at every token."""
     max_context: PositiveInt | None = None
     """Tokens of prompt and completion together. None: what the model was made for."""
     prefix_cache: NonNegativeInt = 16

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from collect.errors import ConfigError, InfrastructureFailure, ModelFailure
 from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
-from collect.models.batching import Batcher
 from collect.models.config import LocalConfig
 from collect.models.model_folders import check_model_folder
 from collect.models.waiting import result_unless_stopped
 
 if TYPE_CHECKING:
     from collect.models.chat_format import ChatFormat
-    from collect.models.generation import Generated, Generator, Prompt
+    from collect.models.decoding import Generated, Prompt
+    from collect.models.local_loading import Engine
 
 PACKAGES = ("torch", "transformers")
 
@@ -28,8 +28,8 @@ class LocalBackend:
     """One model in memory, for all conversations of a run.
 
     Temperature None or 0 is greedy. Other rows draw from their own seed, so that what a request
-    gets does not depend on its batch, save for rounding: sums over padded rows are not bit by bit
-    those of single rows. Settings of the model's own generation config are not used.
+    gets does not depend on its batch, save for rounding: sums over several rows are not bit by bit
+    those of single ones. Settings of the model's own generation config are not used.
     """
 
     def __init__(self, name: str, config: LocalConfig, stop: threading.Event) -> None:
@@ -54,10 +54,10 @@ class LocalBackend:
             return LocalModel(self._loaded, self.config, self.stop)
 
     def close(self) -> None:
-        """Let the model go from memory, after the batch that is running."""
+        """Let the model go from memory, after the token or batch that it works on."""
         with self._lock:
             if self._loaded is not None:
-                self._loaded.batcher.close()
+                self._loaded.engine.close()
             self._loaded = None
 
 
@@ -68,11 +68,8 @@ class LoadedModel:
         from collect.models.local_loading import load
 
         self.chat: ChatFormat
-        self.generator: Generator
-        self.chat, self.generator, self.max_context = load(config, stop)
-        self.batcher: Batcher[Prompt, Generated] = Batcher(
-            self.generator.generate, config.max_batch, config.batch_wait_seconds
-        )
+        self.engine: Engine
+        self.chat, self.engine, self.max_context = load(config, stop)
 
 
 class LocalModel:
@@ -106,7 +103,7 @@ class LocalModel:
         )
 
     def _prompt(self, ids: tuple[int, ...], sampling: Sampling) -> Prompt:
-        from collect.models.generation import Prompt
+        from collect.models.decoding import Prompt
 
         limit = self._loaded.max_context
         if len(ids) >= limit:
@@ -119,7 +116,7 @@ class LocalModel:
         return Prompt(ids, min(wanted, limit - len(ids)), sampling)
 
     def _generated(self, prompt: Prompt) -> Generated:
-        future = self._loaded.batcher.submit(prompt)
+        future = self._loaded.engine.submit(prompt)
         try:
             return result_unless_stopped(future, self._stop)
         except RuntimeError as error:  # torch's own, out of memory included

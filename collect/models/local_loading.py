@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from collect.errors import ConfigError
+from collect.models.batching import Batcher
 from collect.models.chat_format import ChatFormat
 from collect.models.config import LocalConfig
+from collect.models.continuous import ContinuousGenerator
+from collect.models.decoding import Decode, Generated, Prompt
 from collect.models.generation import Generator
 from collect.models.prefix_cache import PrefixCache, supports_prefix_cache
 
 
-def load(config: LocalConfig, stop: threading.Event) -> tuple[ChatFormat, Generator, int]:
-    """Format, generator, and the longest context in tokens. Raises ConfigError."""
+class Engine(Protocol):
+    """A loaded model that works in a thread of its own."""
+
+    def submit(self, prompt: Prompt) -> Future[Generated]:
+        """Ask for one reply. The future raises what the model raised."""
+        ...
+
+    def close(self) -> None:
+        """End as soon as may be; whoever still waits gets RolloutStopped."""
+        ...
+
+
+def load(config: LocalConfig, stop: threading.Event) -> tuple[ChatFormat, Engine, int]:
+    """Format, engine, and the longest context in tokens. Raises ConfigError."""
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     disable_progress_bar()  # it would run through StepInto's own
@@ -28,12 +44,20 @@ def load(config: LocalConfig, stop: threading.Event) -> tuple[ChatFormat, Genera
     end_ids = chat.end_ids() | _own_end_ids(model)
     if not end_ids:
         raise ConfigError(f"model {config.model} has no token that ends a turn (eos_token)")
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(end_ids)
-    prefixes = None
-    if config.prefix_cache and supports_prefix_cache(model):
+    engine = _engine(config, model, sorted(end_ids), stop, chat.decode)
+    return chat, engine, config.max_context or model.config.max_position_embeddings
+
+
+def _engine(
+    config: LocalConfig, model: Any, end_ids: list[int], stop: threading.Event, decode: Decode
+) -> Engine:
+    if supports_prefix_cache(model):
         prefixes = PrefixCache(model, config.prefix_cache)
-    generator = Generator(model, pad_id, sorted(end_ids), prefixes, stop=stop, decode=chat.decode)
-    return chat, generator, config.max_context or model.config.max_position_embeddings
+        return ContinuousGenerator(
+            model, end_ids, prefixes, max_batch=config.max_batch, stop=stop, decode=decode
+        )
+    generator = Generator(model, end_ids, stop=stop, decode=decode)
+    return Batcher(generator.generate, config.max_batch, config.batch_wait_seconds)
 
 
 def _tokenizer(config: LocalConfig) -> Any:

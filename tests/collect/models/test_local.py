@@ -14,9 +14,10 @@ import pytest
 
 pytest.importorskip("torch", reason="needs stepinto[train]")
 
-from collect.errors import ConfigError, ModelFailure, RolloutStopped
+from collect.errors import ConfigError, InfrastructureFailure, ModelFailure, RolloutStopped
 from collect.messages import Message, ToolCall
 from collect.models.base import Completion, Sampling
+from collect.models.batching import Batcher
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig
 from collect.models.local import LocalBackend
@@ -43,6 +44,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model with a sliding window, longer than any prompt here."""
+    return build_tiny_model(tmp_path_factory.mktemp("forgetful"), window=4_000)
+
+
 Open = Callable[..., LocalBackend]
 
 
@@ -65,21 +72,107 @@ def ask(backend: LocalBackend, *messages: Message, sampling: Sampling = GREEDY) 
     return backend.open(context()).complete(messages, TOOLS, sampling)
 
 
+def engine_of(backend: LocalBackend) -> Any:
+    """What runs the model of a backend."""
+    engine = backend.open(context())._loaded.engine
+    if not isinstance(engine, Batcher):
+        return engine
+    run: Any = engine._run
+    return run.__self__
+
+
+def model_of(backend: LocalBackend) -> Any:
+    """The model in memory."""
+    return engine_of(backend)._model
+
+
 def question(text: str) -> Message:
     return Message("user", text)
 
 
-@pytest.mark.parametrize("prefix_cache", [0, 4])
-def test_batches_answer_as_single_requests_do(open_local: Open, prefix_cache: int) -> None:
+@pytest.mark.parametrize(("max_batch", "prefix_cache"), [(6, 0), (6, 4), (2, 4)])
+def test_many_are_answered_as_single_requests_are(
+    open_local: Open, monkeypatch: pytest.MonkeyPatch, max_batch: int, prefix_cache: int
+) -> None:
+    monkeypatch.setattr("collect.models.slots.GROWTH", 8)  # more room is made in mid-reply
     alone = open_local(max_batch=1, prefix_cache=0)
     expected = [ask(alone, question(text)) for text in QUESTIONS * 2]
-    together = open_local(batch_wait_seconds=1.0, max_batch=6, prefix_cache=prefix_cache)
+    together = open_local(max_batch=max_batch, prefix_cache=prefix_cache)
     with ThreadPoolExecutor(6) as pool:
         asked = [pool.submit(ask, together, question(text)) for text in QUESTIONS * 2]
         got = [one.result(60) for one in asked]
     assert [one.message for one in got] == [one.message for one in expected]
     assert [one.usage.total for one in got] == [one.usage.total for one in expected]
     assert len({one.message.content for one in got}) == 3
+
+
+def test_a_model_that_forgets_answers_in_batches(open_local: Open, forgetful: Path) -> None:
+    alone = open_local(max_batch=1)
+    expected = [ask(alone, question(text)).message for text in QUESTIONS]
+    together = open_local(model=str(forgetful), batch_wait_seconds=1.0, max_batch=3)
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(ask, together, question(text)) for text in QUESTIONS]
+        got = [one.result(60) for one in asked]
+    assert [one.message for one in got] == expected
+    assert all(one.usage.cached_tokens == 0 for one in got)
+    assert type(engine_of(together)).__name__ == "Generator"
+
+
+def test_a_short_reply_does_not_wait_for_a_long_one(open_local: Open) -> None:
+    backend = open_local(max_batch=4)
+    expected = ask(backend, question("Go."), sampling=Sampling(max_tokens=200)).message
+    rows: list[int] = []
+    long_runs, go_on = threading.Event(), threading.Event()
+
+    def noticed(_: Any, ids: tuple[Any, ...]) -> None:
+        rows.append(ids[0].shape[0])
+        long_runs.set()
+        assert go_on.wait(20)
+
+    embeddings = model_of(backend).get_input_embeddings()
+    with ThreadPoolExecutor(3) as pool:
+        handle = embeddings.register_forward_pre_hook(noticed)
+        long = pool.submit(ask, backend, question("Go."), sampling=Sampling(max_tokens=200))
+        assert long_runs.wait(20)
+        short = pool.submit(ask, backend, question("Where?"), sampling=Sampling(max_tokens=5))
+        while engine_of(backend)._queue.empty():
+            assert not long.done()
+        go_on.set()
+        assert short.result(60).usage.completion_tokens == 5
+        assert long.result(60).message == expected
+        handle.remove()
+    joined = [number for number, count in enumerate(rows) if count == 2]
+    # Both together for the short one's tokens, and then the long one alone again.
+    assert len(joined) == 5
+    assert rows[joined[-1] + 1 :] == [1] * (len(rows) - joined[-1] - 1) != []
+
+
+def test_a_failing_model_fails_those_it_works_on(open_local: Open) -> None:
+    backend = open_local()
+    expected = ask(backend, question("Go.")).message
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("out of memory")
+
+    handle = model_of(backend).get_output_embeddings().register_forward_pre_hook(fail)
+    with pytest.raises(InfrastructureFailure, match="out of memory"):
+        ask(backend, question("Go."))
+    handle.remove()
+    assert ask(backend, question("Go.")).message == expected
+
+
+def test_closing_frees_whoever_is_answered(open_local: Open) -> None:
+    backend = open_local()
+    generating = threading.Event()
+    backend.open(context())
+    hook = model_of(backend).get_input_embeddings().register_forward_pre_hook
+    hook(lambda *_: generating.set())
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, backend, question("Go."), sampling=Sampling(max_tokens=3000))
+        assert generating.wait(20)
+        backend.close()
+        with pytest.raises(RolloutStopped):
+            asked.result(20)
 
 
 def test_a_conversation_reads_only_what_is_new(open_local: Open) -> None:
@@ -96,8 +189,11 @@ def test_a_conversation_reads_only_what_is_new(open_local: Open) -> None:
     assert got.usage.cached_tokens > 0.7 * got.usage.prompt_tokens
 
 
-def test_each_request_has_its_own_sampling(open_local: Open) -> None:
-    backend = open_local(batch_wait_seconds=1.0, max_batch=5)
+@pytest.mark.parametrize("model", ["tiny", "forgetful"])
+def test_each_request_has_its_own_sampling(
+    open_local: Open, model: str, request: pytest.FixtureRequest
+) -> None:
+    backend = open_local(model=str(request.getfixturevalue(model)), max_batch=5)
     hot = Sampling(temperature=1.5, top_p=0.95, max_tokens=10, seed=1)
     samplings = [
         hot,
@@ -179,19 +275,16 @@ def test_a_context_too_long_is_the_models(open_local: Open) -> None:
         ask(backend, question("word " * 20))
 
 
-@pytest.mark.parametrize("prefix_cache", [0, 4])
-def test_stopping_ends_a_generation(open_local: Open, prefix_cache: int) -> None:
+@pytest.mark.parametrize("model", ["tiny", "forgetful"])
+def test_stopping_ends_a_generation(
+    open_local: Open, model: str, request: pytest.FixtureRequest
+) -> None:
     stop = threading.Event()
-    backend = open_local(stop, prefix_cache=prefix_cache)
+    backend = open_local(stop, model=str(request.getfixturevalue(model)))
+    backend.open(context())
     generating = threading.Event()
-    loaded = backend.open(context())._loaded
-    forward = loaded.generator._model.forward
-
-    def noticed(*args: Any, **kwargs: Any) -> Any:
-        generating.set()
-        return forward(*args, **kwargs)
-
-    loaded.generator._model.forward = noticed
+    hook = model_of(backend).get_input_embeddings().register_forward_pre_hook
+    hook(lambda *_: generating.set())
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, backend, question("Go."), sampling=Sampling(max_tokens=3000))
         assert generating.wait(20)

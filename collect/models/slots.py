@@ -1,0 +1,124 @@
+"""Keys and values of the conversations that a model is replying to, each in a slot of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
+
+from collect.models.prefix_cache import Layers
+
+GROWTH = 1_024
+"""Tokens by which all slots are made longer at once."""
+
+
+class Slots:
+    """Rows of different lengths, which can join and leave before any step. Not thread-safe."""
+
+    def __init__(self, model: Any, rows: int) -> None:
+        """`rows` is the most there can be at once."""
+        self._model = model
+        self._rows = rows
+        self._lengths: list[int] = []
+        self._layers: list[_SlotLayer] = []
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, layers: Layers, length: int) -> None:
+        """One more row, the last one; `length` tokens have been read into the layers."""
+        slot = len(self._lengths)
+        self._lengths.append(length)
+        for layer, (keys, values) in zip(self._reserved(layers, length), layers, strict=True):
+            layer.put(slot, keys, values)
+
+    def remove(self, row: int) -> None:
+        """The last row takes the place of the removed one."""
+        last = len(self._lengths) - 1
+        if row != last:
+            for layer in self._layers:
+                layer.move(last, row, self._lengths[last])
+        self._lengths[row] = self._lengths[last]
+        del self._lengths[last]
+
+    def step(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Read one more token in each row; the scores of the next one, [rows, vocabulary]."""
+        device = self._model.device
+        longest = max(self._lengths)
+        self._grow(longest + 1)
+        places = torch.tensor(self._lengths, device=device)
+        cache = DynamicCache()
+        cache.layers = self._layers
+        for layer in self._layers:
+            layer.aim(places, longest + 1)
+        output = self._model(
+            input_ids=torch.tensor(tokens, device=device).unsqueeze(1),
+            position_ids=places.unsqueeze(1),
+            # [rows, 1, 1, tokens]: each row sees its own tokens, and the one that is read now.
+            attention_mask=torch.arange(longest + 1, device=device) <= places[:, None, None, None],
+            past_key_values=cache,
+            use_cache=True,
+        )
+        self._lengths = [length + 1 for length in self._lengths]
+        scores: torch.Tensor = output.logits[:, -1].float()
+        return scores
+
+    def _reserved(self, like: Layers, length: int) -> list[_SlotLayer]:
+        if not self._layers:
+            self._layers = [_SlotLayer(keys, values, self._rows) for keys, values in like]
+        self._grow(length)
+        return self._layers
+
+    def _grow(self, tokens: int) -> None:
+        for layer in self._layers:
+            layer.grow(-(-tokens // GROWTH) * GROWTH)
+
+
+class _SlotLayer(DynamicLayer):  # type: ignore[misc]
+    """One layer's keys and values of all rows, each of shape [rows, heads, tokens, size]."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor, rows: int) -> None:
+        super().__init__()
+        self._keys, self._values = (
+            each.new_zeros((rows, each.shape[1], 0, each.shape[3])) for each in (keys, values)
+        )
+        self.lazy_initialization(keys, values)
+
+    def put(self, slot: int, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Fill one row from its start."""
+        self._keys[slot, :, : keys.shape[2]] = keys[0]
+        self._values[slot, :, : values.shape[2]] = values[0]
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Copy one row's tokens to another."""
+        for each in (self._keys, self._values):
+            each[target, :, :length] = each[source, :, :length]
+
+    def grow(self, tokens: int) -> None:
+        """Make room for so many tokens in each row. What is not used stays zero, hence finite."""
+        if tokens > self._keys.shape[2]:
+            self._keys, self._values = (_longer(e, tokens) for e in (self._keys, self._values))
+
+    def aim(self, places: torch.Tensor, width: int) -> None:
+        """Where the next token of each row goes, and how much of the rows is looked at."""
+        self._places, self._width = places, width
+        self._numbers = torch.arange(len(places), device=places.device)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add one token to each row, and return everything so far."""
+        self._keys[self._numbers, :, self._places] = key_states[:, :, 0]
+        self._values[self._numbers, :, self._places] = value_states[:, :, 0]
+        rows = len(self._places)
+        return self._keys[:rows, :, : self._width], self._values[:rows, :, : self._width]
+
+
+def _longer(old: torch.Tensor, tokens: int) -> torch.Tensor:
+    rows, heads, used, size = old.shape
+    new = old.new_zeros((rows, heads, tokens, size))
+    new[:, :, :used] = old
+    return new
