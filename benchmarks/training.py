@@ -1,9 +1,10 @@
 """`python -m benchmarks.training SFT`: how long a row takes to train, by setting, side by side.
 
 SFT is a folder that `stepinto format` has written. Every setting trains the default base model on
-the same rows in the same order, one row a step, in a process of its own. Seconds are those of a
-step after the first; `CPU` is what they took of all cores, which other work on the machine
-disturbs less. The loss of the last step tells whether two settings compute the same.
+the same rows in the same order, one row a step or one batch, in a process of its own. Seconds are
+those of a step after the first, by row; `CPU` is what they took of all cores, which other work on
+the machine disturbs less. The loss of the last step tells whether two settings of the same batch
+compute the same.
 """
 
 from __future__ import annotations
@@ -38,19 +39,25 @@ class Setting:
     bf16: bool = False
     trained_tokens_only: bool = True
     """Whether the head scores no more than the tokens that are trained; else TRL's own loss."""
+    batch: int = 1
+    """Rows a step. With the trained tokens only, a batch reads what its rows share once."""
 
 
-SETTINGS = tuple(
-    Setting(f"{layers}-{dtype}-{loss}", top, dtype == "bf16", loss == "trained")
-    for layers, top in (("all", None), ("top8", 8))
-    for dtype in ("f32", "bf16")
-    for loss in ("trl", "trained")
+SETTINGS = (
+    *(
+        Setting(f"{layers}-{dtype}-{loss}", top, dtype == "bf16", loss == "trained")
+        for layers, top in (("all", None), ("top8", 8))
+        for dtype in ("f32", "bf16")
+        for loss in ("trl", "trained")
+    ),
+    Setting("top8-bf16-trl-batch4", 8, bf16=True, trained_tokens_only=False, batch=4),
+    Setting("top8-bf16-trained-batch4", 8, bf16=True, batch=4),
 )
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the steps of a setting took."""
+    """What the steps of a setting took, by row."""
 
     seconds: tuple[float, ...]
     cpu_seconds: tuple[float, ...]
@@ -91,8 +98,8 @@ def measure(task: Task) -> Measured:
     if torch.cuda.is_available() and task.device != "cpu":
         peak = torch.cuda.max_memory_allocated() // 2**20
     return Measured(
-        tuple(after[0] - before[0] for before, after in pairs),
-        tuple(after[1] - before[1] for before, after in pairs),
+        tuple((after[0] - before[0]) / task.setting.batch for before, after in pairs),
+        tuple((after[1] - before[1]) / task.setting.batch for before, after in pairs),
         losses[-1],
         peak,
     )
@@ -109,6 +116,7 @@ def _trainer(task: Task, folder: Path) -> Any:
             "device": task.device,
             "lora": LoraSettings(top_layers=setting.top_layers),
             "max_steps": task.steps,
+            "batch_size": setting.batch,
             "gradient_accumulation": 1,
             "checkpoint_every": task.steps + 1,
             "trainer_arguments": {"bf16": setting.bf16, "dataloader_pin_memory": False},
