@@ -12,6 +12,7 @@ from collect.errors import ConfigError
 from configs.command_line.bench import add_bench
 from configs.command_line.preflight import add_preflight, check_flags, preflight
 from configs.command_line.push import add_push, check_target, push_dataset
+from configs.command_line.replay import add_replay
 from configs.command_line.shared import CONFIG_HELP, STOPPED, add_overrides, console
 from configs.command_line.stages import STAGES, Stage, collect, evaluate, format_rows, train
 from configs.command_line.status import add_status
@@ -64,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     add_status(commands.add_parser("status", help="how far a run has come, while it runs or later"))
+    add_replay(
+        commands.add_parser("replay", help="drive a run's recorded calls again, and compare")
+    )
     add_view(commands.add_parser("view", help="show a run's numbers and conversations as pages"))
     doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
     doctor.set_defaults(command=_doctor)

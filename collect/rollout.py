@@ -99,7 +99,7 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
     """
     started = time.monotonic()
     trace = RolloutTrace()
-    _guarded(lambda: _run_agents(spec, settings, trace), trace)
+    _guarded(lambda: run_agents(spec, settings, trace), trace)
     if trace.failure is None or trace.failure.kind is FailureKind.MODEL:
         scoring_started = time.monotonic()
         _guarded(lambda: _score(spec, settings, trace), trace)
@@ -108,7 +108,12 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
     return trace
 
 
-def _run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
+def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
+    """Let the agents work in a fresh sandbox; what they say and leave becomes part of the trace.
+
+    Raises ConfigError, RolloutError, RolloutStopped, SandboxError; a failure of the model's is in
+    the trace.
+    """
     instance = spec.instance
     with open_instance_sandbox(settings.sandbox, instance) as sandbox:
         trace.image_digest = sandbox.image_digest

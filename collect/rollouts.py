@@ -98,14 +98,15 @@ class FailuresInARow:
 
     def too_many(self, row: Rollout) -> bool:
         """Count a finished rollout; whether it is time to give up."""
+        failed = row.failure_kind is FailureKind.INFRASTRUCTURE
+        return self.count(f"{row.failure_type}: {row.failure_message}" if failed else None)
+
+    def count(self, reason: str | None) -> bool:
+        """Count one that failed for a reason, or did not; whether it is time to give up."""
         with self._lock:
-            failed = row.failure_kind is FailureKind.INFRASTRUCTURE
-            self._count = self._count + 1 if failed else 0
+            self._count = 0 if reason is None else self._count + 1
             if self._count >= self._limit and self.gave_up is None:
-                self.gave_up = (
-                    f"{self._count} rollouts in a row failed, the last with "
-                    f"{row.failure_type}: {row.failure_message}"
-                )
+                self.gave_up = f"{self._count} rollouts in a row failed, the last with {reason}"
             return self.gave_up is not None
 
 

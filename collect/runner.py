@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
@@ -17,9 +17,12 @@ Job = TypeVar("Job")
 class Runner(Protocol):
     """Does jobs, several at a time, until all are done or the run is stopped."""
 
-    def run(self, jobs: Sequence[Job], do: Callable[[Job], None]) -> None:
-        """Call `do` on every job. The first exception that `do` raises ends the run, and is
-        raised here once the jobs under way have ended."""
+    def run(self, jobs: Iterable[Job], do: Callable[[Job], None]) -> None:
+        """Call `do` on every job; they are taken as there is room.
+
+        The first exception that `do` raises ends the run, and is raised here once the jobs under
+        way have ended.
+        """
 
 
 class AsyncioRunner:
@@ -33,11 +36,11 @@ class AsyncioRunner:
         self._concurrency = concurrency
         self._stop = stop
 
-    def run(self, jobs: Sequence[Job], do: Callable[[Job], None]) -> None:
+    def run(self, jobs: Iterable[Job], do: Callable[[Job], None]) -> None:
         with _stopped_by_signals(self._stop):
             asyncio.run(self._run(jobs, do))
 
-    async def _run(self, jobs: Sequence[Job], do: Callable[[Job], None]) -> None:
+    async def _run(self, jobs: Iterable[Job], do: Callable[[Job], None]) -> None:
         waiting = iter(jobs)
         # The pool's threads outlive every job: a sandbox dies with the thread that started it.
         with ThreadPoolExecutor(self._concurrency) as pool:

@@ -85,6 +85,8 @@ class Background:
     """Whether an agent of its rollout has looked at later commits."""
     before_changes: frozenset[str] = frozenset()
     """The conversations of its rollout that began before any file could have been changed."""
+    replay_verified: bool | None = None
+    """Whether a replay of its calls showed what it recorded; None where there was none."""
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,9 @@ class FormatConfig(BaseModel):
         TurnQuality.REPEATED,
     )
     """Turns that stay as context and are not trained on."""
+    only_replay_verified: bool = False
+    """Drop conversations whose calls did not show the same once more, or were not replayed; see
+    `stepinto replay`."""
     drop_leaks: tuple[Leak, ...] = (Leak.GIT_HISTORY,)
     """Conversations with any of these labels are dropped. Not `oracle` by default: the oracle's
     sessions show what a good session is."""

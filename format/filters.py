@@ -143,6 +143,11 @@ def grounded(candidate: Candidate, config: FormatConfig) -> bool:
     return score is None or score >= config.min_grounding
 
 
+def replay_verified(candidate: Candidate, config: FormatConfig) -> bool:
+    """A replay of the conversation's calls showed the same (`only_replay_verified`)."""
+    return bool(candidate.background.replay_verified) or not config.only_replay_verified
+
+
 def not_leaked(candidate: Candidate, config: FormatConfig) -> bool:
     """The conversation has none of the labels in `drop_leaks`."""
     return not set(candidate.leaks) & set(config.drop_leaks)
@@ -198,6 +203,7 @@ PREDICATES: tuple[Predicate, ...] = (
     exact_arguments,
     within_length,
     grounded,
+    replay_verified,
     not_leaked,
     trainable,
 )

@@ -24,6 +24,7 @@ LABELS = (
     "leaks",
     "fix_touched_location",
     "debug_helped",
+    "replay_verified",
 )
 """The columns that are counted by their values."""
 

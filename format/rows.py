@@ -74,6 +74,11 @@ COLUMNS = {
         "where only the other did, 0 where both or neither; null where there is no pair",
         Kind.INTEGER,
     ),
+    "replay_verified": Column(
+        "whether `stepinto replay` saw the same when it drove the recorded calls again; null where "
+        "it has not",
+        Kind.FLAG,
+    ),
 }
 ASSISTANT = '{"role":"assistant",'
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.records import Conversation
+from collect.replaying.records import verified_conversations
 from collect.store import RunStore
 from format.candidates import Background, Candidate, Outcome
 from format.config import FormatConfig
@@ -24,6 +26,7 @@ class Candidates:
         gold patches can't be read."""
         self._config, self._store, self._outcomes = config, store, outcomes
         self._gold = _gold(config)
+        self._verified = verified_conversations(store.folder)
 
     def __iter__(self) -> Iterator[Candidate]:
         for rollout in self.rollouts():
@@ -40,10 +43,18 @@ class Candidates:
             lines = self._gold.get(outcome.instance_hash)
             git = any(map(reads_git_history, conversations))
             background = Background(lines, git, asked_before_changes(conversations))
-            yield [
-                Candidate(conversation, outcome, self._config.vocabulary, background)
-                for conversation in conversations
-            ]
+            yield [self._candidate(each, outcome, background) for each in conversations]
+
+    def _candidate(
+        self, conversation: Conversation, outcome: Outcome, background: Background
+    ) -> Candidate:
+        verified = self._verified.get(conversation.conversation_id)
+        return Candidate(
+            conversation,
+            outcome,
+            self._config.vocabulary,
+            replace(background, replay_verified=verified),
+        )
 
 
 def _gold(config: FormatConfig) -> dict[str, frozenset[str]]:

@@ -163,13 +163,14 @@ def read_recordings(path: Path) -> list[Recording]:
     if path.is_dir():
         if not (path / "conversations").is_dir():
             raise ConfigError(f"{path} is no run folder: it has no `conversations` folder")
-        return [_from_conversation(row) for row in RunStore(path).read_conversations()]
+        return [recording_of(row) for row in RunStore(path).read_conversations()]
     if path.is_file():
         return list(_read_lines(path))
     raise ConfigError(f"no recording at {path}; give a run folder or a JSON-lines file")
 
 
-def _from_conversation(row: Conversation) -> Recording:
+def recording_of(row: Conversation) -> Recording:
+    """Everything that the model said in a recorded conversation."""
     replies = (message for message in row.messages if message.message.role == "assistant")
     return Recording(
         completions=tuple(map(_from_row, replies)),

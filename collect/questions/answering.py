@@ -58,6 +58,37 @@ def run_question(context: RolloutContext, question: Question) -> Verdict:
     return score_text(question, log.final_answer)
 
 
+def hold_question(
+    question: Question, spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
+) -> Verdict:
+    """Put a question to the spec's model in a fresh sandbox. The trace has what was said.
+
+    Raises ConfigError, PatchError, RolloutError, RolloutStopped, SandboxError.
+    """
+    bug, patch, player = spec.instance, question.patch, settings.players[spec.main]
+    with open_instance_sandbox(settings.sandbox, bug) as sandbox:
+        trace.image_digest = sandbox.image_digest
+        lay_out(settings.benchmark, bug, sandbox, patch)
+        instance = with_files(bug, bug.files, patch) if bug.files else bug
+        if not bug.files and player.is_oracle:
+            # It reads code there where a model would call its tools.
+            instance = with_files(bug, sandbox.read_tree(), "")
+        context = RolloutContext(
+            instance=instance,
+            variant=VARIANT,
+            attempt=spec.attempt,
+            sandbox=sandbox,
+            config=settings.agents,
+            players={Role.DEBUG_SUBAGENT: player},
+            stop=settings.stop,
+            logs=trace.logs,
+            ask=question.ask,
+        )
+        verdict = run_question(context, question)
+        trace.stop_reason = trace.logs[0].stop_reason
+        return verdict
+
+
 @dataclass(frozen=True)
 class Asked:
     """A question as it is put once; attempts are counted from 0."""
@@ -210,7 +241,7 @@ class _Asker:
         question, spec, trace = asked.question, self._spec(asked), RolloutTrace()
         started, right = time.monotonic(), False
         try:
-            right = self._hold(question, spec, settings, trace).correct
+            right = hold_question(question, spec, settings, trace).correct
         except RolloutStopped:
             return
         except ConfigError:
@@ -223,33 +254,3 @@ class _Asker:
         self._store.add(row, conversations)
         if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
             self._stop.set()
-
-    def _hold(
-        self,
-        question: Question,
-        spec: RolloutSpec,
-        settings: RolloutSettings,
-        trace: RolloutTrace,
-    ) -> Verdict:
-        bug, patch = spec.instance, question.patch
-        with open_instance_sandbox(settings.sandbox, bug) as sandbox:
-            trace.image_digest = sandbox.image_digest
-            lay_out(self._benchmark, bug, sandbox, patch)
-            instance = with_files(bug, bug.files, patch) if bug.files else bug
-            if not bug.files and settings.players[self._name].is_oracle:
-                # It reads code there where a model would call its tools.
-                instance = with_files(bug, sandbox.read_tree(), "")
-            context = RolloutContext(
-                instance=instance,
-                variant=VARIANT,
-                attempt=spec.attempt,
-                sandbox=sandbox,
-                config=settings.agents,
-                players={Role.DEBUG_SUBAGENT: settings.players[self._name]},
-                stop=self._stop,
-                logs=trace.logs,
-                ask=question.ask,
-            )
-            verdict = run_question(context, question)
-            trace.stop_reason = trace.logs[0].stop_reason
-            return verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,14 @@ from collect.questions.config import SOURCE_READER, QuestionsConfig
 from collect.questions.records import Category, Question
 from collect.questions.scoring import score_text
 from collect.records import Role
+from collect.replaying.finding import Bugs, Finder
+from collect.replaying.records import ReplayStatus
+from collect.replaying.verifying import replay_rollouts
 from collect.store import RunStore
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.stage import run_format
+from sandbox import SandboxConfig
 from tests.collect.questions.asked import root_cause
 
 
@@ -45,6 +50,20 @@ def test_the_rows_are_a_subagents(oracle_run: Path, shop_questions: list[Questio
         assert rollouts[row.rollout_id].resolved
         assert row.answer is not None
         assert any(event.event.file == "shop.py" for event in row.events) or row.events
+
+
+def test_answers_show_the_same_when_they_are_replayed(
+    oracle_run: Path, shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    run = shutil.copytree(oracle_run, tmp_path / "run")
+    bugs = Bugs([shop_config.benchmark], SandboxConfig())
+    finder = Finder(bugs, [run / "questions.jsonl"])
+    report = replay_rollouts(Machinery(), finder, run)
+    assert report.counts == {ReplayStatus.VERIFIED: len(list(RunStore(run).read_rollouts()))}
+    assert (report.left, report.reasons) == (0, ())
+    shutil.rmtree(run / "replay")
+    with pytest.raises(ConfigError, match="--questions FILE"):
+        replay_rollouts(Machinery(), Finder(bugs, []), run)
 
 
 def test_every_right_answer_is_grounded_in_its_session(oracle_run: Path) -> None:

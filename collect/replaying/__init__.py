@@ -1,0 +1,1 @@
+"""Replay verification: recorded tool calls, driven again, must show what was recorded."""

@@ -1,0 +1,150 @@
+"""All rollouts of a folder, replayed. A second start does only what is missing."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+
+from collect.agents.rollout_context import Player
+from collect.config import Machinery
+from collect.durable import locked
+from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
+from collect.progress_bar import ProgressBar
+from collect.questions.workspace import reproducible
+from collect.records import Conversation, Rollout
+from collect.replaying.finding import Finder
+from collect.replaying.records import FOLDER, ReplayRow, ReplayStatus, ReplayTable
+from collect.replaying.replaying import verify
+from collect.rollout import RolloutSettings, failure_of
+from collect.rollouts import FailuresInARow
+from collect.runner import AsyncioRunner
+from collect.store import RunStore
+from sandbox import clean_up
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What is known of a folder's conversations."""
+
+    folder: Path
+    counts: Mapping[ReplayStatus, int]
+    """Conversations, of this start and earlier ones."""
+    unverified: tuple[ReplayRow, ...]
+    """All that are not as recorded."""
+    left: int
+    """Rollouts that were not replayed: stopped before, or something failed around them."""
+    failed_before: int
+    """Rollouts that failed for the sake of the infrastructure or the budget: none is replayed."""
+    reasons: tuple[str, ...]
+    """Why some could not be replayed."""
+    stopped: bool
+
+    @property
+    def conversations(self) -> int:
+        """How many were replayed."""
+        return sum(self.counts.values())
+
+    @property
+    def verified_share(self) -> float:
+        """Of the conversations that were replayed, 0 to 1."""
+        return self.counts.get(ReplayStatus.VERIFIED, 0) / max(self.conversations, 1)
+
+
+def replay_rollouts(
+    machinery: Machinery, finder: Finder, folder: Path, limit: int | None = None
+) -> ReplayReport:
+    """Replay what was not replayed yet, at most `limit` rollouts of it.
+
+    Raises ConfigError where another process replays here, or a rollout's bug or question is gone.
+    """
+    table = ReplayTable(folder)
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    with closing(locked(folder / FOLDER / ".lock")):
+        table.open()
+        replay = _Replay(reproducible(machinery), finder, RunStore(folder), table)
+        replay.run(limit)
+        table.compact()
+        return replay.report()
+
+
+class _Replay:
+    """One start."""
+
+    def __init__(
+        self, machinery: Machinery, finder: Finder, store: RunStore, table: ReplayTable
+    ) -> None:
+        self._machinery, self._finder = machinery, finder
+        self._store, self._table = store, table
+        self._stop = threading.Event()
+        self._reasons: dict[str, None] = {}
+        self._failures = FailuresInARow(machinery.runner.give_up_after)
+        rows = {row.rollout_id: row for row in store.read_rollouts()}
+        self._failed_before = sum(row.failure_kind in TRIED_AGAIN for row in rows.values())
+        self._rows = {key: row for key, row in rows.items() if row.failure_kind not in TRIED_AGAIN}
+
+    def run(self, limit: int | None) -> None:
+        """Replay what is missing."""
+        missing = self._rows.keys() - self._table.rollout_ids()
+        for key in missing:
+            self._finder.check(self._rows[key])
+        if not missing:
+            return
+        clean_up(self._machinery.sandbox)
+        total = len(missing) if limit is None else min(limit, len(missing))
+        jobs = islice(self._jobs(missing), limit)
+        with ProgressBar("rollouts", total) as bar:
+
+            def replay(job: tuple[Rollout, list[Conversation]]) -> None:
+                self._replay(*job)
+                bar.advance()
+
+            AsyncioRunner(self._machinery.runner.concurrency, self._stop).run(jobs, replay)
+
+    def report(self) -> ReplayReport:
+        """What is known now."""
+        rows = list(self._table.rows())
+        done = {row.rollout_id for row in rows}
+        return ReplayReport(
+            folder=self._store.folder,
+            counts=Counter(row.status for row in rows),
+            unverified=tuple(row for row in rows if row.status is not ReplayStatus.VERIFIED),
+            left=len(self._rows.keys() - done),
+            failed_before=self._failed_before,
+            reasons=tuple(self._reasons),
+            stopped=self._stop.is_set(),
+        )
+
+    def _jobs(self, missing: set[str]) -> Iterator[tuple[Rollout, list[Conversation]]]:
+        """Rollouts with their conversations, read as they are needed."""
+        held = self._store.read_conversations(only=missing, finished=missing)
+        for rollout_id, group in groupby(held, key=lambda each: each.rollout_id):
+            yield self._rows[rollout_id], sorted(group, key=lambda each: each.index)
+
+    def _replay(self, row: Rollout, conversations: list[Conversation]) -> None:
+        recorded = self._finder.recorded(row, conversations)
+        benchmark = self._finder.benchmark_of(row)
+
+        def settings(players: dict[str, Player]) -> RolloutSettings:
+            machinery = self._machinery
+            return RolloutSettings(
+                benchmark, machinery.sandbox, machinery.agents, players, self._stop
+            )
+
+        reason = None
+        try:
+            self._table.add(row.rollout_id, verify(recorded, settings))
+        except RolloutStopped:
+            return
+        except ConfigError:
+            raise
+        except Exception as error:
+            failure = failure_of(error)
+            reason = f"{failure.type}: {failure.message}"
+            self._reasons[reason] = None
+        if self._failures.count(reason):
+            self._stop.set()
