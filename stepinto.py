@@ -10,6 +10,7 @@ from pathlib import Path
 
 from collect.errors import ConfigError
 from configs.command_line.bench import add_bench
+from configs.command_line.clean import add_clean
 from configs.command_line.preflight import add_preflight, check_flags, preflight
 from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.replay import add_replay
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("replay", help="drive a run's recorded calls again, and compare")
     )
     add_view(commands.add_parser("view", help="show a run's numbers and conversations as pages"))
+    add_clean(commands.add_parser("clean", help="remove what killed runs left on this machine"))
     doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
     doctor.set_defaults(command=_doctor)
     return parser

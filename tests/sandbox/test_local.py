@@ -20,6 +20,7 @@ from sandbox import Command, SandboxConfig, bubblewrap, open_sandbox
 from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.leftovers import OwnedFolder, remove_leftovers
 from sandbox.local import LocalSandbox
+from stepinto import main
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +182,9 @@ def test_readable_path_that_cannot_be_read_is_refused(
     assert list(temporary.iterdir()) == []
 
 
-def test_leftovers_of_the_dead_are_removed_and_of_the_living_are_not(temporary: Path) -> None:
+def test_leftovers_of_the_dead_are_removed_and_of_the_living_are_not(
+    temporary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = (
         f"import tempfile, os; tempfile.tempdir = {str(temporary)!r}\n"
         "from sandbox import *\n"
@@ -199,7 +202,11 @@ def test_leftovers_of_the_dead_are_removed_and_of_the_living_are_not(temporary: 
     assert remove_leftovers() == []
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert [path.name[:9] for path in remove_leftovers()] == ["stepinto-"]
+    (orphan,) = (path for path in temporary.glob("stepinto-*") if path != own.path)
+    assert main(["clean"]) == 0
+    said = capsys.readouterr().out
+    assert f"removed {orphan}\n" in said
+    assert "1 sandbox folders and" in said
     assert list(temporary.iterdir()) == [own.path]
     _wait_until(lambda: not _matching("sleep 1013"))
     own.remove()
