@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collect.agents.rollout_context import Player
@@ -18,11 +18,20 @@ from collect.benchmarks.images import require_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.durable import write_text
-from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
+from collect.errors import (
+    TRIED_AGAIN,
+    BudgetExhausted,
+    ConfigError,
+    FailureKind,
+    InfrastructureFailure,
+    RolloutStopped,
+)
 from collect.heartbeat import beating
 from collect.models.base import ModelBackend
 from collect.models.budget import Budget
 from collect.models.config import EndpointConfig, ModelConfig, OracleConfig
+from collect.models.journal import FOLDER as JOURNALS
+from collect.models.journal import Journal, journaled
 from collect.models.opening import open_models
 from collect.models.replay import ReplayBackend
 from collect.progress import Progress
@@ -34,6 +43,8 @@ from collect.settings import note_settings, settings_facts, settings_hash, what_
 from collect.store import RunStore
 from sandbox import clean_up
 
+GOES_ON = (InfrastructureFailure.__name__, BudgetExhausted.__name__)
+"""Failures after which a rollout's replies are worth keeping."""
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
 
@@ -211,6 +222,8 @@ class _Batch:
 
     def _do(self, spec: RolloutSpec, settings: RolloutSettings, progress: Progress) -> None:
         progress.started(spec.id, f"{spec.instance.id} {spec.variant}")
+        journal = journal_of(self.store.folder, spec, self.hashes[spec.id])
+        settings = replace(settings, players=journaled(settings.players, journal))
         try:
             trace = run_rollout(spec, settings)
         except RolloutStopped:
@@ -220,6 +233,8 @@ class _Batch:
             self._note_spent()
         row, conversations = rows_of(spec, trace, settings, self.identity, self.hashes[spec.id])
         self.store.add(row, conversations)
+        if not goes_on(row):
+            journal.remove()
         progress.finished(row)
         if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
             self.stop.set()
@@ -259,6 +274,19 @@ class _Batch:
     def _note_spent(self) -> None:
         with self._spent_lock:
             write_text(self.store.folder / SPENT, f"{self.budget.spent}\n")
+
+
+def journal_of(folder: Path, spec: RolloutSpec, settings: str) -> Journal:
+    """Where the replies of a rollout are kept until it has its row."""
+    return Journal(folder / JOURNALS / f"{spec.id}.jsonl", f"{settings} {spec.instance.hash}")
+
+
+def goes_on(row: Rollout) -> bool:
+    """Whether the next start goes on with a rollout that has failed, rather than begin it anew.
+
+    Where its sandbox failed, it may have been its calls that broke that.
+    """
+    return row.failure_type in GOES_ON
 
 
 def _refuse_unfit(specs: Sequence[RolloutSpec]) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collect.agents.config import Variant
@@ -23,6 +23,7 @@ from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.models.budget import Budget
+from collect.models.journal import journaled
 from collect.models.opening import open_model
 from collect.progress_bar import ProgressBar
 from collect.questions.answered import Answered, Answers, Said
@@ -42,7 +43,7 @@ from collect.rollout import (
     for_attempt,
 )
 from collect.rollout_rows import RunIdentity, rows_of
-from collect.rollouts import FailuresInARow, is_oracle
+from collect.rollouts import FailuresInARow, goes_on, is_oracle, journal_of
 from collect.runner import AsyncioRunner
 from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
@@ -239,6 +240,8 @@ class _Asker:
 
     def _ask_one(self, asked: Asked, settings: RolloutSettings, config_hash: str) -> None:
         question, spec, trace = asked.question, self._spec(asked), RolloutTrace()
+        journal = journal_of(self._store.folder, spec, config_hash)
+        settings = replace(settings, players=journaled(settings.players, journal))
         started, right = time.monotonic(), False
         try:
             right = hold_question(question, spec, settings, trace).correct
@@ -252,5 +255,7 @@ class _Asker:
         rows = rows_of(spec, trace, settings, self._identity, config_hash)
         row, conversations = as_question(question, right, *rows)
         self._store.add(row, conversations)
+        if not goes_on(row):
+            journal.remove()
         if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
             self._stop.set()

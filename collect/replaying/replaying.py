@@ -11,8 +11,8 @@ from collect.agents.rollout_context import Player
 from collect.errors import ModelFailure
 from collect.models.base import Sampling
 from collect.models.replay import ReplayBackend, recording_of
+from collect.observations import Difference, first_difference
 from collect.records import Conversation, MessageRow, StopReason
-from collect.replaying.observations import Difference, first_difference
 from collect.replaying.records import ReplayRow, ReplayStatus
 from collect.rollout import RolloutSettings, RolloutTrace
 

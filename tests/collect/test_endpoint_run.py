@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +16,10 @@ from collect.records import Rollout
 from collect.store import RunStore
 from configs.command_line.shared import FAILED, STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import ChatServer, error, reply
+from tests.collect.models.chat_server import Answer, ChatServer, error, reply
 
-CONFIG = Path(__file__).resolve().parents[2] / "configs" / "debug2fix.yaml"
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "configs" / "debug2fix.yaml"
 
 
 @pytest.fixture
@@ -25,23 +28,30 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
+def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
+    return [
+        "collect",
+        str(CONFIG),
+        f"runs_folder={folder}",
+        "run=test",
+        f"models.frontier.base_url={server.url}",
+        "models.frontier.api_key_env=null",
+        "models.frontier.retries={max_retries: 0}",
+        "collect.benchmark.limit=3",
+        "collect.variants=[baseline]",
+        "runner.concurrency=1",
+        *overrides,
+    ]
+
+
 def collect(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, list[Rollout]]:
-    status = main(
-        [
-            "collect",
-            str(CONFIG),
-            f"runs_folder={folder}",
-            "run=test",
-            f"models.frontier.base_url={server.url}",
-            "models.frontier.api_key_env=null",
-            "models.frontier.retries={max_retries: 0}",
-            "collect.benchmark.limit=3",
-            "collect.variants=[baseline]",
-            "runner.concurrency=1",
-            *overrides,
-        ]
-    )
+    status = main(command(server, folder, *overrides))
     return status, list(RunStore(folder / "test").read_rollouts())
+
+
+def bash(script: str) -> Answer:
+    call = {"name": "bash", "arguments": json.dumps({"command": script})}
+    return reply(tool_calls=[{"id": "c", "function": call}])
 
 
 def test_tokens_and_dollars_are_the_servers(server: ChatServer, tmp_path: Path) -> None:
@@ -68,13 +78,14 @@ def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
     assert Counter(row.failure_kind for row in rows) == {None: 3}
 
 
-def test_the_budget_counts_what_left_no_row(server: ChatServer, tmp_path: Path) -> None:
+def test_the_budget_counts_what_was_replied_to_a_failed_rollout(
+    server: ChatServer, tmp_path: Path
+) -> None:
     settings = ["models.frontier.prices={input: 10000}", "collect.benchmark.limit=1"]
-    call = {"name": "bash", "arguments": '{"command": "true"}'}
-    for _ in range(2):
-        server.will_answer(reply(tool_calls=[{"id": "c", "function": call}]), error(500, "down"))
+    for starts in (1, 2):
+        server.will_answer(bash("true"), error(500, "down"))
         _, rows = collect(server, tmp_path, *settings)
-        assert [row.dollars for row in rows] == [1.0], "a second row takes the first one's place"
+        assert [row.dollars for row in rows] == [starts], "it goes on with one reply more"
     status, rows = collect(server, tmp_path, *settings, "runner.budget_dollars=1.5")
     assert status == STOPPED
     assert [row.failure_kind for row in rows] == [FailureKind.BUDGET]
@@ -92,6 +103,47 @@ def test_infrastructure_failures_are_rows_and_are_tried_again(
     _, rows = collect(server, tmp_path)
     assert Counter(row.failure_kind for row in rows) == {None: 3}
     assert len({row.rollout_id for row in rows}) == 3
+
+
+@pytest.mark.parametrize(
+    ("script", "asked_again"),
+    [("cat setup.cfg; date", 0), ("head -c 8 /dev/urandom | od -x", 1)],
+    ids=["shows-the-same", "shows-something-else"],
+)
+def test_a_killed_rollout_goes_on_where_it_was(
+    server: ChatServer, tmp_path: Path, script: str, asked_again: int
+) -> None:
+    server.will_answer(bash(script), bash("ls"), reply(hold=True))
+    limit = "collect.benchmark.limit=1"
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "stepinto", *command(server, tmp_path, limit)], cwd=ROOT
+    )
+    for _ in range(3):
+        assert server.arrived.acquire(timeout=60)
+    killed.kill()
+    killed.wait()
+    server.released.set()
+    server.will_answer(*[bash("ls")] * asked_again, reply("Done."))
+    status, (row,) = collect(server, tmp_path, limit)
+    assert (status, row.main_steps, row.failure_kind) == (0, 3, None)
+    assert len(server.requests) == 3 + asked_again + 1
+    (held,) = RunStore(tmp_path / "test").read_conversations()
+    called = [call.text("command") for each in held.messages for call in each.message.tool_calls]
+    assert called == [script, "ls"]
+    assert not list((tmp_path / "test" / "journal").iterdir())
+
+
+def test_replies_under_other_settings_are_asked_for_again(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    limit = "collect.benchmark.limit=1"
+    server.will_answer(bash("ls"), error(500, "down"))
+    collect(server, tmp_path, limit)
+    server.will_answer(reply("Done."))
+    (tmp_path / "test" / "rollouts").rename(tmp_path / "rollouts")
+    _, (row,) = collect(server, tmp_path, limit, "agents.bash_timeout=7")
+    assert row.main_steps == 1
+    assert len(server.requests) == 3
 
 
 def test_a_context_that_is_too_long_is_the_models_failure(

@@ -14,8 +14,8 @@ import pytest
 
 from collect.errors import FailureKind
 from collect.messages import Message
+from collect.observations import Difference, first_difference, normalised
 from collect.records import Conversation, MessageRow, Role, ToolOutcome
-from collect.replaying.observations import Difference, first_difference, normalised
 from collect.replaying.records import ReplayRow, ReplayStatus, ReplayTable, verified_conversations
 from collect.store import RunStore
 from format.config import FormatConfig

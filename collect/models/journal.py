@@ -1,0 +1,139 @@
+"""Replies that a model gave, kept until the rollout they are of has its row.
+
+A rollout that was stopped or killed goes on where it was: its calls are driven again in a fresh
+sandbox, and as long as they show what they had shown, the model's replies are those it gave. From
+the first thing on that is different, it is asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from threading import Lock
+
+from pydantic import TypeAdapter
+
+from collect.agents.rollout_context import Player
+from collect.messages import Message, ToolSchema
+from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
+from collect.models.replay import ReplayBackend
+from collect.observations import normalised
+
+FOLDER = "journal"
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One reply."""
+
+    conversation: int
+    """The conversation's index in its rollout."""
+    step: int
+    """0 for its first reply."""
+    seen: str
+    """Hash of all that was sent, without what differs from run to run."""
+    completion: Completion
+
+
+ENTRY = TypeAdapter(_Entry)
+
+
+class Journal:
+    """A file for one rollout. Each reply is in it before it is acted on."""
+
+    def __init__(self, path: Path, settings: str) -> None:
+        """`settings` stands for all that decides what the rollout does: replies under others are
+        forgotten."""
+        self._path = path
+        self._settings = settings
+        self._lock = Lock()
+        self._entries = self._read()
+
+    def reply(self, conversation: int, step: int, seen: str) -> Completion | None:
+        """What was replied to the same at this step; None where nothing was."""
+        entry = self._entries.get((conversation, step))
+        return entry.completion if entry is not None and entry.seen == seen else None
+
+    def add(self, conversation: int, step: int, seen: str, completion: Completion) -> None:
+        """Keep one more."""
+        line = json.dumps(asdict(_Entry(conversation, step, seen, completion)))
+        with self._lock:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                if not file.tell():
+                    file.write(f"{self._settings}\n")
+                file.write(f"{line}\n")
+
+    def remove(self) -> None:
+        """The rollout has its row."""
+        self._path.unlink(missing_ok=True)
+
+    def _read(self) -> dict[tuple[int, int], _Entry]:
+        """The replies, the newest of each step."""
+        if not self._path.exists():
+            return {}
+        settings, *lines = self._path.read_text(encoding="utf-8").split("\n")
+        if settings != self._settings:
+            self.remove()
+            return {}
+        if lines and lines[-1]:  # a kill has cut it
+            self._path.write_text("\n".join([settings, *lines[:-1], ""]), encoding="utf-8")
+        entries = [ENTRY.validate_json(line) for line in lines[:-1]]
+        return {(entry.conversation, entry.step): entry for entry in entries}
+
+
+def journaled(players: Mapping[str, Player], journal: Journal) -> dict[str, Player]:
+    """The same players, whose replies are kept; those that follow a script need none of it."""
+    return {name: _journaled(player, journal) for name, player in players.items()}
+
+
+def _journaled(player: Player, journal: Journal) -> Player:
+    if player.is_oracle or isinstance(player.backend, ReplayBackend):
+        return player
+    return replace(player, backend=JournaledBackend(player.backend, journal))
+
+
+class JournaledBackend:
+    """A backend whose replies in one rollout are kept."""
+
+    def __init__(self, backend: ModelBackend, journal: Journal) -> None:
+        self._backend, self._journal = backend, journal
+
+    @property
+    def name(self) -> str:
+        """The model's name in the config."""
+        return self._backend.name
+
+    def open(self, context: ConversationContext) -> Model:
+        """A model that begins with what it has replied already."""
+        return _JournaledModel(self._backend.open(context), self._journal, context.index)
+
+    def close(self) -> None:
+        """The backend is shared, and closed by its owner."""
+
+
+class _JournaledModel:
+    def __init__(self, model: Model, journal: Journal, conversation: int) -> None:
+        self._model, self._journal, self._conversation = model, journal, conversation
+        self._step = 0
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> Completion:
+        """See `collect.models.base.Model`."""
+        step, seen = self._step, _digest(messages, tools)
+        self._step += 1
+        known = self._journal.reply(self._conversation, step, seen)
+        if known is not None:
+            return known
+        completion = self._model.complete(messages, tools, sampling)
+        self._journal.add(self._conversation, step, seen, completion)
+        return completion
+
+
+def _digest(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> str:
+    said = [asdict(replace(each, content=normalised(each.content))) for each in messages]
+    return hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
