@@ -20,6 +20,7 @@ from tests.collect.models.chat_server import Answer, ChatServer, error, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
+KEY = "sk-secret-of-the-test"
 
 
 @pytest.fixture
@@ -184,6 +185,25 @@ def test_tests_that_a_time_out_cut_off_say_so(server: ChatServer, tmp_path: Path
         server, tmp_path, "collect.benchmark.limit=1", "collect.benchmark.test_timeout=4"
     )
     assert {test.after for test in rows[0].tests} == {"timed_out"}
+
+
+def test_no_key_lands_in_a_runs_folder(
+    server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_KEY", KEY)
+    server.will_answer(error(500, f"the key {KEY} is tired"), bash("env; set"), reply("Done."))
+    named = "models.frontier.api_key_env=TEST_KEY"
+    _, rows = collect(server, tmp_path, named, "collect.benchmark.limit=2")
+    assert set(server.keys) == {f"Bearer {KEY}"}
+    assert (
+        "the key [key] is tired" in {row.failure_message for row in rows if row.failure_kind}.pop()
+    )
+    assert main(["view", str(tmp_path / "test")]) == 0
+    tables = RunStore(tmp_path / "test")
+    assert KEY not in str([list(tables.rollouts.rows()), list(tables.conversations.rows())])
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} >= {".html", ".parquet", ".yaml", ".json"}
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
 def test_a_budget_that_nothing_counts_against_is_refused(

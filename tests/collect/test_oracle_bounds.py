@@ -56,9 +56,9 @@ def stopped_in_buggy_function(conversation: Conversation) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("half", [0, 1])
-def test_the_oracle_resolves_the_bundled_bugs(tmp_path: Path, half: int) -> None:
-    wanted = PYTHON[half::2]
+def test_the_oracle_resolves_the_bundled_bugs(tmp_path: Path) -> None:
+    """Half of them say as much as all."""
+    wanted = PYTHON[::2]
     rollouts, conversations = collect(tmp_path, "full", only(wanted))
     assert len(rollouts) == len(wanted) >= 15
     resolved = {row.instance_id for row in rollouts if row.resolved}

@@ -352,7 +352,7 @@ def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_killed_twenty_times_it_ends_with_one_row_each(tmp_path: Path) -> None:
+def test_killed_ten_times_it_ends_with_one_row_each(tmp_path: Path) -> None:
     variants = "collect.variants=[baseline, debug2fix_tool_limit]"
     overrides = [
         f"runs_folder={tmp_path}",
@@ -364,7 +364,7 @@ def test_killed_twenty_times_it_ends_with_one_row_each(tmp_path: Path) -> None:
     ]
     command = [sys.executable, "-m", "stepinto", "collect", "configs/quickstart.yaml", *overrides]
     chance = random.Random(7)
-    for _ in range(20):
+    for _ in range(10):
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

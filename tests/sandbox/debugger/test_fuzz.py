@@ -271,7 +271,7 @@ COUNTS: dict[str, int] = {}
 @pytest.mark.timeout(7200)
 def test_python_sessions_survive_random_actions(request: pytest.FixtureRequest) -> None:
     found = [find_interpreter(version) for version in VERSIONS]
-    fuzz(request, [replace(PYTHON, interpreter=each) for each in found if each], 200)
+    fuzz(request, [replace(PYTHON, interpreter=each) for each in found if each], 100)
 
 
 @pytest.mark.slow
@@ -279,7 +279,7 @@ def test_python_sessions_survive_random_actions(request: pytest.FixtureRequest) 
 def test_java_sessions_survive_random_actions(request: pytest.FixtureRequest) -> None:
     if shutil.which("javac") is None:
         pytest.skip("needs a JDK")
-    fuzz(request, [JAVA], 100)
+    fuzz(request, [JAVA], 50)
 
 
 def fuzz(request: pytest.FixtureRequest, languages: list[Language], short: int) -> None:
