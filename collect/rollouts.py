@@ -17,7 +17,6 @@ from collect.benchmarks.base import Benchmark
 from collect.benchmarks.images import require_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
-from collect.durable import write_text
 from collect.errors import (
     TRIED_AGAIN,
     BudgetExhausted,
@@ -28,7 +27,7 @@ from collect.errors import (
 )
 from collect.heartbeat import beating
 from collect.models.base import ModelBackend
-from collect.models.budget import Budget
+from collect.models.budget import Budget, read_spent, write_spent
 from collect.models.config import EndpointConfig, ModelConfig, OracleConfig
 from collect.models.journal import FOLDER as JOURNALS
 from collect.models.journal import Journal, journaled
@@ -45,8 +44,6 @@ from sandbox import clean_up
 
 GOES_ON = (InfrastructureFailure.__name__, BudgetExhausted.__name__)
 """Failures after which a rollout's replies are worth keeping."""
-SPENT = "spent.txt"
-"""Dollars of all starts, those of rollouts that were stopped or tried again included."""
 
 
 @dataclass(frozen=True)
@@ -268,12 +265,11 @@ class _Batch:
 
     def _spent(self) -> float:
         rows = sum(row.dollars for row in self.store.read_rollouts())
-        path = self.store.folder / SPENT
-        return max(rows, float(path.read_text()) if path.is_file() else 0.0)
+        return max(rows, read_spent(self.store.folder))
 
     def _note_spent(self) -> None:
         with self._spent_lock:
-            write_text(self.store.folder / SPENT, f"{self.budget.spent}\n")
+            write_spent(self.store.folder, self.budget.spent)
 
 
 def journal_of(folder: Path, spec: RolloutSpec, settings: str) -> Journal:

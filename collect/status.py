@@ -11,6 +11,7 @@ from pathlib import Path
 from collect.errors import TRIED_AGAIN
 from collect.heartbeat import NAME as HEARTBEAT
 from collect.heartbeat import SECONDS, Heartbeat, read_heartbeat
+from collect.models.budget import read_spent
 from collect.store import RunStore
 from collect.table import TableChanged
 
@@ -53,6 +54,8 @@ class RunStatus:
     tokens: int
     dollars: float
     """Of the rows alone: a rollout that was done again counts once."""
+    spent: float
+    """Dollars of all starts, with what left no row."""
     slowest: tuple[Slow, ...]
 
     @property
@@ -122,5 +125,6 @@ def _read(folder: Path, now: float | None) -> RunStatus:
         failures=Counter((row["failure_kind"], row["failure_type"] or "") for row in failed),
         tokens=sum(row[name] for row in rows for name in TOKENS),
         dollars=sum(row["dollars"] for row in rows),
+        spent=max(read_spent(folder), sum(row["dollars"] for row in rows)),
         slowest=tuple(Slow(row["instance_id"], row["variant"], row["seconds"]) for row in slowest),
     )

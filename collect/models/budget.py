@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
+from collect.durable import write_text
 from collect.errors import BudgetExhausted
+
+SPENT = "spent.txt"
+"""Dollars of all starts, those of rollouts that were stopped or tried again included."""
 
 
 class Budget:
@@ -36,3 +41,14 @@ class Budget:
         """Count what a request cost."""
         with self._lock:
             self._spent += dollars
+
+
+def read_spent(folder: Path) -> float:
+    """What all starts on a folder have spent; 0 where none has said so."""
+    path = folder / SPENT
+    return float(path.read_text()) if path.is_file() else 0.0
+
+
+def write_spent(folder: Path, dollars: float) -> None:
+    """Note it for the next start."""
+    write_text(folder / SPENT, f"{dollars}\n")

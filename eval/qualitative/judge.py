@@ -26,12 +26,11 @@ from collect.errors import (
 )
 from collect.messages import Message
 from collect.models.base import ConversationContext, ModelBackend
-from collect.models.budget import Budget
+from collect.models.budget import Budget, read_spent, write_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.models.opening import open_model
 from collect.progress_bar import ProgressBar
 from collect.record_lines import read_lines
-from collect.rollouts import SPENT
 from collect.runner import AsyncioRunner
 from collect.settings import model_facts
 from collect.strict_record import StrictRecord
@@ -125,7 +124,7 @@ class Judge:
         self._machinery, self._name = machinery, config.model
         self._instances = {(each.benchmark, each.id): each for each in instances}
         self._model = machinery.model_config_of(config.model)
-        self._path, self._spent_path = folder / FILE, folder / SPENT
+        self._path = folder / FILE
         self._known: dict[str, Judgement] = {}
         self._reasons: dict[str, None] = {}
         self._in_a_row = 0
@@ -165,7 +164,7 @@ class Judge:
 
     def _ask(self, missing: Mapping[str, Item], total: int) -> None:
         """Ask each prompt once, whatever number of items it is of."""
-        spent = float(self._spent_path.read_text()) if self._spent_path.is_file() else 0.0
+        spent = read_spent(self._path.parent)
         budget = Budget(self._machinery.runner.budget_dollars, spent)
         runner = AsyncioRunner(self._machinery.runner.concurrency, self._stop)
         with (
@@ -176,7 +175,7 @@ class Judge:
             def ask(entry: tuple[str, Item]) -> None:
                 judgement = self._reply(*entry, backend)
                 with self._lock:
-                    write_text(self._spent_path, f"{budget.spent}\n")
+                    write_spent(self._path.parent, budget.spent)
                     if judgement is not None:
                         self._keep(judgement)
                 bar.advance()

@@ -195,9 +195,7 @@ def test_no_key_lands_in_a_runs_folder(
     named = "models.frontier.api_key_env=TEST_KEY"
     _, rows = collect(server, tmp_path, named, "collect.benchmark.limit=2")
     assert set(server.keys) == {f"Bearer {KEY}"}
-    assert (
-        "the key [key] is tired" in {row.failure_message for row in rows if row.failure_kind}.pop()
-    )
+    assert any("the key [key] is tired" in (row.failure_message or "") for row in rows)
     assert main(["view", str(tmp_path / "test")]) == 0
     tables = RunStore(tmp_path / "test")
     assert KEY not in str([list(tables.rollouts.rows()), list(tables.conversations.rows())])

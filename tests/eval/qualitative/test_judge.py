@@ -12,8 +12,8 @@ import pytest
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import Machinery, RunnerConfig
 from collect.errors import ConfigError
+from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
-from collect.rollouts import SPENT
 from eval.figures import parts
 from eval.qualitative.agreement_tables import agreement_records
 from eval.qualitative.config import JudgeConfig
