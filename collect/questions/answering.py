@@ -22,10 +22,11 @@ from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
+from collect.heartbeat import beating
 from collect.models.budget import Budget
 from collect.models.journal import journaled
 from collect.models.opening import open_model
-from collect.progress_bar import ProgressBar
+from collect.progress import Progress
 from collect.questions.answered import Answered, Answers, Said
 from collect.questions.config import QuestionsConfig
 from collect.questions.messages import arguments_for
@@ -173,14 +174,14 @@ class _Asker:
             closing(
                 open_model(self._name, self._model, budget, self._stop, self._store.folder)
             ) as backend,
-            ProgressBar("questions", len(everything), done) as bar,
+            Progress(len(everything), done) as progress,
+            beating(self._store.folder, progress),
         ):
             player = Player(backend, self._model.sampling, is_oracle(self._model, backend))
 
             def ask(asked: Asked) -> None:
                 settings = self._settings(for_attempt(player, asked.attempt))
-                self._ask_one(asked, settings, settings_hash(facts))
-                bar.advance()
+                self._ask_one(asked, settings, settings_hash(facts), progress)
 
             AsyncioRunner(self._machinery.runner.concurrency, self._stop).run(missing, ask)
 
@@ -238,14 +239,18 @@ class _Asker:
         instance = self._instances[question.instance_id]
         return QuestionSpec(instance, Variant.DEBUG2FIX, name, name, asked.attempt, question.id)
 
-    def _ask_one(self, asked: Asked, settings: RolloutSettings, config_hash: str) -> None:
+    def _ask_one(
+        self, asked: Asked, settings: RolloutSettings, config_hash: str, progress: Progress
+    ) -> None:
         question, spec, trace = asked.question, self._spec(asked), RolloutTrace()
         journal = journal_of(self._store.folder, spec, config_hash)
         settings = replace(settings, players=journaled(settings.players, journal))
         started, right = time.monotonic(), False
+        progress.started(spec.id, f"{question.instance_id} {question.category}")
         try:
             right = hold_question(question, spec, settings, trace).correct
         except RolloutStopped:
+            progress.stopped(spec.id)
             return
         except ConfigError:
             raise
@@ -255,6 +260,7 @@ class _Asker:
         rows = rows_of(spec, trace, settings, self._identity, config_hash)
         row, conversations = as_question(question, right, *rows)
         self._store.add(row, conversations)
+        progress.finished(row)
         if not goes_on(row):
             journal.remove()
         if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):

@@ -11,6 +11,7 @@ import pytest
 from collect.benchmarks.base import Instance
 from collect.config import Machinery
 from collect.errors import ConfigError
+from collect.heartbeat import read_heartbeat
 from collect.models.oracle.habits import Habits
 from collect.models.oracle.questions import OracleAnswerer
 from collect.questions.answers import answer
@@ -43,6 +44,9 @@ def test_the_rows_are_a_subagents(oracle_run: Path, shop_questions: list[Questio
     store = RunStore(oracle_run)
     rollouts = {row.rollout_id: row for row in store.read_rollouts()}
     assert len(rollouts) == len(shop_questions)
+    beat = read_heartbeat(oracle_run)
+    assert beat is not None
+    assert (beat.done, beat.total, beat.ended) == (len(rollouts), len(rollouts), True)
     assert {row.category for row in rollouts.values()} == {c.value for c in Category}
     for row in store.read_conversations():
         assert (row.role, row.parent_conversation_id) == (Role.DEBUG_SUBAGENT, None)
