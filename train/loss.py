@@ -21,7 +21,7 @@ MIN_SHARED = 32
 """Tokens; a shorter beginning is not worth reading apart."""
 
 
-def trained_logits(model: Any, head: Any, inputs: dict[str, Any], shared: int) -> tuple[Any, Any]:
+def trained_logits(model: Any, inputs: dict[str, Any], shared: int) -> tuple[Any, Any]:
     """Logits before each trained token of a batch, row after row, and these tokens.
 
     The first `shared` tokens are taken to be alike in all rows, and read once: gradients of all
@@ -37,7 +37,7 @@ def trained_logits(model: Any, head: Any, inputs: dict[str, Any], shared: int) -
     for row, length in enumerate(inputs["attention_mask"].sum(dim=1).tolist()):
         places = (labels[row, 1:length] != IGNORED).nonzero().squeeze(1)
         if len(places):
-            with _scored_at(head, places - shared):
+            with _scored_at(model.get_output_embeddings(), places - shared):
                 output = model(
                     input_ids=ids[row : row + 1, shared:length],
                     past_key_values=DynamicCache(beginning) if beginning else None,
@@ -83,13 +83,16 @@ def shared_beginning(inputs: dict[str, Any]) -> int:
 
 
 def can_skip(model: Any, arguments: Any) -> bool:
-    """Whether the model can compute logits at chosen positions, and nothing else needs the rest."""
+    """Whether the model can compute logits at chosen positions, and nothing else needs the rest.
+
+    Several processes must all read their rows in as many passes, so they are left to TRL.
+    """
     text = model.config.get_text_config()
     plain = arguments.loss_type == "nll" and not arguments.label_smoothing_factor
     in_rows = not arguments.packing and not arguments.padding_free
     mixture = hasattr(text, "output_router_logits")
     chosen = "logits_to_keep" in inspect.signature(model.forward).parameters
-    return plain and in_rows and not mixture and chosen
+    return plain and in_rows and not mixture and chosen and arguments.world_size == 1
 
 
 def trained_tokens_trainer() -> Any:
@@ -109,30 +112,22 @@ def trained_tokens_trainer() -> Any:
             if return_outputs or not 0 < trained <= MAX_SCORED:
                 return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
             shared = shared_beginning(inputs) if self._can_share(model) else 0
-            head = self.accelerator.unwrap_model(model).get_output_embeddings()
-            logits, targets = trained_logits(model, head, inputs, shared)
-            count = targets.new_tensor(trained)
+            logits, targets = trained_logits(model, inputs, shared)
             loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
-            loss = loss / (count if num_items_in_batch is None else num_items_in_batch)
-            if self.args.average_tokens_across_devices and num_items_in_batch is not None:
-                loss = loss * self.accelerator.num_processes
-            self._note(inputs, logits.detach(), targets, count)
+            loss = loss / (trained if num_items_in_batch is None else num_items_in_batch)
+            self._note(inputs, logits.detach(), targets)
             return loss
 
         def _can_share(self, model: Any) -> bool:
-            """Not across processes, whose gradients are summed once a forward pass."""
-            alone = self.accelerator.num_processes == 1
-            return alone and not self.args.gradient_checkpointing and supports_prefix_cache(model)
+            return not self.args.gradient_checkpointing and supports_prefix_cache(model)
 
-        def _note(self, inputs: Any, logits: Any, targets: Any, count: Any) -> None:
+        def _note(self, inputs: Any, logits: Any, targets: Any) -> None:
             """The numbers that SFTTrainer logs beside the loss."""
-            gather = self.accelerator.gather_for_metrics
-            correct = (logits.argmax(-1) == targets).sum()
             metrics = self._metrics["train" if self.model.training else "eval"]
-            accuracy = gather(correct).sum() / gather(count).sum()
+            accuracy = (logits.argmax(-1) == targets).float().mean()
             metrics["mean_token_accuracy"].append(accuracy.item())
             if self.model.training:
-                self._total_train_tokens += gather(inputs["attention_mask"].sum()).sum().item()
+                self._total_train_tokens += inputs["attention_mask"].sum().item()
             metrics["num_tokens"] = [self._total_train_tokens]
 
     return TrainedTokensTrainer
