@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collect.models.local_loading import Engine
 
 PACKAGES = ("torch", "transformers")
+LOADING = threading.Lock()
+"""Held while a model is loaded: transformers sets the device that new weights are made on for all
+threads, so that of two models loaded at once one would have none."""
 
 
 class LocalBackend:
@@ -50,7 +53,8 @@ class LocalBackend:
         """The first call loads the model. Raises ConfigError."""
         with self._lock:
             if self._loaded is None:
-                self._loaded = LoadedModel(self.config, self.stop)
+                with LOADING:
+                    self._loaded = LoadedModel(self.config, self.stop)
             return LocalModel(self._loaded, self.config, self.stop)
 
     def close(self) -> None:

@@ -293,6 +293,13 @@ def test_stopping_ends_a_generation(
             asked.result(20)
 
 
+def test_several_models_are_loaded_at_once(open_local: Open) -> None:
+    backends = [open_local() for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(ask, backend, question("Go.")) for backend in backends]
+        assert len({one.result(60).message for one in asked}) == 1
+
+
 def test_an_adapter_is_merged(tiny: Path, tmp_path: Path, open_local: Open) -> None:
     import torch
     from peft import LoraConfig, get_peft_model
