@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from collect.agents.rollout_context import Player
@@ -19,31 +19,25 @@ from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.errors import (
     TRIED_AGAIN,
-    BudgetExhausted,
     ConfigError,
     FailureKind,
-    InfrastructureFailure,
     RolloutStopped,
 )
 from collect.heartbeat import beating
 from collect.models.base import ModelBackend
-from collect.models.budget import Budget, read_spent, write_spent
+from collect.models.budget import Budget, read_spent
 from collect.models.config import EndpointConfig, ModelConfig, OracleConfig
-from collect.models.journal import FOLDER as JOURNALS
-from collect.models.journal import Journal, journaled
 from collect.models.opening import open_models
 from collect.models.replay import ReplayBackend
 from collect.progress import Progress
 from collect.records import Rollout
 from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
+from collect.rollout_journal import RolloutJournal
 from collect.rollout_rows import RunIdentity, rows_of
 from collect.runner import AsyncioRunner
 from collect.settings import note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
 from sandbox import clean_up
-
-GOES_ON = (InfrastructureFailure.__name__, BudgetExhausted.__name__)
-"""Failures after which a rollout's replies are worth keeping."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +128,6 @@ class _Batch:
         self.stop = threading.Event()
         _refuse_unfit(specs)
         _refuse_unknown_to_oracle(specs, self._models())
-        self._spent_lock = threading.Lock()
         self._failures = FailuresInARow(machinery.runner.give_up_after)
         self.facts = {spec.id: settings_facts(machinery, spec) for spec in specs}
         self.hashes = {key: settings_hash(facts) for key, facts in self.facts.items()}
@@ -219,19 +212,17 @@ class _Batch:
 
     def _do(self, spec: RolloutSpec, settings: RolloutSettings, progress: Progress) -> None:
         progress.started(spec.id, f"{spec.instance.id} {spec.variant}")
-        journal = journal_of(self.store.folder, spec, self.hashes[spec.id])
-        settings = replace(settings, players=journaled(settings.players, journal))
+        journal = RolloutJournal.of(self.store.folder, spec, self.hashes[spec.id])
         try:
-            trace = run_rollout(spec, settings)
+            trace = run_rollout(spec, journal.kept(settings))
         except RolloutStopped:
             progress.stopped(spec.id)
             return
         finally:
-            self._note_spent()
+            self.budget.note(self.store.folder)
         row, conversations = rows_of(spec, trace, settings, self.identity, self.hashes[spec.id])
         self.store.add(row, conversations)
-        if not goes_on(row):
-            journal.remove()
+        journal.has_row(row)
         progress.finished(row)
         if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
             self.stop.set()
@@ -265,24 +256,7 @@ class _Batch:
 
     def _spent(self) -> float:
         rows = sum(row.dollars for row in self.store.read_rollouts())
-        return max(rows, read_spent(self.store.folder))
-
-    def _note_spent(self) -> None:
-        with self._spent_lock:
-            write_spent(self.store.folder, self.budget.spent)
-
-
-def journal_of(folder: Path, spec: RolloutSpec, settings: str) -> Journal:
-    """Where the replies of a rollout are kept until it has its row."""
-    return Journal(folder / JOURNALS / f"{spec.id}.jsonl", f"{settings} {spec.instance.hash}")
-
-
-def goes_on(row: Rollout) -> bool:
-    """Whether the next start goes on with a rollout that has failed, rather than begin it anew.
-
-    Where its sandbox failed, it may have been its calls that broke that.
-    """
-    return row.failure_type in GOES_ON
+        return read_spent(self.store.folder, rows)
 
 
 def _refuse_unfit(specs: Sequence[RolloutSpec]) -> None:

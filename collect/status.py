@@ -116,6 +116,7 @@ def _read(folder: Path, now: float | None) -> RunStatus:
     rows = list(RunStore(folder).rollouts.rows(columns=COLUMNS))
     slowest = heapq.nlargest(SLOWEST, rows, key=lambda row: row["seconds"])
     failed = [row for row in rows if row["failure_kind"] is not None]
+    dollars = sum(row["dollars"] for row in rows)
     return RunStatus(
         folder=folder,
         now=time.time() if now is None else now,
@@ -124,7 +125,7 @@ def _read(folder: Path, now: float | None) -> RunStatus:
         resolved=sum(row["resolved"] for row in rows),
         failures=Counter((row["failure_kind"], row["failure_type"] or "") for row in failed),
         tokens=sum(row[name] for row in rows for name in TOKENS),
-        dollars=sum(row["dollars"] for row in rows),
-        spent=max(read_spent(folder), sum(row["dollars"] for row in rows)),
+        dollars=dollars,
+        spent=read_spent(folder, dollars),
         slowest=tuple(Slow(row["instance_id"], row["variant"], row["seconds"]) for row in slowest),
     )

@@ -85,8 +85,6 @@ class Background:
     """Whether an agent of its rollout has looked at later commits."""
     before_changes: frozenset[str] = frozenset()
     """The conversations of its rollout that began before any file could have been changed."""
-    replay_verified: bool | None = None
-    """Whether a replay of its calls showed what it recorded; None where there was none."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +96,8 @@ class Candidate:
     vocabulary: Vocabulary
     """Of a Program Inspector's row."""
     background: Background = Background()
+    replay_verified: bool | None = None
+    """Whether a replay of its calls showed what it recorded; None where there was none."""
 
     @property
     def inspects(self) -> bool:

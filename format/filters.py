@@ -145,7 +145,7 @@ def grounded(candidate: Candidate, config: FormatConfig) -> bool:
 
 def replay_verified(candidate: Candidate, config: FormatConfig) -> bool:
     """A replay of the conversation's calls showed the same (`only_replay_verified`)."""
-    return bool(candidate.background.replay_verified) or not config.only_replay_verified
+    return bool(candidate.replay_verified) or not config.only_replay_verified
 
 
 def not_leaked(candidate: Candidate, config: FormatConfig) -> bool:

@@ -22,5 +22,5 @@ def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
         "leaks": [leak.value for leak in candidate.leaks],
         "fix_touched_location": candidate.fix_touched_location,
         "debug_helped": candidate.outcome.debug_helped,
-        "replay_verified": candidate.background.replay_verified,
+        "replay_verified": candidate.replay_verified,
     }

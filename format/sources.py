@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from collect.benchmarks.opening import open_benchmark, select_instances
@@ -53,7 +52,8 @@ class Candidates:
             conversation,
             outcome,
             self._config.vocabulary,
-            replace(background, replay_verified=verified),
+            background,
+            verified,
         )
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from collect.models.prefix_cache import supports_prefix_cache
 from train.encoding import IGNORED
 
 MAX_SCORED = 4_096
@@ -99,6 +98,8 @@ def trained_tokens_trainer() -> Any:
     """A class like SFTTrainer, with the same loss from the trained tokens' logits alone."""
     import torch
     from trl import SFTTrainer
+
+    from collect.models.prefix_cache import supports_prefix_cache
 
     class TrainedTokensTrainer(SFTTrainer):  # type: ignore[misc]
         def compute_loss(

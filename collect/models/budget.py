@@ -21,6 +21,7 @@ class Budget:
         """None: no limit."""
         self._spent = spent
         self._lock = threading.Lock()
+        self._noting = threading.Lock()
 
     @property
     def spent(self) -> float:
@@ -42,13 +43,13 @@ class Budget:
         with self._lock:
             self._spent += dollars
 
+    def note(self, folder: Path) -> None:
+        """Keep what was spent, for the next start on a folder."""
+        with self._noting:
+            write_text(folder / SPENT, f"{self.spent}\n")
 
-def read_spent(folder: Path) -> float:
-    """What all starts on a folder have spent; 0 where none has said so."""
+
+def read_spent(folder: Path, of_rows: float = 0.0) -> float:
+    """What all starts on a folder have spent: at least what its rows did."""
     path = folder / SPENT
-    return float(path.read_text()) if path.is_file() else 0.0
-
-
-def write_spent(folder: Path, dollars: float) -> None:
-    """Note it for the next start."""
-    write_text(folder / SPENT, f"{dollars}\n")
+    return max(of_rows, float(path.read_text()) if path.is_file() else 0.0)

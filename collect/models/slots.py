@@ -52,8 +52,9 @@ class Slots:
         places = torch.tensor(self._lengths, device=device)
         cache = DynamicCache()
         cache.layers = self._layers
+        numbers = torch.arange(len(places), device=device)
         for layer in self._layers:
-            layer.aim(places, longest + 1)
+            layer.aim(numbers, places, longest + 1)
         output = self._model(
             input_ids=torch.tensor(tokens, device=device).unsqueeze(1),
             position_ids=places.unsqueeze(1),
@@ -102,10 +103,9 @@ class _SlotLayer(DynamicLayer):  # type: ignore[misc]
         if tokens > self._keys.shape[2]:
             self._keys, self._values = (_longer(e, tokens) for e in (self._keys, self._values))
 
-    def aim(self, places: torch.Tensor, width: int) -> None:
+    def aim(self, numbers: torch.Tensor, places: torch.Tensor, width: int) -> None:
         """Where the next token of each row goes, and how much of the rows is looked at."""
-        self._places, self._width = places, width
-        self._numbers = torch.arange(len(places), device=places.device)
+        self._numbers, self._places, self._width = numbers, places, width
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any

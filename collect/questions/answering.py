@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from collect.agents.config import Variant
@@ -23,8 +23,7 @@ from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.heartbeat import beating
-from collect.models.budget import Budget
-from collect.models.journal import journaled
+from collect.models.budget import Budget, read_spent
 from collect.models.opening import open_model
 from collect.progress import Progress
 from collect.questions.answered import Answered, Answers, Said
@@ -43,8 +42,9 @@ from collect.rollout import (
     failure_of,
     for_attempt,
 )
+from collect.rollout_journal import RolloutJournal
 from collect.rollout_rows import RunIdentity, rows_of
-from collect.rollouts import FailuresInARow, goes_on, is_oracle, journal_of
+from collect.rollouts import FailuresInARow, is_oracle
 from collect.runner import AsyncioRunner
 from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
 from collect.store import RunStore
@@ -166,7 +166,8 @@ class _Asker:
         if not missing:
             return
         note_settings(self._store.folder, facts)
-        spent = sum(row.dollars for row in self._store.read_rollouts())
+        of_rows = sum(row.dollars for row in self._store.read_rollouts())
+        spent = read_spent(self._store.folder, of_rows)
         budget = Budget(self._machinery.runner.budget_dollars, spent)
         clean_up(self._machinery.sandbox)
         done = len(everything) - len(missing)
@@ -181,7 +182,10 @@ class _Asker:
 
             def ask(asked: Asked) -> None:
                 settings = self._settings(for_attempt(player, asked.attempt))
-                self._ask_one(asked, settings, settings_hash(facts), progress)
+                try:
+                    self._ask_one(asked, settings, settings_hash(facts), progress)
+                finally:
+                    budget.note(self._store.folder)
 
             AsyncioRunner(self._machinery.runner.concurrency, self._stop).run(missing, ask)
 
@@ -243,8 +247,8 @@ class _Asker:
         self, asked: Asked, settings: RolloutSettings, config_hash: str, progress: Progress
     ) -> None:
         question, spec, trace = asked.question, self._spec(asked), RolloutTrace()
-        journal = journal_of(self._store.folder, spec, config_hash)
-        settings = replace(settings, players=journaled(settings.players, journal))
+        journal = RolloutJournal.of(self._store.folder, spec, config_hash)
+        settings = journal.kept(settings)
         started, right = time.monotonic(), False
         progress.started(spec.id, f"{question.instance_id} {question.category}")
         try:
@@ -261,7 +265,6 @@ class _Asker:
         row, conversations = as_question(question, right, *rows)
         self._store.add(row, conversations)
         progress.finished(row)
-        if not goes_on(row):
-            journal.remove()
+        journal.has_row(row)
         if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
             self._stop.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from collect.questions.records import Question
@@ -27,6 +28,15 @@ def question_rollout_id(question_id: str, instance_hash: str, model: str, attemp
     """The id of the rollout in which a model, by its name in the config, answers a question."""
     key = "\0".join((VARIANT, question_id, instance_hash, model, str(attempt)))
     return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+def rollouts_of(
+    questions: Iterable[Question], answering: Collection[tuple[str, int]]
+) -> Iterator[tuple[str, Question]]:
+    """The ids of the rollouts in which models, each at an attempt, answer questions."""
+    for question in questions:
+        for model, attempt in answering:
+            yield question_rollout_id(question.id, question.instance_hash, model, attempt), question
 
 
 def as_question(

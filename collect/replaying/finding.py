@@ -12,7 +12,7 @@ from collect.benchmarks.opening import open_benchmark
 from collect.errors import ConfigError
 from collect.questions.answering import hold_question
 from collect.questions.records import Question, read_questions
-from collect.questions.rows import VARIANT, QuestionSpec, question_rollout_id
+from collect.questions.rows import VARIANT, QuestionSpec, rollouts_of
 from collect.records import Conversation, Rollout
 from collect.replaying.replaying import Recorded
 from collect.rollout import RolloutSpec, run_agents
@@ -44,7 +44,7 @@ class Bugs:
 class Finder:
     """What is needed to do the rollouts of a run once more."""
 
-    def __init__(self, bugs: Bugs, questions: Sequence[Path]) -> None:
+    def __init__(self, bugs: Bugs, questions: Iterable[Path]) -> None:
         """`questions` are files of them. Raises ConfigError for one that can't be read."""
         self._bugs = bugs
         paths = [path for path in dict.fromkeys(questions) if path.is_file()]
@@ -72,7 +72,7 @@ class Finder:
                 row.rollout_id,
                 (name,),
                 tuple(conversations),
-                lambda settings, trace: _ignore(hold_question(question, asked, settings, trace)),
+                lambda settings, trace: hold_question(question, asked, settings, trace),
             )
         main, sub = row.main_model, row.sub_model or None
         spec = RolloutSpec(instance, Variant(row.variant), main, sub, row.attempt)
@@ -96,10 +96,7 @@ class Finder:
     def _question(self, row: Rollout) -> Question:
         by = (row.sub_model, row.attempt)
         if by not in self._by_rollout:
-            self._by_rollout[by] = {
-                question_rollout_id(each.id, each.instance_hash, *by): each
-                for each in self._questions
-            }
+            self._by_rollout[by] = dict(rollouts_of(self._questions, [by]))
         question = self._by_rollout[by].get(row.rollout_id)
         if question is None:
             raise ConfigError(
@@ -107,7 +104,3 @@ class Finder:
                 "none of the run's files; give the one it is in with --questions FILE"
             )
         return question
-
-
-def _ignore(_: object) -> None:
-    """What an answer is worth is no part of a replay."""

@@ -16,8 +16,9 @@ from collect.records import Conversation, MessageRow, StopReason
 from collect.replaying.records import ReplayRow, ReplayStatus
 from collect.rollout import RolloutSettings, RolloutTrace
 
-Drive = Callable[[RolloutSettings, RolloutTrace], None]
-"""Does the rollout once more with the models of the settings, into the trace."""
+Drive = Callable[[RolloutSettings, RolloutTrace], object]
+"""Does the rollout once more with the models of the settings, into the trace. What comes of it is
+no part of a replay."""
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,6 @@ class ReplayReport:
         """How many were replayed."""
         return sum(self.counts.values())
 
-    @property
-    def verified_share(self) -> float:
-        """Of the conversations that were replayed, 0 to 1."""
-        return self.counts.get(ReplayStatus.VERIFIED, 0) / max(self.conversations, 1)
-
 
 def replay_rollouts(
     machinery: Machinery, finder: Finder, folder: Path, limit: int | None = None

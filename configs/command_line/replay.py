@@ -17,7 +17,9 @@ from configs.command_line.shared import (
     FAILED,
     SHOWN_REASONS,
     add_overrides,
+    add_questions,
     console,
+    question_files,
     stopped,
 )
 from configs.loading import load_config
@@ -36,13 +38,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=int, metavar="N", help="at most so many more rollouts of each stage"
     )
-    parser.add_argument(
-        "--questions",
-        type=Path,
-        action="append",
-        metavar="FILE",
-        help="runtime questions that were answered, where neither the run nor its config has them",
-    )
+    add_questions(parser)
     add_overrides(parser)
     parser.set_defaults(command=replay)
 
@@ -73,7 +69,7 @@ def _replay(
     from collect.replaying.finding import Bugs, Finder
     from collect.replaying.verifying import replay_rollouts
 
-    files = [*(options.questions or ()), *_question_files(config, options.run)]
+    files = question_files(options, options.run, config)
     finder = Finder(Bugs(_benchmarks(config, stage), config.sandbox), files)
     return replay_rollouts(config, finder, folder, options.limit)
 
@@ -88,16 +84,6 @@ def _benchmarks(config: RunConfig, stage: str) -> Iterator[BenchmarkConfig]:
         yield evaluated
     elif config.eval.questions is not None:
         yield config.eval.questions.benchmark or evaluated
-
-
-def _question_files(config: RunConfig, run: Path) -> Iterator[Path]:
-    from collect.questions.building import questions_path
-    from eval.report.questions import question_files
-
-    yield from question_files(run)
-    yield questions_path(config.questions, run)
-    if config.eval.questions is not None and config.eval.questions.path is not None:
-        yield Path(config.eval.questions.path)
 
 
 def _show(report: ReplayReport) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from rich.console import Console
 
 from configs.processes import is_main_process
+from configs.run_config import RunConfig
 
 FAILED = 1
 """Exit status where something kept failing, or what was checked is not well."""
@@ -22,6 +25,35 @@ console = Console(soft_wrap=True, quiet=not is_main_process())
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Let a command take settings after its config."""
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="e.g. collect.attempts=4")
+
+
+def add_questions(parser: argparse.ArgumentParser) -> None:
+    """Let a command take files of questions."""
+    parser.add_argument(
+        "--questions",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="runtime questions that were answered, where neither the run nor its config has them",
+    )
+
+
+def question_files(
+    options: argparse.Namespace, run: Path, config: RunConfig | None
+) -> Iterator[Path]:
+    """Those of the command line, what the run's stages keep, and where its config says they lie."""
+    from collect.questions.building import questions_path
+    from eval.report.questions import question_files as kept_by_stages
+
+    yield from options.questions
+    yield from kept_by_stages(run)
+    if config is None:
+        return
+    yield questions_path(config.questions, config.folder)
+    asked = config.eval.questions
+    if asked is not None and asked.path is not None:
+        yield Path(asked.path)
 
 
 def stopped() -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import webbrowser
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collect.errors import ConfigError
-from configs.command_line.shared import console
+from configs.command_line.shared import add_questions, console, question_files
 from configs.loading import SAVED_NAME, load_config
 from configs.run_config import RunConfig
 
@@ -44,13 +43,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variant", action="append", help="only these variants, as in configs")
     parser.add_argument("--model", action="append", help="only rollouts in which these play")
     parser.add_argument("--bug", action="append", metavar="GLOB", help="only bugs of such ids")
-    parser.add_argument(
-        "--questions",
-        type=Path,
-        action="append",
-        metavar="FILE",
-        help="runtime questions that were answered, where neither the run nor its config has them",
-    )
+    add_questions(parser)
     parser.set_defaults(command=view)
 
 
@@ -77,7 +70,7 @@ def view(options: argparse.Namespace) -> int:
         sources=sources,
         output=options.output or run / FOLDER,
         selection=selection,
-        questions=[*(options.questions or ()), *_question_files(run, config)],
+        questions=list(question_files(options, run, config)),
         labels=labels_of(config) if config is not None else Labels(),
     )
     paths = write_report(request)
@@ -87,20 +80,6 @@ def view(options: argparse.Namespace) -> int:
     if options.open:
         webbrowser.open(paths.index.resolve().as_uri())
     return 0
-
-
-def _question_files(run: Path, config: RunConfig | None) -> Iterator[Path]:
-    """Where the run's stages keep questions, or their config says that they lie."""
-    from collect.questions.building import questions_path
-    from eval.report.questions import question_files
-
-    yield from question_files(run)
-    if config is None:
-        return
-    yield questions_path(config.questions, config.folder)
-    asked = config.eval.questions
-    if asked is not None and asked.path is not None:
-        yield Path(asked.path)
 
 
 def _saved_config(run: Path) -> RunConfig | None:

@@ -26,7 +26,7 @@ from collect.errors import (
 )
 from collect.messages import Message
 from collect.models.base import ConversationContext, ModelBackend
-from collect.models.budget import Budget, read_spent, write_spent
+from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.models.opening import open_model
 from collect.progress_bar import ProgressBar
@@ -174,8 +174,8 @@ class Judge:
 
             def ask(entry: tuple[str, Item]) -> None:
                 judgement = self._reply(*entry, backend)
+                budget.note(self._path.parent)
                 with self._lock:
-                    write_spent(self._path.parent, budget.spent)
                     if judgement is not None:
                         self._keep(judgement)
                 bar.advance()

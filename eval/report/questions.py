@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from collect.questions.records import Question, read_questions
-from collect.questions.rows import VARIANT, question_rollout_id
+from collect.questions.rows import VARIANT, rollouts_of
 from collect.questions.scoring import score_text
 from collect.questions.verdicts import Verdict
 from eval.report.facts import RolloutFacts
@@ -46,19 +46,9 @@ def questions_of(facts: Iterable[RolloutFacts], paths: Iterable[Path]) -> Mappin
     found: dict[str, Question] = {}
     for path in dict.fromkeys(paths):
         if wanted and path.is_file():
-            found |= _among(read_questions(path), wanted, answering)
+            answered = rollouts_of(read_questions(path), answering)
+            found |= {key: question for key, question in answered if key in wanted}
     return found
-
-
-def _among(
-    questions: Iterable[Question], wanted: Collection[str], answering: Iterable[tuple[str, int]]
-) -> dict[str, Question]:
-    ids = (
-        (question_rollout_id(question.id, question.instance_hash, *by), question)
-        for question in questions
-        for by in answering
-    )
-    return {rollout_id: question for rollout_id, question in ids if rollout_id in wanted}
 
 
 def truth_parts(question: Question) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from collect.errors import ConfigError, FailureKind
 from collect.heartbeat import NAME, Heartbeat, RunningRollout, beating, read_heartbeat
-from collect.models.budget import write_spent
+from collect.models.budget import Budget
 from collect.progress import Progress
 from collect.status import SILENT_SECONDS, read_status
 from collect.store import RunStore
@@ -80,7 +80,7 @@ def test_a_run_that_is_on(tmp_path: Path) -> None:
 
 def test_what_left_no_row_was_paid_for_all_the_same(tmp_path: Path) -> None:
     run_of_four(tmp_path, beat())
-    write_spent(tmp_path, 0.5)
+    Budget(None, 0.5).note(tmp_path)
     lines = shown(tmp_path, START + 1810)
     place = lines.index("dollars   $0.1200 so far, about $0.3000 at the end")
     more = "$0.5000 with rollouts that left no row, or were done again"

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -161,8 +162,9 @@ def test_a_failing_model_fails_those_it_works_on(open_local: Open) -> None:
     assert ask(backend, question("Go.")).message == expected
 
 
-def test_closing_frees_whoever_is_answered(open_local: Open) -> None:
-    backend = open_local()
+@contextmanager
+def stopped_amid_a_reply(backend: LocalBackend) -> Iterator[None]:
+    """What happens within ends a long reply."""
     generating = threading.Event()
     backend.open(context())
     hook = model_of(backend).get_input_embeddings().register_forward_pre_hook
@@ -170,9 +172,15 @@ def test_closing_frees_whoever_is_answered(open_local: Open) -> None:
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, backend, question("Go."), sampling=Sampling(max_tokens=3000))
         assert generating.wait(20)
-        backend.close()
+        yield
         with pytest.raises(RolloutStopped):
             asked.result(20)
+
+
+def test_closing_frees_whoever_is_answered(open_local: Open) -> None:
+    backend = open_local()
+    with stopped_amid_a_reply(backend):
+        backend.close()
 
 
 def test_a_conversation_reads_only_what_is_new(open_local: Open) -> None:
@@ -280,17 +288,8 @@ def test_stopping_ends_a_generation(
     open_local: Open, model: str, request: pytest.FixtureRequest
 ) -> None:
     stop = threading.Event()
-    backend = open_local(stop, model=str(request.getfixturevalue(model)))
-    backend.open(context())
-    generating = threading.Event()
-    hook = model_of(backend).get_input_embeddings().register_forward_pre_hook
-    hook(lambda *_: generating.set())
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(ask, backend, question("Go."), sampling=Sampling(max_tokens=3000))
-        assert generating.wait(20)
+    with stopped_amid_a_reply(open_local(stop, model=str(request.getfixturevalue(model)))):
         stop.set()
-        with pytest.raises(RolloutStopped):
-            asked.result(20)
 
 
 def test_several_models_are_loaded_at_once(open_local: Open) -> None:
@@ -343,9 +342,14 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         open_one(model=str(tmp_path))
 
 
-def test_torch_is_imported_by_nothing_but_a_local_model() -> None:
-    check = (
-        "import sys, collect.models.opening, collect.models.local, collect.models.config;"
-        "assert not {'torch', 'transformers', 'openai'} & set(sys.modules)"
-    )
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "collect.models.opening, collect.models.local, collect.models.config",
+        "train.stage, train.trainer",
+    ],
+)
+def test_torch_is_imported_where_a_model_is_loaded(modules: str) -> None:
+    heavy = "{'torch', 'transformers', 'openai'}"
+    check = f"import sys, {modules}; assert not {heavy} & {{*sys.modules}}"
     subprocess.run([sys.executable, "-c", check], check=True, timeout=60)
