@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from collect.errors import BudgetExhausted, InfrastructureFailure
@@ -15,23 +15,21 @@ GOES_ON = (InfrastructureFailure.__name__, BudgetExhausted.__name__)
 been its calls that broke that."""
 
 
-@dataclass(frozen=True)
-class RolloutJournal:
-    """The replies in one rollout, kept until it has a row that stays."""
+def journal_of(folder: Path, spec: RolloutSpec, settings_hash: str) -> Journal:
+    """Where the replies in a rollout are kept until it has a row that stays."""
+    return Journal(_path(folder, spec.id), f"{settings_hash} {spec.instance.hash}")
 
-    journal: Journal
 
-    @classmethod
-    def of(cls, folder: Path, spec: RolloutSpec, settings_hash: str) -> RolloutJournal:
-        """The journal in a folder of rollouts."""
-        path = folder / FOLDER / f"{spec.id}.jsonl"
-        return cls(Journal(path, f"{settings_hash} {spec.instance.hash}"))
+def kept(settings: RolloutSettings, journal: Journal) -> RolloutSettings:
+    """The same settings, with models whose replies are kept."""
+    return replace(settings, players=journaled(settings.players, journal))
 
-    def kept(self, settings: RolloutSettings) -> RolloutSettings:
-        """The same settings, with models whose replies are kept here."""
-        return replace(settings, players=journaled(settings.players, self.journal))
 
-    def has_row(self, row: Rollout) -> None:
-        """Forget the replies, unless the next start goes on with them."""
-        if row.failure_type not in GOES_ON:
-            self.journal.remove()
+def forget_replies(folder: Path, row: Rollout) -> None:
+    """Of a rollout that has its row, unless the next start goes on with them."""
+    if row.failure_type not in GOES_ON:
+        _path(folder, row.rollout_id).unlink(missing_ok=True)
+
+
+def _path(folder: Path, rollout_id: str) -> Path:
+    return folder / FOLDER / f"{rollout_id}.jsonl"

@@ -7,30 +7,25 @@ question's. So `stepinto format` makes training data of the right answers.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.agents.config import Variant
 from collect.agents.debug2fix import run_subagent
-from collect.agents.rollout_context import Player, RolloutContext
+from collect.agents.rollout_context import RolloutContext
+from collect.batch import Batch
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
-from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
-from collect.heartbeat import beating
-from collect.models.budget import Budget, read_spent
-from collect.models.opening import open_model
-from collect.progress import Progress
+from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
 from collect.questions.answered import Answered, Answers, Said
 from collect.questions.config import QuestionsConfig
 from collect.questions.messages import arguments_for
 from collect.questions.records import Question
-from collect.questions.rows import VARIANT, QuestionSpec, as_question
+from collect.questions.rows import VARIANT, QuestionSpec, as_question, question_spec
 from collect.questions.scoring import score_text
 from collect.questions.verdicts import Verdict
 from collect.questions.workspace import lay_out, reproducible, with_files
@@ -42,13 +37,10 @@ from collect.rollout import (
     failure_of,
     for_attempt,
 )
-from collect.rollout_journal import RolloutJournal
 from collect.rollout_rows import RunIdentity, rows_of
-from collect.rollouts import FailuresInARow, is_oracle
-from collect.runner import AsyncioRunner
-from collect.settings import Facts, note_settings, settings_facts, settings_hash, what_differs
+from collect.settings import settings_facts, settings_hash
 from collect.store import RunStore
-from sandbox import clean_up
+from collect.work import Rows
 
 
 def run_question(context: RolloutContext, question: Question) -> Verdict:
@@ -67,7 +59,8 @@ def hold_question(
 
     Raises ConfigError, PatchError, RolloutError, RolloutStopped, SandboxError.
     """
-    bug, patch, player = spec.instance, question.patch, settings.players[spec.main]
+    bug, patch = spec.instance, question.patch
+    player = for_attempt(settings.players[spec.main], spec.attempt)
     with open_instance_sandbox(settings.sandbox, bug) as sandbox:
         trace.image_digest = sandbox.image_digest
         lay_out(settings.benchmark, bug, sandbox, patch)
@@ -92,11 +85,29 @@ def hold_question(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question as it is put once; attempts are counted from 0."""
+class QuestionWork:
+    """A question as it is put once."""
 
     question: Question
-    attempt: int
+    spec: QuestionSpec
+    identity: RunIdentity
+    settings_hash: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.question.instance_id} {self.question.category}"
+
+    def do(self, settings: RolloutSettings) -> Rows:
+        started, right, trace = time.monotonic(), False, RolloutTrace()
+        try:
+            right = hold_question(self.question, self.spec, settings, trace).correct
+        except (RolloutStopped, ConfigError):
+            raise
+        except Exception as error:
+            trace.failure = failure_of(error)
+        trace.seconds = time.monotonic() - started
+        rows = rows_of(self.spec, trace, settings, self.identity, self.settings_hash)
+        return as_question(self.question, right, *rows)
 
 
 def answer_all(
@@ -110,13 +121,23 @@ def answer_all(
     machinery = reproducible(machinery)
     benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     instances = instances_of(benchmark, questions)
+    (model,) = config.answerers
+    identity = RunIdentity(run.name, machinery.seed)
+    # All first attempts come first.
+    specs = [
+        (question, question_spec(question, instances[question.instance_id], model, attempt))
+        for attempt in range(config.attempts)
+        for question in questions
+    ]
+    works = [
+        QuestionWork(question, spec, identity, settings_hash(settings_facts(machinery, spec)))
+        for question, spec in specs
+    ]
     with closing(RunStore.open(run)) as store:
-        asker = _Asker(machinery, config, benchmark, instances, store)
-        # All first attempts come first.
-        asked = [Asked(each, n) for n in range(config.attempts) for each in questions]
-        asker.ask(asked)
+        batch = Batch(machinery, benchmark, works, store)
+        batch.run()
         store.compact()
-        return asker.answers(asked)
+        return _answers(works, batch, store)
 
 
 def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping[str, Instance]:
@@ -138,133 +159,26 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
     return known
 
 
-class _Asker:
-    """One start: the questions to ask, and who answers."""
-
-    def __init__(
-        self,
-        machinery: Machinery,
-        config: QuestionsConfig,
-        benchmark: Benchmark,
-        instances: Mapping[str, Instance],
-        store: RunStore,
-    ) -> None:
-        self._machinery, self._benchmark, self._store = machinery, benchmark, store
-        (self._name,) = config.answerers
-        self._instances = instances
-        self._model = machinery.model_config_of(self._name)
-        self._identity = RunIdentity(store.folder.name, machinery.seed)
-        self._stop = threading.Event()
-        self._failures = FailuresInARow(machinery.runner.give_up_after)
-
-    def ask(self, everything: Sequence[Asked]) -> None:
-        """Ask what has no row yet. Raises ConfigError."""
-        if not everything:
-            return
-        facts = settings_facts(self._machinery, self._spec(everything[0]))
-        missing = self._missing(everything, facts)
-        if not missing:
-            return
-        note_settings(self._store.folder, facts)
-        of_rows = sum(row.dollars for row in self._store.read_rollouts())
-        spent = read_spent(self._store.folder, of_rows)
-        budget = Budget(self._machinery.runner.budget_dollars, spent)
-        clean_up(self._machinery.sandbox)
-        done = len(everything) - len(missing)
-        with (
-            closing(
-                open_model(self._name, self._model, budget, self._stop, self._store.folder)
-            ) as backend,
-            Progress(len(everything), done) as progress,
-            beating(self._store.folder, progress),
-        ):
-            player = Player(backend, self._model.sampling, is_oracle(self._model, backend))
-
-            def ask(asked: Asked) -> None:
-                settings = self._settings(for_attempt(player, asked.attempt))
-                try:
-                    self._ask_one(asked, settings, settings_hash(facts), progress)
-                finally:
-                    budget.note(self._store.folder)
-
-            AsyncioRunner(self._machinery.runner.concurrency, self._stop).run(missing, ask)
-
-    def answers(self, everything: Sequence[Asked]) -> Answers:
-        """The verdicts on all answers that the folder holds, in the questions' order."""
-        rows = {row.rollout_id: row for row in self._store.read_rollouts()}
-        wanted = {self._spec(asked).id for asked in everything}
-        said = {
-            row.rollout_id: Said.of(row)
-            for row in self._store.read_conversations()
-            if row.rollout_id in wanted
-        }
-        answered: list[Answered] = []
-        reasons: dict[str, None] = {}
-        for asked in everything:
-            row = rows.get(self._spec(asked).id)
-            if row is None:
-                continue
-            if row.failure_kind in TRIED_AGAIN:
-                reasons[f"{row.failure_type}: {row.failure_message}"] = None
-                continue
-            held = said.get(row.rollout_id, Said())
-            question, verdict = asked.question, score_text(asked.question, held.text)
-            answered.append(Answered(question, verdict, row, held.tool_calls, held.grounding))
-        missing = len(everything) - len(answered)
-        conversations = self._store.folder / "conversations"
-        return Answers(tuple(answered), missing, conversations, tuple(reasons), self._stop.is_set())
-
-    def _missing(self, everything: Sequence[Asked], facts: Facts) -> list[Asked]:
-        wanted = {self._spec(asked).id for asked in everything}
-        done = set()
-        for row in self._store.read_rollouts():
-            if row.rollout_id not in wanted or row.failure_kind in TRIED_AGAIN:
-                continue
-            if row.config_hash != settings_hash(facts):
-                changed = what_differs(self._store.folder, row.config_hash, facts)
-                raise ConfigError(
-                    f"{self._store.folder} holds answers made with {changed}; they must not be "
-                    "mixed. Choose another `run` name, or remove that folder"
-                )
-            done.add(row.rollout_id)
-        return [asked for asked in everything if self._spec(asked).id not in done]
-
-    def _settings(self, player: Player) -> RolloutSettings:
-        return RolloutSettings(
-            self._benchmark,
-            self._machinery.sandbox,
-            self._machinery.agents,
-            {self._name: player},
-            self._stop,
-        )
-
-    def _spec(self, asked: Asked) -> QuestionSpec:
-        question, name = asked.question, self._name
-        instance = self._instances[question.instance_id]
-        return QuestionSpec(instance, Variant.DEBUG2FIX, name, name, asked.attempt, question.id)
-
-    def _ask_one(
-        self, asked: Asked, settings: RolloutSettings, config_hash: str, progress: Progress
-    ) -> None:
-        question, spec, trace = asked.question, self._spec(asked), RolloutTrace()
-        journal = RolloutJournal.of(self._store.folder, spec, config_hash)
-        settings = journal.kept(settings)
-        started, right = time.monotonic(), False
-        progress.started(spec.id, f"{question.instance_id} {question.category}")
-        try:
-            right = hold_question(question, spec, settings, trace).correct
-        except RolloutStopped:
-            progress.stopped(spec.id)
-            return
-        except ConfigError:
-            raise
-        except Exception as error:
-            trace.failure = failure_of(error)
-        trace.seconds = time.monotonic() - started
-        rows = rows_of(spec, trace, settings, self._identity, config_hash)
-        row, conversations = as_question(question, right, *rows)
-        self._store.add(row, conversations)
-        progress.finished(row)
-        journal.has_row(row)
-        if row.failure_kind is FailureKind.BUDGET or self._failures.too_many(row):
-            self._stop.set()
+def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> Answers:
+    """The verdicts on all answers that the folder holds, in the questions' order."""
+    rows = {row.rollout_id: row for row in batch.rows()}
+    said = {row.rollout_id: Said.of(row) for row in store.read_conversations(only=rows.keys())}
+    answered: list[Answered] = []
+    reasons: dict[str, None] = {}
+    for work in works:
+        row = rows.get(work.spec.id)
+        if row is None:
+            continue
+        if row.failure_kind in TRIED_AGAIN:
+            reasons[f"{row.failure_type}: {row.failure_message}"] = None
+            continue
+        held = said.get(row.rollout_id, Said())
+        verdict = score_text(work.question, held.text)
+        answered.append(Answered(work.question, verdict, row, held.tool_calls, held.grounding))
+    return Answers(
+        tuple(answered),
+        len(works) - len(answered),
+        store.folder / "conversations",
+        tuple(reasons),
+        batch.stop.is_set(),
+    )

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from collect.agents.config import Variant
+from collect.benchmarks.base import Instance
 from collect.questions.records import Question
 from collect.records import Conversation, Rollout
 from collect.rollout import RolloutSpec
@@ -22,6 +24,11 @@ class QuestionSpec(RolloutSpec):
     @property
     def id(self) -> str:
         return question_rollout_id(self.question_id, self.instance.hash, self.main, self.attempt)
+
+
+def question_spec(question: Question, bug: Instance, model: str, attempt: int) -> QuestionSpec:
+    """The rollout in which a model, by its name in the config, answers a question."""
+    return QuestionSpec(bug, Variant.DEBUG2FIX, model, model, attempt, question.id)
 
 
 def question_rollout_id(question_id: str, instance_hash: str, model: str, attempt: int) -> str:

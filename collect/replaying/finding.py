@@ -12,7 +12,7 @@ from collect.benchmarks.opening import open_benchmark
 from collect.errors import ConfigError
 from collect.questions.answering import hold_question
 from collect.questions.records import Question, read_questions
-from collect.questions.rows import VARIANT, QuestionSpec, rollouts_of
+from collect.questions.rows import VARIANT, question_spec, rollouts_of
 from collect.records import Conversation, Rollout
 from collect.replaying.replaying import Recorded
 from collect.rollout import RolloutSpec, run_agents
@@ -66,11 +66,10 @@ class Finder:
         instance = self._bug(row)[1]
         if row.variant == VARIANT:
             question = self._question(row)
-            name = row.sub_model
-            asked = QuestionSpec(instance, Variant.DEBUG2FIX, name, name, row.attempt, question.id)
+            asked = question_spec(question, instance, row.sub_model, row.attempt)
             return Recorded(
                 row.rollout_id,
-                (name,),
+                (row.sub_model,),
                 tuple(conversations),
                 lambda settings, trace: hold_question(question, asked, settings, trace),
             )

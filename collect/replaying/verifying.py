@@ -14,6 +14,7 @@ from collect.agents.rollout_context import Player
 from collect.config import Machinery
 from collect.durable import locked
 from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
+from collect.failures_in_a_row import FailuresInARow
 from collect.progress_bar import ProgressBar
 from collect.questions.workspace import reproducible
 from collect.records import Conversation, Rollout
@@ -21,7 +22,6 @@ from collect.replaying.finding import Finder
 from collect.replaying.records import FOLDER, ReplayRow, ReplayStatus, ReplayTable
 from collect.replaying.replaying import verify
 from collect.rollout import RolloutSettings, failure_of
-from collect.rollouts import FailuresInARow
 from collect.runner import AsyncioRunner
 from collect.store import RunStore
 from sandbox import clean_up

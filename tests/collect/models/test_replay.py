@@ -16,8 +16,8 @@ from collect.models.budget import Budget
 from collect.models.config import ReplayConfig
 from collect.models.opening import open_models
 from collect.models.replay import ReplayBackend, ScriptedBackend
+from collect.places import is_oracle
 from collect.records import MODEL_TEACHER, ORACLE_TEACHER
-from collect.rollouts import is_oracle
 from collect.store import RunStore
 from tests.collect.models.contexts import context
 from tests.records import make_conversations, make_rollout

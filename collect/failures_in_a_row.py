@@ -1,0 +1,32 @@
+"""When nothing works any more."""
+
+from __future__ import annotations
+
+import threading
+
+from collect.errors import FailureKind
+from collect.records import Rollout
+
+
+class FailuresInARow:
+    """Notices that too many rollouts in a row have failed. Thread-safe."""
+
+    def __init__(self, limit: int) -> None:
+        self.gave_up: str | None = None
+        """What kept failing, once it did too often."""
+        self._limit = limit
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def too_many(self, row: Rollout) -> bool:
+        """Count a finished rollout; whether it is time to give up."""
+        failed = row.failure_kind is FailureKind.INFRASTRUCTURE
+        return self.count(f"{row.failure_type}: {row.failure_message}" if failed else None)
+
+    def count(self, reason: str | None) -> bool:
+        """Count one that failed for a reason, or did not; whether it is time to give up."""
+        with self._lock:
+            self._count = 0 if reason is None else self._count + 1
+            if self._count >= self._limit and self.gave_up is None:
+                self.gave_up = f"{self._count} rollouts in a row failed, the last with {reason}"
+            return self.gave_up is not None
