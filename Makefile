@@ -28,7 +28,7 @@ setup: $(SETUP) bubblewrap
 $(SETUP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,ray,dev]'
 	touch $(SETUP)
 
 # The sandbox that commands and programs under test run in.

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,9 +25,8 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.synthetic_run import Template, write_run
+from benchmarks.synthetic_run import templates_of, write_run
 from collect.held_out import HeldOut, HeldOutConfig
-from collect.records import Role
 from collect.stage import run_collect
 from collect.store import RunStore
 from configs.loading import load_config
@@ -79,7 +77,7 @@ def make_run(run: Path, templates: Path | None, conversations: int, seed: int) -
     shutil.rmtree(run, ignore_errors=True)
     with TemporaryDirectory() as temporary:
         source = templates or _collected(Path(temporary))
-        write_run(run, list(_templates(source)), conversations, seed)
+        write_run(run, list(templates_of(source)), conversations, seed)
     (run / "config.yaml").write_text(f"run: {run.name}\nruns_folder: {run.parent}\n")
 
 
@@ -89,14 +87,6 @@ def _collected(folder: Path) -> Path:
     config = load_config(QUICKSTART, [*overrides, f"collect.benchmark.limit={TEMPLATE_BUGS}"])
     run_collect(config, config.collect, config.folder, config.held_out)
     return config.folder
-
-
-def _templates(run: Path) -> Iterator[Template]:
-    store = RunStore(run)
-    rollouts = {row.rollout_id: row for row in store.read_rollouts()}
-    for conversation in store.read_conversations():
-        if conversation.role is Role.DEBUG_SUBAGENT:
-            yield Template(rollouts[conversation.rollout_id], conversation)
 
 
 def measure(run: Path, overrides: list[str]) -> Measured:

@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from collect.records import Conversation, Rollout
+from collect.records import Conversation, Role, Rollout
 from collect.schema import plain
 from collect.store import RunStore
 
@@ -71,6 +71,15 @@ def _keys(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _keys(inner)
+
+
+def templates_of(run: Path) -> Iterator[Template]:
+    """The debug sessions of a run."""
+    store = RunStore(run)
+    rollouts = {row.rollout_id: row for row in store.read_rollouts()}
+    for conversation in store.read_conversations():
+        if conversation.role is Role.DEBUG_SUBAGENT:
+            yield Template(rollouts[conversation.rollout_id], conversation)
 
 
 def write_run(folder: Path, templates: Sequence[Template], conversations: int, seed: int) -> None:

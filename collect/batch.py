@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 
 from collect.benchmarks.base import Benchmark
 from collect.config import Machinery
@@ -17,7 +18,7 @@ from collect.places import Place, Setup, ThisMachine
 from collect.progress import Progress
 from collect.records import Rollout
 from collect.rollout import RolloutSpec
-from collect.rollout_journal import forget_replies
+from collect.rollout_journal import forget_replies, replies_of
 from collect.runner import AsyncioRunner
 from collect.settings import note_settings, settings_facts, what_differs
 from collect.store import RunStore
@@ -54,26 +55,41 @@ class Batch:
             place.prepare(self.missing)
             progress = Progress(len(self._works), len(self._works) - len(self.missing))
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
-            with progress, beating(self._store.folder, progress):
-                runner.run(self.missing, lambda work: self._do(work, place, budget, progress))
+            with progress, beating(self._store.folder, progress, place.nodes):
+                self._passes(runner, lambda work: self._do(work, place, progress), progress)
+
+    def _passes(
+        self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
+    ) -> None:
+        """Do what is missing, and once more what has failed for the infrastructure's sake."""
+        runner.run(self.missing, do)
+        for _ in range(self._machinery.runner.again):
+            failed = [] if self.stop.is_set() else self._without_row()
+            if failed:
+                progress.to_do_again(len(failed))
+                runner.run(failed, do)
 
     def rows(self) -> list[Rollout]:
         """The rows that there are now of what was asked for."""
         return [row for row in self._store.read_rollouts() if row.rollout_id in self._works]
 
     def _place(self, budget: Budget) -> Place:
-        setup = Setup(self._machinery, self._benchmark, self._models(), self._store.folder)
-        return ThisMachine(setup, budget, self.stop)
+        """Where the rollouts are done."""
+        folder = self._store.folder
+        setup = Setup(self._machinery, self._benchmark, self._models(), folder)
+        if self._machinery.runner.backend == "ray":
+            from collect.cluster.cluster import RayCluster
 
-    def _do(self, work: Work, place: Place, budget: Budget, progress: Progress) -> None:
+            return RayCluster(setup, budget, self.stop)
+        return ThisMachine(setup, budget, self.stop, partial(replies_of, folder))
+
+    def _do(self, work: Work, place: Place, progress: Progress) -> None:
         progress.started(work.spec.id, work.label)
         try:
             row, conversations = place.do(work)
         except RolloutStopped:
             progress.stopped(work.spec.id)
             return
-        finally:
-            budget.note(self._store.folder)
         self._store.add(row, conversations)
         forget_replies(self._store.folder, row)
         progress.finished(row)
@@ -118,4 +134,4 @@ class Batch:
                 "reached: set models.NAME.prices, or runner.budget_dollars=null"
             )
         of_rows = sum(row.dollars for row in self._store.read_rollouts())
-        return Budget(limit, read_spent(self._store.folder, of_rows))
+        return Budget(limit, read_spent(self._store.folder, of_rows), self._store.folder)

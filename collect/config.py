@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,21 +12,46 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
 from collect.models.config import ModelConfig, OracleConfig
 from sandbox import SandboxConfig
+from sandbox.images import ImagesConfig
 
 
 def _oracle() -> dict[str, ModelConfig]:
     return {"oracle": OracleConfig(backend="oracle")}
 
 
-class RunnerConfig(BaseModel):
-    """How many rollouts at once, and what they may cost."""
+class RayConfig(BaseModel):
+    """How rollouts are done on the nodes of a Ray cluster."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    address: str | None = None
+    """`auto` for the cluster that this machine is a node of, or `HOST:PORT` of its head. None: a
+    cluster of this machine alone, for as long as the run takes."""
+    per_node: int = Field(default=4, ge=1)
+    """Rollouts at once on a node."""
+    tries: int = Field(default=3, ge=1)
+    """With so many nodes a rollout may be lost before it has failed."""
+    node_timeout: float = Field(default=300, gt=0)
+    """Seconds that a rollout waits where there is no node at all."""
+    worker_memory_gb: float | None = Field(default=None, gt=0)
+    """Of each node's memory, which Ray keeps for StepInto; None: none is."""
+
+
+class RunnerConfig(BaseModel):
+    """Where rollouts are done, how many at once, and what they may cost."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    backend: Literal["asyncio", "ray"] = "asyncio"
+    """`asyncio`: in this process. `ray`: on the nodes of a cluster (`stepinto[ray]`)."""
+    ray: RayConfig = RayConfig()
     concurrency: int = Field(default=2, ge=1)
-    """Rollouts at once."""
+    """Rollouts at once, of all nodes together."""
     budget_dollars: float | None = Field(default=None, gt=0)
     """The run stops cleanly once its rollouts have cost this much, earlier starts included."""
+    again: int = Field(default=1, ge=0)
+    """How often rollouts that failed for the infrastructure's sake are done once more at the end of
+    a start."""
     give_up_after: int = Field(default=10, ge=1)
     """The run stops once so many rollouts in a row have failed for the infrastructure's sake."""
 
@@ -37,6 +63,8 @@ class Machinery(BaseModel):
 
     seed: int = 0
     sandbox: SandboxConfig = SandboxConfig()
+    images: ImagesConfig = ImagesConfig()
+    """How `stepinto bench pull` and the nodes of a cluster fetch the images of bugs."""
     agents: AgentsConfig = AgentsConfig()
     models: Mapping[str, ModelConfig] = Field(default_factory=_oracle)
     """By the name that `collect` and `eval` call them."""

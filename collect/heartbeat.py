@@ -6,7 +6,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -32,6 +32,21 @@ class RunningRollout(BaseModel):
     """Since it began."""
 
 
+class NodeStatus(BaseModel):
+    """A machine of a cluster."""
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    state: str
+    """`ready`, `starting`, `gone`, or why it can do no rollouts."""
+    running: int
+    """Rollouts."""
+    done: int
+    lost: int
+    """Rollouts that were under way when their worker died; they were done again."""
+
+
 class Heartbeat(BaseModel):
     """A start as it was a moment ago. Times are Unix times in seconds."""
 
@@ -50,10 +65,17 @@ class Heartbeat(BaseModel):
     process: int
     running: tuple[RunningRollout, ...]
     """The longest first."""
+    nodes: tuple[NodeStatus, ...] = ()
+    """Of a cluster; none where the rollouts are done in the process itself."""
 
 
 @contextmanager
-def beating(folder: Path, progress: Progress, every: float = SECONDS) -> Iterator[None]:
+def beating(
+    folder: Path,
+    progress: Progress,
+    nodes: Callable[[], Sequence[NodeStatus]] = tuple,
+    every: float = SECONDS,
+) -> Iterator[None]:
     """Keep `progress.json` in a run folder up to date meanwhile, from a thread of its own.
 
     A beat that can't be written is left out: a full disk ends the run where a row is to be kept.
@@ -61,7 +83,7 @@ def beating(folder: Path, progress: Progress, every: float = SECONDS) -> Iterato
     started_at, ended = time.time(), threading.Event()
 
     def beat() -> None:
-        now = _beat(progress, started_at, ended.is_set())
+        now = _beat(progress, nodes(), started_at, ended.is_set())
         with suppress(OSError):
             write_text(folder / NAME, now.model_dump_json(indent=2) + "\n")
 
@@ -80,7 +102,9 @@ def beating(folder: Path, progress: Progress, every: float = SECONDS) -> Iterato
         beat()
 
 
-def _beat(progress: Progress, started_at: float, ended: bool) -> Heartbeat:
+def _beat(
+    progress: Progress, nodes: Sequence[NodeStatus], started_at: float, ended: bool
+) -> Heartbeat:
     return Heartbeat(
         total=progress.total,
         done=progress.done,
@@ -93,6 +117,7 @@ def _beat(progress: Progress, started_at: float, ended: bool) -> Heartbeat:
         running=tuple(
             RunningRollout(label=label, seconds=seconds) for label, seconds in progress.running()
         ),
+        nodes=tuple(nodes),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,13 +13,15 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.images import require_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
-from collect.models.base import ModelBackend
-from collect.models.budget import Budget
-from collect.models.config import ModelConfig, OracleConfig
-from collect.models.opening import open_models
+from collect.heartbeat import NodeStatus
+from collect.models.base import ConversationContext, Model, ModelBackend
+from collect.models.budget import Budget, Limits
+from collect.models.config import ModelConfig, OracleConfig, ReplayConfig
+from collect.models.journal import JournalText
+from collect.models.opening import open_model, open_models
 from collect.models.replay import ReplayBackend
 from collect.rollout import RolloutSettings
-from collect.rollout_journal import journal_of, kept
+from collect.rollout_journal import kept
 from collect.work import Rows, Work
 from sandbox import clean_up
 
@@ -32,6 +34,9 @@ class Place(Protocol):
 
     def do(self, work: Work) -> Rows:
         """Do one. Raises RolloutStopped, ConfigError."""
+
+    def nodes(self) -> Sequence[NodeStatus]:
+        """The machines, where there are several."""
 
     def close(self) -> None:
         """Free what it holds."""
@@ -48,22 +53,57 @@ class Setup:
     folder: Path
     """The run's."""
 
+    def settings(
+        self, backends: Mapping[str, ModelBackend], stop: threading.Event
+    ) -> RolloutSettings:
+        """The same for the rollouts, with the models opened."""
+        players = {
+            name: Player(backends[name], config.sampling, is_oracle(config, backends[name]))
+            for name, config in self.models.items()
+        }
+        machinery = self.machinery
+        return RolloutSettings(self.benchmark, machinery.sandbox, machinery.agents, players, stop)
+
+    def failed(self, work: Work, error: Exception) -> Rows:
+        """The rows of a rollout for which there was no place, and no models were opened."""
+        stop = threading.Event()
+        backends: dict[str, ModelBackend] = {}
+        for name, config in self.models.items():
+            scripted = isinstance(config, OracleConfig | ReplayConfig)
+            opened = open_model(name, config, Budget(None), stop) if scripted else None
+            backends[name] = opened or NotOpened(name)
+        return work.failed(error, self.settings(backends, stop))
+
+
+@dataclass(frozen=True)
+class NotOpened:
+    """Stands for a model that does not play."""
+
+    name: str
+
+    def open(self, context: ConversationContext) -> Model:
+        """Never called."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
 
 class ThisMachine:
     """This process, with the models and sandboxes that it opens itself."""
 
-    def __init__(self, setup: Setup, budget: Budget, stop: threading.Event) -> None:
-        """Raises ConfigError where a model can't be opened."""
-        self._setup = setup
-        self._backends = open_models(setup.models, budget, stop, setup.folder)
-        players = {}
-        for name, config in setup.models.items():
-            backend = self._backends[name]
-            players[name] = Player(backend, config.sampling, is_oracle(config, backend))
-        machinery = setup.machinery
-        self._settings = RolloutSettings(
-            setup.benchmark, machinery.sandbox, machinery.agents, players, stop
-        )
+    def __init__(
+        self,
+        setup: Setup,
+        limits: Limits,
+        stop: threading.Event,
+        replies: Callable[[str], JournalText],
+    ) -> None:
+        """`replies` has the journal's text of a rollout, by its id. Raises ConfigError where a
+        model can't be opened."""
+        self._limits, self._replies = limits, replies
+        self._backends = open_models(setup.models, limits, stop, setup.folder)
+        self._settings = setup.settings(self._backends, stop)
 
     def prepare(self, works: Sequence[Work]) -> None:
         require_images((work.spec.instance for work in works), self._settings.sandbox)
@@ -71,8 +111,13 @@ class ThisMachine:
         self._try_out(works[0].spec.instance)
 
     def do(self, work: Work) -> Rows:
-        journal = journal_of(self._setup.folder, work.spec, work.settings_hash)
-        return work.do(kept(self._settings, journal))
+        try:
+            return work.do(kept(self._settings, work, self._replies(work.spec.id)))
+        finally:
+            self._limits.note()
+
+    def nodes(self) -> Sequence[NodeStatus]:
+        return ()
 
     def close(self) -> None:
         for backend in self._backends.values():

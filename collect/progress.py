@@ -83,6 +83,11 @@ class Progress:
         with self._lock:
             self._running.pop(rollout_id, None)
 
+    def to_do_again(self, rollouts: int) -> None:
+        """So many of those that are done are done once more."""
+        with self._lock:
+            self.done -= rollouts
+
     def finished(self, rollout: Rollout) -> None:
         """A rollout ended with a row."""
         with self._lock:

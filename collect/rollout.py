@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import time
 import traceback
@@ -22,6 +23,7 @@ from collect.errors import (
     ConfigError,
     FailureKind,
     ModelFailure,
+    OutOfDisk,
     RolloutError,
     RolloutStopped,
 )
@@ -33,6 +35,7 @@ from sandbox.errors import SandboxError, SandboxFileError
 
 MAX_FAILURE_CHARS = 4_000
 MAX_PATCH_CHARS = 8_000_000
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,8 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, RolloutError):
         return Failure(error.kind, type(error).__name__, str(error)[:MAX_FAILURE_CHARS])
     message = str(error)
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return failure_of(OutOfDisk(f"no room is left on the disk: {error}"))
     if not isinstance(error, SandboxError):
         # A defect of StepInto itself: the row must be enough to find it.
         message = "".join(traceback.format_exception(error))[-MAX_FAILURE_CHARS:]

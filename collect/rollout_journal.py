@@ -5,31 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from collect.errors import BudgetExhausted, InfrastructureFailure
-from collect.models.journal import FOLDER, Journal, journaled
+from collect.faults import goes_on
+from collect.models.journal import FOLDER, Journal, JournalFile, JournalText, journaled
 from collect.records import Rollout
-from collect.rollout import RolloutSettings, RolloutSpec
-
-GOES_ON = (InfrastructureFailure.__name__, BudgetExhausted.__name__)
-"""Failures after which a rollout's replies are worth keeping. Where its sandbox failed, it may have
-been its calls that broke that."""
+from collect.rollout import RolloutSettings
+from collect.work import Work
 
 
-def journal_of(folder: Path, spec: RolloutSpec, settings_hash: str) -> Journal:
+def replies_of(folder: Path, rollout_id: str) -> JournalFile:
     """Where the replies in a rollout are kept until it has a row that stays."""
-    return Journal(_path(folder, spec.id), f"{settings_hash} {spec.instance.hash}")
+    return JournalFile(folder / FOLDER / f"{rollout_id}.jsonl")
 
 
-def kept(settings: RolloutSettings, journal: Journal) -> RolloutSettings:
+def kept(settings: RolloutSettings, work: Work, text: JournalText) -> RolloutSettings:
     """The same settings, with models whose replies are kept."""
+    journal = Journal(text, f"{work.settings_hash} {work.spec.instance.hash}")
     return replace(settings, players=journaled(settings.players, journal))
 
 
 def forget_replies(folder: Path, row: Rollout) -> None:
     """Of a rollout that has its row, unless the next start goes on with them."""
-    if row.failure_type not in GOES_ON:
-        _path(folder, row.rollout_id).unlink(missing_ok=True)
-
-
-def _path(folder: Path, rollout_id: str) -> Path:
-    return folder / FOLDER / f"{rollout_id}.jsonl"
+    if not goes_on(row.failure_type):
+        replies_of(folder, row.rollout_id).replace(None)

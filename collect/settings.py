@@ -43,6 +43,7 @@ NOT_OF_A_SERVERS_IDENTITY = {
     "start_timeout",
     "restarts",
 }
+NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}
 Facts = dict[str, Any]
 
 
@@ -51,7 +52,7 @@ def settings_facts(machinery: Machinery, spec: RolloutSpec) -> Facts:
     names = [name for name in (spec.main, spec.sub) if name]
     return {
         "seed": machinery.seed,
-        "sandbox": machinery.sandbox.model_dump(mode="json"),
+        "sandbox": machinery.sandbox.model_dump(mode="json", exclude=NOT_OF_A_SANDBOXES_IDENTITY),
         "agents": machinery.agents.model_dump(mode="json"),
         "models": [model_facts(machinery.model_config_of(name)) for name in names],
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from collect.records import Conversation, Rollout
-from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
+from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, failure_of, run_rollout
 from collect.rollout_rows import RunIdentity, rows_of
 
 Rows = tuple[Rollout, list[Conversation]]
@@ -34,6 +34,9 @@ class Work(Protocol):
         Raises RolloutStopped, and ConfigError where a model can't be loaded.
         """
 
+    def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
+        """The rows of one that could not be done."""
+
 
 @dataclass(frozen=True)
 class RolloutWork:
@@ -48,5 +51,10 @@ class RolloutWork:
         return f"{self.spec.instance.id} {self.spec.variant}"
 
     def do(self, settings: RolloutSettings) -> Rows:
-        trace = run_rollout(self.spec, settings)
+        return self._rows(run_rollout(self.spec, settings), settings)
+
+    def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
+        return self._rows(RolloutTrace(failure=failure_of(error)), settings)
+
+    def _rows(self, trace: RolloutTrace, settings: RolloutSettings) -> Rows:
         return rows_of(self.spec, trace, settings, self.identity, self.settings_hash)

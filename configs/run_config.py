@@ -14,7 +14,6 @@ from collect.questions.config import QuestionsConfig
 from collect.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
-from sandbox.images import ImagesConfig
 from train.config import TrainConfig
 
 StageName = Literal["make", "questions", "answer", "collect", "format", "train", "eval"]
@@ -36,8 +35,6 @@ class RunConfig(Machinery):
     """Bugs for measuring alone, which collect refuses and format drops."""
     self_repair: SelfRepairConfig = SelfRepairConfig()
     """For `stepinto bench self-repair`, which makes a benchmark file."""
-    images: ImagesConfig = ImagesConfig()
-    """For `stepinto bench pull`, which fetches the images of a benchmark's bugs."""
     factory: FactoryConfig = FactoryConfig()
     """For `stepinto bench make`, which makes bugs of real projects."""
     questions: QuestionsConfig = QuestionsConfig()

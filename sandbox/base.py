@@ -27,10 +27,16 @@ class SandboxConfig(BaseModel):
     memory_mb: int = Field(default=4096, ge=64)
     pids: int = Field(default=256, ge=8)
     cpus: float = Field(default=2.0, gt=0)
+    open_files: int = Field(default=4096, ge=64)
+    """That one process may have open."""
     file_size_mb: int = Field(default=512, ge=1)
     """Largest file a process may write."""
     command_timeout: float = Field(default=120.0, gt=0)
     """Seconds, for a command that names no time-out of its own."""
+    starts_at_once: int = Field(default=8, ge=1)
+    """Containers that one process starts at the same time; an engine slows down with many."""
+    engine_wait: float = Field(default=120.0, ge=0)
+    """Seconds that opening a sandbox waits for a container engine which does not answer."""
     output_limit: int = Field(default=64_000, ge=1_000)
     """Bytes kept of a command's output; the middle of a longer one is cut, and says so."""
     readable_paths: tuple[str, ...] = ()

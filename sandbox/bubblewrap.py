@@ -16,6 +16,7 @@ from __future__ import annotations
 import glob
 import os
 import random
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -99,6 +100,7 @@ def limit_arguments(config: SandboxConfig) -> list[str]:
     limits = {
         "data": config.memory_mb * 1024 * 1024,
         "nproc": config.pids,
+        "nofile": min(config.open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
         "fsize": config.file_size_mb * 1024 * 1024,
         "core": 0,
     }

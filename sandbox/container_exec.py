@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.environment import KILLED
-from sandbox.errors import SandboxDead
+from sandbox.errors import OutOfMemory, SandboxDead
 from sandbox.output import BoundedOutput
 from sandbox.terminal import READY
 
@@ -153,8 +153,10 @@ class ContainerExecs:
         with translated():
             state = self._api.inspect_container(self._container)["State"]
         if not state["Running"]:
-            cause = "out of memory" if state["OOMKilled"] else f"exit code {state['ExitCode']}"
-            raise SandboxDead(f"the container {self._container[:12]} has ended ({cause})")
+            name = self._container[:12]
+            if state["OOMKilled"]:
+                raise OutOfMemory(f"the container {name} was killed at its limit of memory")
+            raise SandboxDead(f"the container {name} has ended (exit code {state['ExitCode']})")
 
     def _await_notice(self) -> None:
         """For a moment after its end the engine still says that a container runs, though no

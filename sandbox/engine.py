@@ -10,7 +10,7 @@ from typing import Any
 from sandbox.base import SandboxConfig
 from sandbox.bubblewrap import OWN_UIDS
 from sandbox.environment import SYSTEM_PATH
-from sandbox.errors import ImageMissing, SandboxUnavailable
+from sandbox.errors import EngineDown, ImageMissing, SandboxUnavailable
 from sandbox.leftovers import owner_is_dead, owner_tag
 
 LABEL = "stepinto"
@@ -23,7 +23,7 @@ ENGINE_TIMEOUT = 120
 
 
 def connect() -> Any:
-    """A client of the container engine. Raises SandboxUnavailable where none answers."""
+    """A client of the container engine. Raises EngineDown where none answers."""
     import docker
     from docker.errors import DockerException
 
@@ -31,7 +31,7 @@ def connect() -> Any:
         client = docker.from_env(timeout=ENGINE_TIMEOUT)
         client.ping()
     except DockerException as error:
-        raise SandboxUnavailable(
+        raise EngineDown(
             "no container engine answers: start Docker, or name it in DOCKER_HOST "
             f"(`docker info` shows whether it runs). It said: {error}"
         ) from error
@@ -81,11 +81,17 @@ def create_container(
     `uid` None: a user that the image knows, and whose processes on the whole machine are not
     counted against the limit.
     """
-    from docker.errors import APIError
+    import requests
+    from docker.errors import APIError, DockerException
     from docker.types import Ulimit
 
     size = config.file_size_mb * 1024 * 1024
-    ulimits = [Ulimit(name="fsize", soft=size, hard=size), Ulimit(name="core", soft=0, hard=0)]
+    files = config.open_files
+    ulimits = [
+        Ulimit(name="fsize", soft=size, hard=size),
+        Ulimit(name="nofile", soft=files, hard=files),
+        Ulimit(name="core", soft=0, hard=0),
+    ]
     if uid is not None and uid in OWN_UIDS:
         # The kernel counts a user's processes on the whole machine: only for a user of its own.
         ulimits.append(Ulimit(name="nproc", soft=config.pids, hard=config.pids))
@@ -110,6 +116,8 @@ def create_container(
         )
     except APIError as error:
         raise SandboxUnavailable(f"the container engine refused the sandbox: {error}") from error
+    except (DockerException, requests.RequestException, ConnectionError) as error:
+        raise EngineDown(f"the container engine does not answer: {error}") from error
 
 
 def owner_of(container: Any, folder: str, image: str) -> int:

@@ -1,9 +1,12 @@
 """What can go wrong between StepInto and a sandbox.
 
 SandboxError
-├── SandboxUnavailable    the backend is not installed, not running or not allowed here
+├── SandboxUnavailable    the backend is not installed or not allowed here
+│   └── EngineDown        the container engine does not answer
 ├── ImageMissing          the container image is not on this machine
-├── SandboxDead           the sandbox went away (killed, out of memory, daemon gone)
+│   └── PullLimited       the registry gives out no more for now
+├── SandboxDead           the sandbox went away (killed, engine gone)
+│   └── OutOfMemory       it was killed at its memory limit
 ├── SandboxFileError      a path inside the sandbox can't be read or written
 ├── CommandRefused        an argument that no program can be given
 └── DebuggerError         a debug session could not be driven (see sandbox.debugger)
@@ -20,12 +23,24 @@ class SandboxUnavailable(SandboxError):
     """The backend can't be used on this machine; the message says how to mend that."""
 
 
+class EngineDown(SandboxUnavailable):
+    """The container engine does not answer, or too late."""
+
+
 class ImageMissing(SandboxError):
     """The container image is not on this machine; the message names it and how to get it."""
 
 
+class PullLimited(ImageMissing):
+    """The registry gives out no more images for now; the message says what it said."""
+
+
 class SandboxDead(SandboxError):
     """The sandbox no longer runs. What it printed last must not be read as an observation."""
+
+
+class OutOfMemory(SandboxDead):
+    """The whole sandbox was killed at its memory limit."""
 
 
 class SandboxFileError(SandboxError):

@@ -7,6 +7,7 @@ image is ever removed, and none that a container uses.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,6 +30,10 @@ class ImagesConfig(BaseModel):
     disk_gb: float = Field(default=120.0, gt=0)
     """Gigabytes (10^9 bytes) that all images of the engine may take together, layers that several
     share counted once. Looked at before each fetch, so those under way can still exceed it."""
+    max_retries: int = Field(default=2, ge=0)
+    """Of a fetch that fails, as where the registry limits them."""
+    backoff: float = Field(default=10.0, ge=0)
+    """Seconds before the first retry; twice as long before each that follows."""
 
 
 @dataclass
@@ -105,7 +110,7 @@ class ImagePuller:
             return
         self.on_event(f"fetching {image}")
         try:
-            self.pull(self.client, image)
+            self._pull(image)
         except DockerException as error:
             self._report.failed[image] = str(error)
             self.on_event(f"failed: {image}: {error}")
@@ -113,6 +118,21 @@ class ImagePuller:
         self.store.add(image, self._id(image) or "")
         self._report.pulled.append(image)
         self.on_event(f"fetched {image}")
+
+    def _pull(self, image: str) -> None:
+        """Pull it, after a failure again. Raises DockerException."""
+        from docker.errors import DockerException, NotFound
+
+        for retry in range(self.config.max_retries):
+            try:
+                return self.pull(self.client, image)
+            except NotFound:
+                raise
+            except DockerException as error:
+                wait = self.config.backoff * 2**retry
+                self.on_event(f"again in {wait:g} s: {image}: {error}")
+                time.sleep(wait)
+        return self.pull(self.client, image)
 
     def _make_room(self) -> bool:
         """Evict until the images take less than the limit; whether they do."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 import shutil
 
 from sandbox.base import ImageWorkspace, Sandbox, SandboxConfig
+from sandbox.engine_pause import EnginePause
 from sandbox.errors import SandboxUnavailable
+
+
+def _look_for_engine() -> None:
+    from sandbox.engine import connect
+
+    connect().close()
+
+
+ENGINE = EnginePause(_look_for_engine)
 
 
 def open_sandbox(
@@ -33,7 +43,11 @@ def open_sandbox(
         )
     from sandbox.container import ContainerSandbox
 
-    return ContainerSandbox(config, chosen, workspace)
+    return ENGINE.open(
+        lambda: ContainerSandbox(config, chosen, workspace),
+        config.starts_at_once,
+        config.engine_wait,
+    )
 
 
 def backend_name(config: SandboxConfig) -> str:

@@ -1,9 +1,10 @@
-"""The dollars that a run may spend, over all its models."""
+"""What a run's models may use: dollars all together, and requests at once each."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Protocol
 
 from collect.durable import write_text
 from collect.errors import BudgetExhausted
@@ -12,14 +13,47 @@ SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
 
 
-class Budget:
-    """Thread-safe. Requests that are under way when the limit is reached are still paid for, so
-    that a run can end above it by the price of as many requests as ran at once."""
+class Slots(Protocol):
+    """A limited number of requests at once, as a semaphore has them."""
 
-    def __init__(self, limit_dollars: float | None, spent: float = 0.0) -> None:
+    def acquire(self, *, timeout: float) -> bool:
+        """Take one; whether there was one in this time."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+class Limits(Protocol):
+    """What models keep to. Thread-safe."""
+
+    def check(self) -> None:
+        """Raises BudgetExhausted once the dollars are spent. Called before requests that cost."""
+
+    def add(self, dollars: float) -> None:
+        """Count what a request cost."""
+
+    def slots(self, model: str, limit: int) -> Slots:
+        """So many requests at once for a model, by its name in the config."""
+
+    def note(self) -> None:
+        """Keep what was spent so far, for the next start."""
+
+
+class Budget:
+    """The limits of one process. Thread-safe.
+
+    Requests that are under way when the limit is reached are still paid for, so that a run can end
+    above it by the price of as many requests as ran at once.
+    """
+
+    def __init__(
+        self, limit_dollars: float | None, spent: float = 0.0, folder: Path | None = None
+    ) -> None:
+        """`folder` is where it is noted what was spent; None: nowhere."""
         self.limit_dollars = limit_dollars
         """None: no limit."""
         self._spent = spent
+        self._folder = folder
         self._lock = threading.Lock()
         self._noting = threading.Lock()
 
@@ -30,7 +64,7 @@ class Budget:
             return self._spent
 
     def check(self) -> None:
-        """Raises BudgetExhausted once the limit is reached. Called before requests that cost."""
+        """See `Limits`."""
         spent = self.spent
         if self.limit_dollars is not None and spent >= self.limit_dollars:
             raise BudgetExhausted(
@@ -39,14 +73,19 @@ class Budget:
             )
 
     def add(self, dollars: float) -> None:
-        """Count what a request cost."""
+        """See `Limits`."""
         with self._lock:
             self._spent += dollars
 
-    def note(self, folder: Path) -> None:
-        """Keep what was spent, for the next start on a folder."""
-        with self._noting:
-            write_text(folder / SPENT, f"{self.spent}\n")
+    def slots(self, model: str, limit: int) -> Slots:
+        """See `Limits`."""
+        return threading.BoundedSemaphore(limit)
+
+    def note(self) -> None:
+        """See `Limits`."""
+        if self._folder is not None:
+            with self._noting:
+                write_text(self._folder / SPENT, f"{self.spent}\n")
 
 
 def read_spent(folder: Path, of_rows: float = 0.0) -> float:

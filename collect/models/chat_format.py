@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from collect.errors import ConfigError, InfrastructureFailure
+from collect.errors import ConfigError, LocalModelFailed
 from collect.messages import Message, ToolCall, ToolSchema, to_openai
 from collect.models.tool_parsing import arguments_object, parse_hermes
 
@@ -41,13 +41,13 @@ class ChatFormat:
             )
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> str:
-        """The text that the model continues. Raises InfrastructureFailure."""
+        """The text that the model continues. Raises LocalModelFailed."""
         plain = [_template_message(message) for message in messages]
         try:
             with self._lock:
                 return self._render(plain, tools)
         except (jinja2.TemplateError, TypeError, ValueError) as error:
-            raise InfrastructureFailure(
+            raise LocalModelFailed(
                 f"the chat template of {self._where} does not take this conversation: {error}. "
                 "What to do: set `chat_template` to one that does"
             ) from error

@@ -13,12 +13,18 @@ from urllib.parse import urlsplit
 
 import openai
 
-from collect.errors import ConfigError, InfrastructureFailure, ModelFailure
+from collect.errors import (
+    ConfigError,
+    ContentRefused,
+    ContextTooLong,
+    EndpointFailure,
+    InvalidReply,
+)
 from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
-from collect.models.budget import Budget
+from collect.models.budget import Limits
 from collect.models.config import OpenAIConfig, Retries
-from collect.models.endpoint_errors import SERVER_ADVICE, Refusal, bounded, read_refusal
+from collect.models.endpoint_errors import INVALID, SERVER_ADVICE, Refusal, bounded, read_refusal
 from collect.models.endpoint_wire import read_message, read_usage, request_fields
 from collect.models.waiting import (
     call_unless_stopped,
@@ -37,7 +43,7 @@ class EndpointBackend:
         self,
         name: str,
         config: OpenAIConfig,
-        budget: Budget,
+        limits: Limits,
         stop: threading.Event,
         ready: Callable[[], None] = lambda: None,
     ) -> None:
@@ -47,12 +53,12 @@ class EndpointBackend:
         """
         self._name = name
         self.config = config
-        self._budget = budget
+        self._limits = limits
         self._stop = stop
         self._ready = ready
         self._key = _key(config)
         self._client = _client(config, self._key)
-        self._slots = threading.BoundedSemaphore(config.concurrency)
+        self._slots = limits.slots(name, config.concurrency)
 
     @property
     def name(self) -> str:
@@ -74,7 +80,7 @@ class EndpointBackend:
             with slot_unless_stopped(self._slots, self._stop):
                 self._ready()
                 if not self.config.prices.free:
-                    self._budget.check()
+                    self._limits.check()
                 answer = call_unless_stopped(lambda: self._request(fields), self._stop)
             if not isinstance(answer, Refusal):
                 return answer
@@ -86,12 +92,12 @@ class EndpointBackend:
         """Count a reply's dollars in the budget."""
         prices = self.config.prices
         if usage is None and not prices.free:
-            raise InfrastructureFailure(
+            raise EndpointFailure(
                 f"{self.where} reports no token usage, so that its prices can't be counted; "
                 "remove `prices`, or use a server that reports usage"
             )
         dollars = prices.dollars(usage or Usage())
-        self._budget.add(dollars)
+        self._limits.add(dollars)
         return dollars
 
     @property
@@ -120,15 +126,15 @@ class EndpointBackend:
         if self._key:
             said = said.replace(self._key, "[key]")
         if refusal.context_exceeded:
-            raise ModelFailure(f"the context is too long for {self.where}: {said}")
+            raise ContextTooLong(f"the context is too long for {self.where}: {said}")
         if refusal.content_refused:
-            raise ModelFailure(f"the content was refused by {self.where}: {said}")
+            raise ContentRefused(f"the content was refused by {self.where}: {said}")
         too_long = (refusal.retry_after or 0) > retries.retry_after_max
         if refusal.retried and not too_long and retry < retries.max_retries:
             return
         asked = f" It asks to wait {refusal.retry_after:.0f} s." if too_long else ""
         tried = f" after {retry + 1} requests" if retry else ""
-        raise InfrastructureFailure(
+        raise refusal.failure(
             f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}"
         )
 
@@ -153,12 +159,12 @@ class EndpointModel:
         try:
             message = read_message(choice["message"], f"call_{len(messages)}_")
         except ValueError as error:
-            raise InfrastructureFailure(
+            raise InvalidReply(
                 f"{backend.where} gave an invalid reply: {error}. "
                 "What to do: check the server's tool-call parser"
             ) from error
         if finish_reason == "content_filter":
-            raise ModelFailure(f"the reply was withheld by {backend.where}: content_filter")
+            raise ContentRefused(f"the reply was withheld by {backend.where}: content_filter")
         seconds = time.monotonic() - started
         return Completion(message, usage or Usage(), dollars, seconds, finish_reason)
 
@@ -183,7 +189,7 @@ def _read_reply(body: str) -> dict[str, Any] | Refusal:
         dict(reply["choices"][0]["message"])
     except (ValueError, LookupError, TypeError):
         said = bounded(body) or "an empty body"
-        return Refusal(None, f"the reply is no chat completion: {said}")
+        return Refusal(None, f"the reply is no chat completion: {said}", INVALID)
     return dict(reply)
 
 

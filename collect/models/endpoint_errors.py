@@ -9,9 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from collect.errors import EndpointDown, EndpointFailure, InvalidReply, RateLimited
+
 MESSAGE_LIMIT = 600
 """Characters of a server's message that an error quotes."""
-RETRIED_STATUSES = frozenset({408, 409, 425, 429})
+TOO_MANY = 429
+RETRIED_STATUSES = frozenset({408, 409, 425, TOO_MANY})
+INVALID = "invalid_reply"
+"""The code of a response with status 200 that is none."""
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 CONTEXT_TEXTS = (
@@ -69,6 +74,17 @@ class Refusal:
     def content_refused(self) -> bool:
         """Whether the server does not want this content."""
         return self._bad_request and self.code.lower() in REFUSAL_CODES
+
+    @property
+    def failure(self) -> type[EndpointFailure]:
+        """What it is, where it stays."""
+        if self.code in QUOTA_CODES:
+            return EndpointFailure
+        if self.status == TOO_MANY:
+            return RateLimited
+        if self.code == INVALID:
+            return InvalidReply
+        return EndpointDown if self.status is None or self.status >= 500 else EndpointFailure
 
     @property
     def advice(self) -> str:

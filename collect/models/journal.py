@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
+from typing import Protocol
 
 from pydantic import TypeAdapter
 
@@ -41,14 +42,51 @@ class _Entry:
 ENTRY = TypeAdapter(_Entry)
 
 
-class Journal:
-    """A file for one rollout. Each reply is in it before it is acted on."""
+class JournalText(Protocol):
+    """Where the lines of a journal are."""
 
-    def __init__(self, path: Path, settings: str) -> None:
+    def read(self) -> str | None:
+        """All of them; None where there are none."""
+
+    def add(self, text: str) -> None:
+        """Keep more, after the others."""
+
+    def replace(self, text: str | None) -> None:
+        """Keep others in their place, or none."""
+
+
+@dataclass(frozen=True)
+class JournalFile:
+    """In a file."""
+
+    path: Path
+
+    def read(self) -> str | None:
+        """See `JournalText`."""
+        return self.path.read_text(encoding="utf-8") if self.path.exists() else None
+
+    def add(self, text: str) -> None:
+        """See `JournalText`."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def replace(self, text: str | None) -> None:
+        """See `JournalText`."""
+        self.path.unlink(missing_ok=True)
+        if text is not None:
+            self.add(text)
+
+
+class Journal:
+    """The replies in one rollout. Each is kept before it is acted on."""
+
+    def __init__(self, text: JournalText, settings: str) -> None:
         """`settings` stands for all that decides what the rollout does: replies under others are
         forgotten."""
-        self._path = path
+        self._text = text
         self._settings = settings
+        self._begun = False
         self._lock = Lock()
         self._entries = self._read()
 
@@ -61,26 +99,18 @@ class Journal:
         """Keep one more."""
         line = json.dumps(asdict(_Entry(conversation, step, seen, completion)))
         with self._lock:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
-                if not file.tell():
-                    file.write(f"{self._settings}\n")
-                file.write(f"{line}\n")
-
-    def remove(self) -> None:
-        """The rollout has its row."""
-        self._path.unlink(missing_ok=True)
+            self._text.add(f"{line}\n" if self._begun else f"{self._settings}\n{line}\n")
+            self._begun = True
 
     def _read(self) -> dict[tuple[int, int], _Entry]:
         """The replies, the newest of each step."""
-        if not self._path.exists():
+        settings, *lines = (self._text.read() or "").split("\n")
+        if not lines or settings != self._settings:
+            self._text.replace(None)
             return {}
-        settings, *lines = self._path.read_text(encoding="utf-8").split("\n")
-        if settings != self._settings:
-            self.remove()
-            return {}
-        if lines and lines[-1]:  # a kill has cut it
-            self._path.write_text("\n".join([settings, *lines[:-1], ""]), encoding="utf-8")
+        if lines[-1]:  # a kill has cut it
+            self._text.replace("\n".join([settings, *lines[:-1], ""]))
+        self._begun = True
         entries = [ENTRY.validate_json(line) for line in lines[:-1]]
         return {(entry.conversation, entry.step): entry for entry in entries}
 

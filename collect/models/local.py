@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from collect.errors import ConfigError, InfrastructureFailure, ModelFailure
+from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import LocalConfig
@@ -111,7 +111,7 @@ class LocalModel:
 
         limit = self._loaded.max_context
         if len(ids) >= limit:
-            raise ModelFailure(
+            raise ContextTooLong(
                 f"the context is too long for model {self._config.model}: {len(ids)} tokens, of "
                 f"at most {limit}. Give the agent fewer steps or shorter outputs, or raise "
                 "`max_context` if the model can read more"
@@ -124,7 +124,7 @@ class LocalModel:
         try:
             return result_unless_stopped(future, self._stop)
         except RuntimeError as error:  # torch's own, out of memory included
-            raise InfrastructureFailure(
+            raise LocalModelFailed(
                 f"model {self._config.model} failed to generate: {error}. "
                 "What to do: lower `max_batch`, `max_context` or `prefix_cache` if memory ran out"
             ) from error

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from collect.models.base import ModelBackend
-from collect.models.budget import Budget
+from collect.models.budget import Limits
 from collect.models.config import (
     LocalConfig,
     ModelConfig,
@@ -20,7 +20,7 @@ from collect.models.config import (
 
 def open_models(
     configs: Mapping[str, ModelConfig],
-    budget: Budget,
+    limits: Limits,
     stop: threading.Event,
     folder: Path | None = None,
 ) -> dict[str, ModelBackend]:
@@ -34,7 +34,7 @@ def open_models(
     backends: dict[str, ModelBackend] = {}
     with ExitStack() as opened:
         for name, config in configs.items():
-            backends[name] = open_model(name, config, budget, stop, folder)
+            backends[name] = open_model(name, config, limits, stop, folder)
             opened.callback(backends[name].close)
         opened.pop_all()
     return backends
@@ -43,7 +43,7 @@ def open_models(
 def open_model(
     name: str,
     config: ModelConfig,
-    budget: Budget,
+    limits: Limits,
     stop: threading.Event,
     folder: Path | None = None,
 ) -> ModelBackend:
@@ -51,11 +51,11 @@ def open_model(
     if isinstance(config, OpenAIConfig):
         from collect.models.endpoint import EndpointBackend
 
-        return EndpointBackend(name, config, budget, stop)
+        return EndpointBackend(name, config, limits, stop)
     if isinstance(config, VllmConfig):
         from collect.models.serving.backend import VllmBackend
 
-        return VllmBackend(name, config, budget, stop, folder)
+        return VllmBackend(name, config, limits, stop, folder)
     if isinstance(config, LocalConfig):
         from collect.models.local import LocalBackend
 

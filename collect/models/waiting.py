@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from collect.errors import RolloutStopped
+from collect.models.budget import Slots
 
 Result = TypeVar("Result")
 POLL_SECONDS = 0.2
@@ -49,7 +50,7 @@ def sleep_unless_stopped(seconds: float, stop: threading.Event) -> None:
 
 
 @contextmanager
-def slot_unless_stopped(slots: threading.Semaphore, stop: threading.Event) -> Iterator[None]:
+def slot_unless_stopped(slots: Slots, stop: threading.Event) -> Iterator[None]:
     """Hold one of a limited number of slots. Raises RolloutStopped while waiting for it."""
     while not slots.acquire(timeout=POLL_SECONDS):
         raise_if_stopped(stop)

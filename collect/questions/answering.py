@@ -106,6 +106,12 @@ class QuestionWork:
         except Exception as error:
             trace.failure = failure_of(error)
         trace.seconds = time.monotonic() - started
+        return self._rows(right, trace, settings)
+
+    def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
+        return self._rows(False, RolloutTrace(failure=failure_of(error)), settings)
+
+    def _rows(self, right: bool, trace: RolloutTrace, settings: RolloutSettings) -> Rows:
         rows = rows_of(self.spec, trace, settings, self.identity, self.settings_hash)
         return as_question(self.question, right, *rows)
 

@@ -86,7 +86,12 @@ def _lists(status: RunStatus) -> Iterator[RenderableType]:
     for slow in status.slowest:
         yield Text(f"slow: {duration(slow.seconds)} {slow.instance_id} {slow.variant}")
     beat = status.heartbeat
-    if beat is None or beat.ended:
+    if beat is None:
+        return
+    for node in beat.nodes:
+        counts = f"{node.running} running, {node.done} done, {node.lost} lost"
+        yield Text(f"node: {node.host} {node.state}: {counts}")
+    if beat.ended:
         return
     for rollout in beat.running[:SHOWN_RUNNING]:
         yield Text(f"running: {duration(rollout.seconds)} {rollout.label}")

@@ -165,7 +165,7 @@ class Judge:
     def _ask(self, missing: Mapping[str, Item], total: int) -> None:
         """Ask each prompt once, whatever number of items it is of."""
         spent = read_spent(self._path.parent)
-        budget = Budget(self._machinery.runner.budget_dollars, spent)
+        budget = Budget(self._machinery.runner.budget_dollars, spent, self._path.parent)
         runner = AsyncioRunner(self._machinery.runner.concurrency, self._stop)
         with (
             closing(open_model(self._name, self._model, budget, self._stop)) as backend,
@@ -174,7 +174,7 @@ class Judge:
 
             def ask(entry: tuple[str, Item]) -> None:
                 judgement = self._reply(*entry, backend)
-                budget.note(self._path.parent)
+                budget.note()
                 with self._lock:
                     if judgement is not None:
                         self._keep(judgement)

@@ -96,7 +96,7 @@ def test_infrastructure_failures_are_rows_and_are_tried_again(
     server: ChatServer, tmp_path: Path
 ) -> None:
     server.will_answer(error(500, "overloaded"), reply())
-    status, rows = collect(server, tmp_path)
+    status, rows = collect(server, tmp_path, "runner.again=0")
     assert status == 0
     assert Counter(row.failure_kind for row in rows) == {None: 2, FailureKind.INFRASTRUCTURE: 1}
     [failed] = [row for row in rows if row.failure_kind is not None]
@@ -104,6 +104,17 @@ def test_infrastructure_failures_are_rows_and_are_tried_again(
     _, rows = collect(server, tmp_path)
     assert Counter(row.failure_kind for row in rows) == {None: 3}
     assert len({row.rollout_id for row in rows}) == 3
+
+
+def test_what_failed_is_done_again_at_the_end(
+    server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(error(500, "overloaded"), reply())
+    status, rows = collect(server, tmp_path)
+    assert (status, Counter(row.failure_kind for row in rows)) == (0, {None: 3})
+    assert len(server.requests) == 4
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in told] == ["1/3", "2/3", "3/3", "3/3", "3/3"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +150,7 @@ def test_replies_under_other_settings_are_asked_for_again(
 ) -> None:
     limit = "collect.benchmark.limit=1"
     server.will_answer(bash("ls"), error(500, "down"))
-    collect(server, tmp_path, limit)
+    collect(server, tmp_path, limit, "runner.again=0")
     server.will_answer(reply("Done."))
     (tmp_path / "test" / "rollouts").rename(tmp_path / "rollouts")
     _, (row,) = collect(server, tmp_path, limit, "agents.bash_timeout=7")
@@ -193,7 +204,7 @@ def test_no_key_lands_in_a_runs_folder(
     monkeypatch.setenv("TEST_KEY", KEY)
     server.will_answer(error(500, f"the key {KEY} is tired"), bash("env; set"), reply("Done."))
     named = "models.frontier.api_key_env=TEST_KEY"
-    _, rows = collect(server, tmp_path, named, "collect.benchmark.limit=2")
+    _, rows = collect(server, tmp_path, named, "collect.benchmark.limit=2", "runner.again=0")
     assert set(server.keys) == {f"Bearer {KEY}"}
     assert any("the key [key] is tired" in (row.failure_message or "") for row in rows)
     assert main(["view", str(tmp_path / "test")]) == 0

@@ -12,7 +12,14 @@ import pytest
 from rich.console import Console
 
 from collect.errors import ConfigError, FailureKind
-from collect.heartbeat import NAME, Heartbeat, RunningRollout, beating, read_heartbeat
+from collect.heartbeat import (
+    NAME,
+    Heartbeat,
+    NodeStatus,
+    RunningRollout,
+    beating,
+    read_heartbeat,
+)
 from collect.models.budget import Budget
 from collect.progress import Progress
 from collect.status import SILENT_SECONDS, read_status
@@ -80,11 +87,20 @@ def test_a_run_that_is_on(tmp_path: Path) -> None:
 
 def test_what_left_no_row_was_paid_for_all_the_same(tmp_path: Path) -> None:
     run_of_four(tmp_path, beat())
-    Budget(None, 0.5).note(tmp_path)
+    Budget(None, 0.5, tmp_path).note()
     lines = shown(tmp_path, START + 1810)
     place = lines.index("dollars   $0.1200 so far, about $0.3000 at the end")
     more = "$0.5000 with rollouts that left no row, or were done again"
     assert lines[place + 1].strip() == more
+
+
+def test_the_nodes_of_a_cluster_are_shown(tmp_path: Path) -> None:
+    ready = NodeStatus(host="node-1", state="ready", running=2, done=7, lost=0)
+    gone = NodeStatus(host="node-2", state="gone", running=0, done=3, lost=2)
+    run_of_four(tmp_path, beat(nodes=(ready, gone)))
+    lines = shown(tmp_path, START + 1810)
+    assert "node: node-1 ready: 2 running, 7 done, 0 lost" in lines
+    assert "node: node-2 gone: 0 running, 3 done, 2 lost" in lines
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def own_bytes(client: Any) -> int:
 
 def puller(engine: Any, store: ImageStore, images: float) -> ImagePuller:
     """One that keeps to this number of images."""
-    config = ImagesConfig(parallelism=2, disk_gb=images * SIZE / GIGABYTE)
+    config = ImagesConfig(parallelism=2, disk_gb=images * SIZE / GIGABYTE, backoff=0)
     return ImagePuller(engine, config, store, pull, own_bytes)
 
 
@@ -73,6 +73,22 @@ def names(*tags: str) -> list[str]:
 
 def there(engine: Any, *tags: str) -> list[bool]:
     return [bool(engine.images.list(name=name)) for name in names(*tags)]
+
+
+def test_a_fetch_that_fails_is_tried_again(engine: Any, store: ImageStore) -> None:
+    tries = iter([APIError("toomanyrequests"), APIError("toomanyrequests")])
+
+    def pull_at_last(client: Any, name: str) -> None:
+        for failure in tries:
+            raise failure
+        pull(client, name)
+
+    patient = puller(engine, store, 9)
+    patient.pull = pull_at_last
+    assert patient.fetch(names("a")).pulled == names("a")
+    tries = iter([APIError("toomanyrequests")] * 3)
+    patient.pull = pull_at_last
+    assert "toomanyrequests" in patient.fetch(names("b")).failed[names("b")[0]]
 
 
 def test_only_what_is_missing_is_fetched(engine: Any, store: ImageStore, image: str) -> None:

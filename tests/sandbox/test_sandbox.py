@@ -171,6 +171,16 @@ def test_number_of_processes_is_limited(box: Sandbox) -> None:
     assert 20 <= int(python(box, script).output) <= 48
 
 
+def test_open_files_are_limited(open_backend: OpenSandbox) -> None:
+    box = open_backend(open_files=80)
+    script = "files = []\ntry:\n    while True: files.append(open('/dev/null'))\n"
+    script += "except OSError as error: print(len(files), error.strerror)"
+    result = box.run(Command([box.python, "-c", script]))
+    count, _, said = result.output.strip().partition(" ")
+    assert (50 < int(count) < 80, said) == (True, "Too many open files")
+    assert shell(box, "ulimit -n 81").exit_code != 0
+
+
 def test_file_size_is_limited(box: Sandbox) -> None:
     result = shell(box, "head -c 20000000 /dev/zero >big; stat -c %s big")
     assert result.output.splitlines()[-1] == str(8 * 1024 * 1024)

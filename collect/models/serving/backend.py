@@ -8,7 +8,7 @@ from pathlib import Path
 
 from collect.errors import ConfigError
 from collect.models.base import ConversationContext, Model
-from collect.models.budget import Budget
+from collect.models.budget import Limits
 from collect.models.config import EndpointConfig, OpenAIConfig, VllmConfig
 from collect.models.endpoint import EndpointBackend, EndpointModel, list_models
 from collect.models.serving.launch import SERVED_NAME
@@ -28,7 +28,7 @@ class VllmBackend:
         self,
         name: str,
         config: VllmConfig,
-        budget: Budget,
+        limits: Limits,
         stop: threading.Event,
         folder: Path | None = None,
     ) -> None:
@@ -43,7 +43,7 @@ class VllmBackend:
             log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{name}.log"
             self._server = POOL.acquire(config.server, log)
         try:
-            self._endpoint = self._opened(name, config, budget, stop)
+            self._endpoint = self._opened(name, config, limits, stop)
             self._check_tools(config)
             if self._server is not None:
                 self._server.proven.set()
@@ -71,15 +71,15 @@ class VllmBackend:
         self._release()
 
     def _opened(
-        self, name: str, config: VllmConfig, budget: Budget, stop: threading.Event
+        self, name: str, config: VllmConfig, limits: Limits, stop: threading.Event
     ) -> EndpointBackend:
         server = self._server
         if server is None:
             model = _running_model(config)
-            return EndpointBackend(name, _as_endpoint(config, model, config.base_url), budget, stop)
+            return EndpointBackend(name, _as_endpoint(config, model, config.base_url), limits, stop)
         endpoint = _as_endpoint(config, config.model or SERVED_NAME, server.url)
         return EndpointBackend(
-            name, endpoint, budget, stop, ready=lambda: server.wait_until_ready(stop)
+            name, endpoint, limits, stop, ready=lambda: server.wait_until_ready(stop)
         )
 
     def _check_tools(self, config: VllmConfig) -> None:

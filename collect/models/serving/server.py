@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from collect.errors import ConfigError, InfrastructureFailure
+from collect.errors import ConfigError, EndpointDown
 from collect.models.config import ServerConfig
 from collect.models.serving.addresses import check_port, free_port, health, reachable
 from collect.models.serving.diagnosis import explain
@@ -83,14 +83,14 @@ class VllmServer:
     def wait_until_ready(self, stop: threading.Event) -> None:
         """Return as soon as requests can be sent, which is at once but after it died.
 
-        Raises InfrastructureFailure where it is given up, and RolloutStopped.
+        Raises EndpointDown where it is given up, and RolloutStopped.
         """
         while not (self._ready.is_set() and self._runs()):
             raise_if_stopped(stop)
             if self._given_up is not None:
-                raise InfrastructureFailure(self._given_up)
+                raise EndpointDown(self._given_up)
             if self._closed.is_set():
-                raise InfrastructureFailure(f"the server at {self.url} was stopped")
+                raise EndpointDown(f"the server at {self.url} was stopped")
             stop.wait(POLL_SECONDS)
 
     def close(self) -> None:

@@ -33,6 +33,8 @@ class ChatServer:
         self.keys: list[str | None] = []
         self.models: list[str] | None = None
         """What /v1/models lists; None: there is no such list."""
+        self.after_a_call: Answer | None = None
+        """Answers requests that end with what a tool said, in place of the queued answers."""
         self.most_at_once = 0
         self.arrived = threading.Semaphore(0)
         """Released once for each request."""
@@ -69,13 +71,18 @@ class ChatServer:
             self.keys.append(key)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
-            answer = self._answers[0] if len(self._answers) == 1 else self._answers.popleft()
+            answer = self._next(request)
         self.arrived.release()
         if answer.hold:
             self.released.wait(30)
         with self._lock:
             self._at_once -= 1
         return answer
+
+    def _next(self, request: dict[str, Any]) -> Answer:
+        if self.after_a_call is not None and request["messages"][-1]["role"] == "tool":
+            return self.after_a_call
+        return self._answers[0] if len(self._answers) == 1 else self._answers.popleft()
 
 
 def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:

@@ -1,0 +1,209 @@
+"""How fast the machinery of rollouts is, with models that answer at once.
+
+    python -m benchmarks.rollouts                      # all of it
+    python -m benchmarks.rollouts parts records        # some of it
+
+The scripted oracle works on the bundled bugs, so what is measured is StepInto itself: sandboxes,
+debug sessions, tests and records. The sections:
+
+    places      rollouts an hour, CPU and memory of each, by sandbox and by rollouts at once
+    runners     the same work by asyncio and on a Ray cluster of this machine, side by side
+    parts       where the time of a rollout goes
+    records     rows written, compacted and read a second
+    instances   the cost of a run by how many bugs it is of
+
+The CPU time is that of the whole machine, which must do nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.machine import Spent, spending
+from benchmarks.rollout_parts import part_seconds
+from benchmarks.synthetic_run import Template, templates_of, write_run
+from collect.store import RunStore
+from sandbox.engine import connect
+from sandbox.errors import SandboxUnavailable
+
+CONFIG = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
+AT_ONCE = (1, 2, 4, 8, 16, 32)
+INSTANCES = (10, 100, 1_000)
+ROWS = 5_000
+BUGS = 36
+"""That are bundled, in Python."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure, and on how much."""
+
+    rollouts: int
+    at_once: Sequence[int]
+    instances: Sequence[int]
+    image: str | None
+    work: Path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--rollouts", type=int, default=64, help="for each line of a table")
+    parser.add_argument("--at-once", type=int, nargs="+", default=AT_ONCE)
+    parser.add_argument("--instances", type=int, nargs="+", default=INSTANCES)
+    parser.add_argument("--image", help="with Python and pytest, for the Docker sandbox")
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.sections if name not in SECTIONS]
+    if unknown:
+        parser.error(f"there is no section {unknown[0]!r}; there are: {', '.join(SECTIONS)}")
+    with TemporaryDirectory() as folder:
+        options = Options(
+            chosen.rollouts, chosen.at_once, chosen.instances, chosen.image, Path(folder)
+        )
+        for name in chosen.sections or SECTIONS:
+            Console().print(SECTIONS[name](options))
+
+
+def collected(options: Options, rollouts: int, at_once: int, *settings: str) -> Spent:
+    """What `stepinto collect` spends on so many rollouts."""
+    attempts = -(-rollouts // BUGS)
+    limit = rollouts if attempts == 1 else BUGS
+    command = [
+        *(sys.executable, "-m", "stepinto", "collect", str(CONFIG)),
+        *(f"runs_folder={options.work}", f"run=run-{time.monotonic_ns()}"),
+        *(f"collect.benchmark.limit={limit}", f"collect.attempts={attempts}"),
+        *(f"runner.concurrency={at_once}", *settings),
+    ]
+    with spending() as spent:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return spent
+
+
+def places(options: Options) -> Table:
+    """By sandbox, and by how many at once."""
+    table = _table("places: `stepinto collect`, by sandbox and rollouts at once")
+    for name, settings in _sandboxes(options):
+        for at_once in options.at_once:
+            spent = collected(options, options.rollouts, at_once, *settings)
+            _add(table, f"{name}, {at_once} at once", options.rollouts, spent)
+    return table
+
+
+def runners(options: Options) -> Table:
+    """Asyncio and Ray in turn, the same work."""
+    table = _table("runners: `runner.backend`, start of the cluster included")
+    for at_once in options.at_once:
+        for backend in ("asyncio", "ray"):
+            settings = [f"runner.backend={backend}", f"runner.ray.per_node={at_once}"]
+            spent = collected(options, options.rollouts, at_once, *settings)
+            _add(table, f"{backend}, {at_once} at once", options.rollouts, spent)
+    return table
+
+
+def parts(options: Options) -> Table:
+    """One after the other, in the local sandbox."""
+    table = Table(
+        "part", "seconds", title="parts: of a rollout, the median of 5", title_justify="left"
+    )
+    for name, seconds in part_seconds().items():
+        table.add_row(name, f"{seconds:.3f}")
+    return table
+
+
+def records(options: Options) -> Table:
+    """Rows of a run: each a rollout with a conversation of a real session."""
+    source = options.work / "templates"
+    collected(options, 4, 2, f"runs_folder={source}", "run=templates")
+    templates = list(templates_of(source / "templates"))
+    folder = options.work / "records"
+    table = Table("", "rows a second", title=f"records: {ROWS:,} rollouts", title_justify="left")
+    for name, seconds in _record_seconds(folder, templates):
+        table.add_row(name, f"{ROWS / seconds:,.0f}")
+    return table
+
+
+def _record_seconds(folder: Path, templates: Sequence[Template]) -> list[tuple[str, float]]:
+    write_run(folder / "whole", templates, ROWS, seed=0)
+    whole = RunStore(folder / "whole")
+    conversations = {each.rollout_id: each for each in whole.read_conversations()}
+    rows = list(whole.read_rollouts())
+    store = RunStore.open(folder / "parts")
+
+    def add() -> None:
+        for row in rows:
+            store.add(row, [conversations[row.rollout_id]])
+
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("written, one by one, each durable", add),
+        ("compacted", store.compact),
+        ("rollouts read", lambda: list(store.read_rollouts())),
+        ("conversations read", lambda: sum(1 for _ in store.read_conversations())),
+    ]
+    return [(name, _seconds(step)) for name, step in steps]
+
+
+def instances(options: Options) -> Table:
+    """Of runs that differ in their bugs alone: attempts stand for more bugs than are bundled."""
+    table = _table("instances: the cost of a run by its size, 2 rollouts at once")
+    for count in options.instances:
+        _add(table, f"{count:,}", count, collected(options, count, 2))
+    return table
+
+
+def _sandboxes(options: Options) -> list[tuple[str, list[str]]]:
+    found = [("local", list[str]())]
+    try:
+        connect().close()
+    except SandboxUnavailable as error:
+        Console().print(f"without Docker: {error}", highlight=False)
+        return found
+    if options.image is None:
+        Console().print("without Docker: give an image with Python and pytest (--image)")
+        return found
+    return [*found, ("docker", ["sandbox.backend=docker", f"sandbox.image={options.image}"])]
+
+
+def _table(title: str) -> Table:
+    columns = ("", "rollouts an hour", "CPU s each", "MB at most, all together", "seconds")
+    return Table(*columns, title=title, title_justify="left")
+
+
+def _add(table: Table, name: str, rollouts: int, spent: Spent) -> None:
+    table.add_row(
+        name,
+        f"{3600 * rollouts / spent.seconds:,.0f}",
+        f"{spent.cpu_seconds / rollouts:.2f}",
+        f"{spent.memory_bytes / 1e6:,.0f}",
+        f"{spent.seconds:,.0f}",
+    )
+
+
+def _seconds(step: Callable[[], object]) -> float:
+    began = time.monotonic()
+    step()
+    return time.monotonic() - began
+
+
+SECTIONS: dict[str, Callable[[Options], Table]] = {
+    "places": places,
+    "runners": runners,
+    "parts": parts,
+    "records": records,
+    "instances": instances,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""What the workers of a run share. Lives beside the driver, and ends with it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from collect.errors import BudgetExhausted
+from collect.models.budget import Budget
+from collect.rollout_journal import replies_of
+
+
+class Office:
+    """Answers one call at a time. What it is told of a request stays, should the worker be lost."""
+
+    def __init__(self, folder: Path, limit_dollars: float | None, spent: float) -> None:
+        """`folder` is the run's."""
+        self._folder = folder
+        self._budget = Budget(limit_dollars, spent, folder)
+        self._taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def exhausted(self) -> str | None:
+        """Why no request may be sent any more that costs; None: it may."""
+        try:
+            self._budget.check()
+        except BudgetExhausted as error:
+            return str(error)
+        return None
+
+    def spent(self, dollars: float) -> None:
+        """Count what a request cost."""
+        self._budget.add(dollars)
+
+    def note(self) -> None:
+        """Keep what was spent so far, for the next start."""
+        self._budget.note()
+
+    def take(self, model: str, limit: int, worker: str) -> bool:
+        """Let a worker send one request more to a model, if fewer than `limit` are under way."""
+        free = self._taken[model].total() < limit
+        self._taken[model][worker] += free
+        return free
+
+    def give_back(self, model: str, worker: str) -> None:
+        """A request was answered."""
+        self._taken[model][worker] -= 1
+
+    def forget(self, worker: str) -> None:
+        """A worker is gone, and its requests with it."""
+        for taken in self._taken.values():
+            del taken[worker]
+
+    def replies(self, rollout_id: str) -> str | None:
+        """The journal of a rollout."""
+        return replies_of(self._folder, rollout_id).read()
+
+    def add_replies(self, rollout_id: str, text: str) -> None:
+        """Keep more of it."""
+        replies_of(self._folder, rollout_id).add(text)
+
+    def replace_replies(self, rollout_id: str, text: str | None) -> None:
+        """Keep others, or none."""
+        replies_of(self._folder, rollout_id).replace(text)

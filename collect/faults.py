@@ -1,0 +1,90 @@
+"""What follows from each failure: who tries again, how often, and how a rollout ends by it.
+
+One row for each type of `collect.errors` and `sandbox.errors` that can end a rollout; a row of a
+run names the type as `failure_type`. docs/faults.md shows the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from collect import errors
+from collect.errors import FailureKind, RolloutError
+from sandbox import errors as sandbox_errors
+
+REQUEST = (
+    "the request, `models.NAME.retries.max_retries` times: after `backoff_base` seconds, twice as "
+    "long each time up to `backoff_max`, or as long as the server asks (`retry_after_max`)"
+)
+ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds; meanwhile no other is opened"
+PULL = "fetching it, `images.max_retries` times: after `images.backoff` seconds, then twice as long"
+NODES = "on other nodes, `runner.ray.tries` in all"
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One type of failure."""
+
+    error: type[Exception]
+    means: str
+    retried: str
+    """What is tried again within a start, before the rollout has failed."""
+    goes_on: bool = False
+    """Whether the replies that the models gave are kept for the next start, which begins there."""
+
+    @property
+    def name(self) -> str:
+        """As rows have it."""
+        return self.error.__name__
+
+    @property
+    def kind(self) -> FailureKind:
+        """Who is to blame. All but the model's own are done again by the next start."""
+        if issubclass(self.error, RolloutError):
+            return self.error.kind
+        return FailureKind.INFRASTRUCTURE
+
+
+FAULTS: Sequence[Fault] = (
+    Fault(errors.ModelFailure, "the model gave nothing to go on with", NOTHING),
+    Fault(errors.ContextTooLong, "the conversation is longer than the model can read", NOTHING),
+    Fault(errors.ContentRefused, "the server refused the content, or withheld the reply", NOTHING),
+    Fault(errors.EndpointDown, "the model's server is silent or broken", REQUEST, goes_on=True),
+    Fault(errors.RateLimited, "the server wants fewer requests", REQUEST, goes_on=True),
+    Fault(
+        errors.InvalidReply,
+        "what it sent is no chat completion, or a call in it can't be read (not tried again)",
+        REQUEST,
+        goes_on=True,
+    ),
+    Fault(
+        errors.EndpointFailure,
+        "the server refused: key, address, quota, a setting that it does not know",
+        NOTHING,
+        goes_on=True,
+    ),
+    Fault(errors.LocalModelFailed, "a model of this process broke down", NOTHING, goes_on=True),
+    Fault(errors.BudgetExhausted, "`runner.budget_dollars` is spent", NOTHING, goes_on=True),
+    Fault(errors.NodeLost, "the machine or process that did it is gone", NODES, goes_on=True),
+    Fault(errors.OutOfDisk, "the disk is full", NOTHING),
+    Fault(errors.InfrastructureFailure, "the bug's tests can't be used", NOTHING),
+    Fault(sandbox_errors.EngineDown, "the container engine does not answer", ENGINE),
+    Fault(sandbox_errors.SandboxUnavailable, "the sandbox can't be opened as configured", NOTHING),
+    Fault(sandbox_errors.ImageMissing, "the bug's image is not there", NOTHING),
+    Fault(sandbox_errors.PullLimited, "the registry gives out no more for now", PULL),
+    Fault(sandbox_errors.SandboxDead, "the sandbox was killed, or its engine", NOTHING),
+    Fault(sandbox_errors.OutOfMemory, "the sandbox was killed at `sandbox.memory_mb`", NOTHING),
+    Fault(sandbox_errors.SandboxFileError, "a file of the sandbox can't be read", NOTHING),
+    Fault(sandbox_errors.CommandRefused, "a command that no program can be given", NOTHING),
+    Fault(sandbox_errors.DebuggerError, "the debugger itself broke down", NOTHING),
+)
+
+
+def goes_on(failure_type: str | None) -> bool:
+    """Whether the next start goes on with a rollout that failed so, where it was.
+
+    Where its sandbox failed, it may have been its calls that broke that, so it begins anew.
+    """
+    return any(fault.goes_on for fault in FAULTS if fault.name == failure_type)

@@ -1,0 +1,274 @@
+"""Rollouts on a real Ray cluster, whose nodes and workers are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from benchmarks.ray_nodes import RayNodes
+from collect.agents.config import Variant
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.cluster.cluster import RayCluster
+from collect.config import Machinery, RayConfig, RunnerConfig
+from collect.errors import FailureKind
+from collect.heartbeat import read_heartbeat
+from collect.models.budget import Budget
+from collect.places import Setup
+from collect.records import Rollout
+from collect.rollout import RolloutSettings, RolloutSpec
+from collect.rollout_rows import RunIdentity
+from collect.store import RunStore
+from collect.work import RolloutWork, Rows
+from configs.command_line.shared import STOPPED
+from stepinto import main
+from tests.collect.models.chat_server import Answer, ChatServer, reply
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[3]
+QUICKSTART = ROOT / "configs" / "quickstart.yaml"
+ENDPOINT = ROOT / "configs" / "debug2fix.yaml"
+SECONDS = 120
+"""For what takes a few on a machine that is not busy."""
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer().running() as running:
+        yield running
+
+
+def command(folder: Path, nodes: RayNodes, *overrides: str, config: Path = QUICKSTART) -> list[str]:
+    return [
+        "collect",
+        str(config),
+        f"runs_folder={folder}",
+        "run=test",
+        "runner.backend=ray",
+        f"runner.ray.address={nodes.address}",
+        "runner.ray.per_node=2",
+        "runner.concurrency=6",
+        "collect.benchmark.limit=4",
+        *overrides,
+    ]
+
+
+def asking(server: ChatServer, folder: Path, nodes: RayNodes, *overrides: str) -> list[str]:
+    """The command for a main agent without a subagent, behind a server."""
+    settings = [
+        f"models.frontier.base_url={server.url}",
+        "models.frontier.api_key_env=null",
+        "models.frontier.retries={max_retries: 0}",
+        "collect.variants=[baseline]",
+    ]
+    return command(folder, nodes, *settings, *overrides, config=ENDPOINT)
+
+
+def rows(folder: Path) -> list[Rollout]:
+    return list(RunStore(folder / "test").read_rollouts())
+
+
+def bash(script: str) -> Answer:
+    call = {"name": "bash", "arguments": json.dumps({"command": script})}
+    return reply(tool_calls=[{"id": "c", "function": call}])
+
+
+@contextmanager
+def four_under_way(
+    server: ChatServer, folder: Path, nodes: RayNodes, *overrides: str
+) -> Iterator[Future[int]]:
+    """Four rollouts, two a node, each at its second request, which is answered afterwards."""
+    server.will_answer(bash("ls"))
+    server.after_a_call = reply(hold=True)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(main, asking(server, folder, nodes, *overrides))
+        try:
+            for _ in range(8):
+                assert server.arrived.acquire(timeout=SECONDS)
+            yield run
+        finally:
+            server.released.set()
+
+
+def whole(folder: Path) -> bool:
+    """Whether each of the four has one row, with the two steps that it took."""
+    found = [(row.failure_kind, row.main_steps) for row in rows(folder)]
+    return found == [(None, 2)] * 4 and len({row.rollout_id for row in rows(folder)}) == 4
+
+
+def test_a_cluster_does_what_one_machine_does(nodes: RayNodes, tmp_path: Path) -> None:
+    assert main(command(tmp_path / "ray", nodes)) == 0
+    assert main([*command(tmp_path / "one", nodes), "runner.backend=asyncio"]) == 0
+    assert said(tmp_path / "ray") == said(tmp_path / "one")
+    beat = read_heartbeat(tmp_path / "ray" / "test")
+    assert beat is not None
+    assert sorted(node.state for node in beat.nodes) == ["ready", "ready"]
+    assert sum(node.done for node in beat.nodes) == 4
+
+
+def said(folder: Path) -> dict[str, list[str]]:
+    held = RunStore(folder / "test").read_conversations()
+    return {
+        each.conversation_id: [
+            call.name for row in each.messages for call in row.message.tool_calls
+        ]
+        for each in held
+    }
+
+
+def test_what_a_lost_node_did_is_done_by_another(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path
+) -> None:
+    with four_under_way(server, tmp_path, nodes) as run:
+        nodes.kill()
+    assert run.result(SECONDS) == 0
+    assert whole(tmp_path)
+    assert len(server.requests) == 8 + 2, "the two of the lost node go on where they were"
+    beat = read_heartbeat(tmp_path / "test")
+    assert beat is not None
+    # Whether Ray has noticed yet that the node is gone is a matter of seconds.
+    assert {(node.done, node.lost) for node in beat.nodes} == {(4, 0), (0, 2)}
+    nodes.add()
+
+
+def test_dead_workers_are_started_again(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path
+) -> None:
+    with four_under_way(server, tmp_path, nodes) as run:
+        assert nodes.kill_workers() == 2
+    assert run.result(SECONDS) == 0
+    assert whole(tmp_path)
+    assert len(server.requests) == 8 + 4
+
+
+def test_a_new_node_is_used(nodes: RayNodes, server: ChatServer, tmp_path: Path) -> None:
+    nodes.kill()
+    server.will_answer(reply(hold=True))
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(main, asking(server, tmp_path, nodes))
+        for _ in range(2):
+            assert server.arrived.acquire(timeout=SECONDS)
+        nodes.add()
+        for _ in range(2):
+            assert server.arrived.acquire(timeout=SECONDS)
+        server.released.set()
+        assert run.result(SECONDS) == 0
+    assert len(rows(tmp_path)) == 4
+
+
+def test_a_limit_on_requests_holds_for_all_nodes(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path
+) -> None:
+    assert main(asking(server, tmp_path, nodes, "models.frontier.concurrency=1")) == 0
+    assert len(rows(tmp_path)) == 4
+    assert server.most_at_once == 1
+
+
+def test_a_budget_holds_for_all_nodes(nodes: RayNodes, server: ChatServer, tmp_path: Path) -> None:
+    dear = ("models.frontier.prices={input: 10000}", "models.frontier.concurrency=1")
+    assert main(asking(server, tmp_path, nodes, *dear, "runner.budget_dollars=1.5")) == STOPPED
+    kinds = Counter(row.failure_kind for row in rows(tmp_path))
+    assert kinds[None] == len(server.requests) == 2
+    assert kinds[FailureKind.BUDGET] >= 1
+    assert (tmp_path / "test" / "spent.txt").read_text() == "2.0\n"
+    assert main(asking(server, tmp_path, nodes, *dear, "runner.budget_dollars=10")) == 0
+    assert Counter(row.failure_kind for row in rows(tmp_path)) == {None: 4}
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_the_driver_is_stopped_or_killed(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path, how: signal.Signals
+) -> None:
+    server.will_answer(bash("ls"))
+    server.after_a_call = reply(hold=True)
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "stepinto", *asking(server, tmp_path, nodes)], cwd=ROOT
+    )
+    for _ in range(8):
+        assert server.arrived.acquire(timeout=SECONDS)
+    driver.send_signal(how)
+    assert driver.wait(SECONDS) == (STOPPED if how == signal.SIGTERM else -how)
+    until = time.monotonic() + SECONDS
+    while nodes.processes():
+        assert time.monotonic() < until, "the workers end with their driver"
+        time.sleep(0.2)
+    assert not rows(tmp_path)
+    server.released.set()
+    assert main(asking(server, tmp_path, nodes)) == 0
+    assert whole(tmp_path)
+    assert len(server.requests) == 8 + 4
+
+
+def test_a_model_that_no_node_can_open_ends_the_run(
+    nodes: RayNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = "models.oracle={backend: replay, path: /nowhere}"
+    assert main(command(tmp_path, nodes, gone)) == 2
+    told = capsys.readouterr().err
+    assert "no node of the cluster can do rollouts" in told
+    assert "/nowhere" in told
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://head:10001"])
+def test_no_cluster_at_the_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    settings = [f"runs_folder={tmp_path}", "runner.backend=ray", f"runner.ray.address={address}"]
+    assert main(["collect", str(QUICKSTART), *settings]) == 2
+    assert f"no Ray cluster answers at runner.ray.address='{address}'" in capsys.readouterr().err
+
+
+def test_a_cluster_without_nodes(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    timeout = ("runner.ray.node_timeout=2", "runner.give_up_after=2")
+    with four_under_way(server, tmp_path, nodes, *timeout) as run:
+        nodes.kill()
+        nodes.kill()
+    assert run.result(SECONDS) == 1
+    assert {row.failure_type for row in rows(tmp_path)} == {"NodeLost"}
+    assert "has had no node that can do rollouts for 2 s" in capsys.readouterr().err
+    nodes.add()
+    nodes.add()
+    assert main(asking(server, tmp_path, nodes, *timeout)) == 0
+    assert whole(tmp_path)
+
+
+@dataclass(frozen=True)
+class Deadly(RolloutWork):
+    """One that takes its worker with it."""
+
+    def do(self, settings: RolloutSettings) -> Rows:
+        os._exit(1)
+
+
+def test_a_rollout_that_kills_its_workers_fails(nodes: RayNodes, tmp_path: Path) -> None:
+    benchmark = BundledBenchmark()
+    instance = next(iter(benchmark.instances()))
+    ray = RayConfig(address=nodes.address, tries=2)
+    machinery = Machinery(runner=RunnerConfig(backend="ray", ray=ray))
+    models = {"oracle": machinery.model_config_of("oracle")}
+    setup = Setup(machinery, benchmark, models, tmp_path)
+    spec = RolloutSpec(instance, Variant.DEBUG2FIX, "oracle", "oracle", 0)
+    work = Deadly(spec, RunIdentity("test", 0), "hash")
+    with closing(RayCluster(setup, Budget(None), threading.Event())) as cluster:
+        cluster.prepare([work])
+        rollout, conversations = cluster.do(work)
+    assert (rollout.failure_kind, rollout.failure_type) == (FailureKind.INFRASTRUCTURE, "NodeLost")
+    assert "2 workers died while they did it" in (rollout.failure_message or "")
+    assert rollout.teacher == "oracle"
+    assert not conversations

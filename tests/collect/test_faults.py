@@ -1,0 +1,104 @@
+"""The table of failures: it is whole, the page shows it, and rows name its types."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from collect import errors
+from collect.errors import FailureKind, RolloutError
+from collect.faults import FAULTS, Fault, goes_on
+from collect.rollout import failure_of
+from collect.store import RunStore
+from sandbox import errors as sandbox_errors
+from sandbox.errors import SandboxError
+from stepinto import main
+from tests.collect.models.chat_server import Answer, ChatServer, error, reply
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "configs" / "debug2fix.yaml"
+PAGE = ROOT / "docs" / "faults.md"
+NEVER_RAISED = {RolloutError, SandboxError}
+"""Bases alone."""
+
+
+def test_every_failure_has_its_row() -> None:
+    found = {
+        each
+        for module in (errors, sandbox_errors)
+        for _, each in inspect.getmembers(module, inspect.isclass)
+        if issubclass(each, RolloutError | SandboxError)
+    }
+    assert {fault.error for fault in FAULTS} == found - NEVER_RAISED
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def test_the_page_shows_the_table() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [row for row in map(as_row, FAULTS) if row not in page]
+    assert not missing, "docs/faults.md lacks:\n" + "\n".join(missing)
+
+
+def as_row(fault: Fault) -> str:
+    next_start = "goes on where it was" if fault.goes_on else "is begun anew"
+    if fault.kind is FailureKind.MODEL:
+        next_start = "is done: it counts against the model"
+    return f"| `{fault.name}` | {fault.kind} | {fault.means} | {fault.retried} | {next_start} |"
+
+
+def test_a_full_disk_is_told_apart() -> None:
+    failure = failure_of(OSError(errno.ENOSPC, "No space left on device", "/tmp/x"))
+    assert (failure.kind, failure.type) == (FailureKind.INFRASTRUCTURE, "OutOfDisk")
+    assert "/tmp/x" in failure.message
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer().running() as running:
+        yield running
+
+
+BAD_CALL = reply(tool_calls=[{"id": "c", "function": "ls"}])
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (error(503, "overloaded"), errors.EndpointDown),
+        (Answer(drop=True), errors.EndpointDown),
+        (error(429, "slow down"), errors.RateLimited),
+        (error(429, "no credit", "insufficient_quota"), errors.EndpointFailure),
+        (error(401, "wrong key"), errors.EndpointFailure),
+        (Answer(body="<html>"), errors.InvalidReply),
+        (BAD_CALL, errors.InvalidReply),
+        (error(400, "too many tokens", "context_length_exceeded"), errors.ContextTooLong),
+        (error(400, "not this", "content_policy_violation"), errors.ContentRefused),
+        (reply(finish_reason="content_filter"), errors.ContentRefused),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else str(value.status),
+)
+def test_a_row_names_the_failure(
+    server: ChatServer, tmp_path: Path, answer: Answer, failure: type[RolloutError]
+) -> None:
+    server.will_answer(answer)
+    settings = [
+        f"models.frontier.base_url={server.url}",
+        "models.frontier.api_key_env=null",
+        "models.frontier.retries={max_retries: 0}",
+        "collect.benchmark.limit=1",
+        "collect.variants=[baseline]",
+    ]
+    main(["collect", str(CONFIG), f"runs_folder={tmp_path}", "run=test", *settings])
+    (row,) = RunStore(tmp_path / "test").read_rollouts()
+    assert (row.failure_type, row.failure_kind) == (failure.__name__, failure.kind)
+
+
+def test_what_goes_on() -> None:
+    assert goes_on("EndpointDown")
+    assert not goes_on("SandboxDead")
+    assert not goes_on("ContextTooLong")
+    assert not goes_on(None)
