@@ -2,11 +2,11 @@
 
     python -m benchmarks.chaos --rollouts 1000 --nodes 4 --work /tmp/chaos
 
-The scripted oracle works on the bundled bugs. Every few seconds something is struck, in turn: a
-node, a worker, a sandbox, the driver, the disk of the run folder (where this user may mount one),
-or whatever `--strike COMMAND` does. The driver is started again whenever it has ended early. At the
-end there must be one row for each rollout, every failure of a known type, and nothing left behind
-that `stepinto clean` does not remove; the exit status says whether that is so.
+The scripted oracle works on the bundled bugs. After every few rollouts something is struck, in
+turn: a worker, a sandbox, a node, the driver, the disk of the run folder where that is one of its
+own, or whatever `--strike COMMAND` does. The driver is started again whenever it has ended early.
+At the end there must be one row for each rollout, every failure of a known type, and nothing left
+behind that `stepinto clean` does not remove; the exit status says whether that is so.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -28,12 +29,13 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.chaos_strikes import Strike, Struck, sandboxes, strikes
+from benchmarks.chaos_strikes import Strike, sandboxes, strikes
 from benchmarks.ray_nodes import RayNodes
 from collect.benchmarks.opening import open_benchmark
 from collect.faults import FAULTS
 from collect.stage import collect_specs
 from collect.store import RunStore
+from collect.table import TableChanged
 from configs.loading import load_config
 from configs.run_config import RunConfig
 from sandbox import clean_up
@@ -42,6 +44,9 @@ from sandbox.leftovers import PREFIX
 CONFIG = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
 VARIANTS = "[debug2fix_tool_limit, debug2fix, debug_tools_only, baseline]"
 MAX_STARTS = 200
+LOOK_SECONDS = 0.2
+READS = 3
+"""Tries: at its end a run moves its rows to another file."""
 LEAVING_SECONDS = 60
 """In which workers end after their driver."""
 
@@ -78,7 +83,7 @@ def main() -> int:
     parser.add_argument("--rollouts", type=int, default=1_000, help="at least so many")
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--per-node", type=int, default=2, help="rollouts at once on a node")
-    parser.add_argument("--every", type=float, default=15.0, help="seconds between two strikes")
+    parser.add_argument("--every", type=int, default=10, help="rollouts between two strikes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, help="where the run folder is made, and kept")
     parser.add_argument(
@@ -117,8 +122,10 @@ def run(options: argparse.Namespace, work: Path, console: Console) -> Report:
         report = Report(wanted=len(_wanted(config)))
         console.print(f"{report.wanted} rollouts on {options.nodes} nodes", highlight=False)
         began = time.monotonic()
-        chosen = strikes(nodes, config.folder, options.strike, random.Random(options.seed))
-        _until_done(settings, chosen, options.every, report, console)
+        turns = cycle(strikes(nodes, config.folder, options.strike, random.Random(options.seed)))
+        while report.starts < MAX_STARTS:
+            if _start(settings, turns, options, report, console):
+                break
         report.seconds = time.monotonic() - began
         _look(config, nodes, report)
     return report
@@ -136,33 +143,37 @@ def _wanted(config: RunConfig) -> set[str]:
     return {spec.id for spec in collect_specs(config.collect, limited)}
 
 
-def _until_done(
+def _start(
     settings: Sequence[str],
-    chosen: Sequence[Strike],
-    every: float,
+    turns: Iterator[Strike],
+    options: argparse.Namespace,
     report: Report,
     console: Console,
-) -> None:
-    """Start the driver until it ends well, striking meanwhile."""
-    turns = cycle(chosen)
+) -> bool:
+    """Start the driver and strike until it ends; whether it has ended well."""
+    report.starts += 1
     command = [sys.executable, "-m", "stepinto", "collect", str(CONFIG), *settings]
-    while report.starts < MAX_STARTS:
-        report.starts += 1
-        driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for strike in turns:
-            try:
-                status = driver.wait(every)
-                break
-            except subprocess.TimeoutExpired:
-                pass
-            struck: Struck = strike.strike(driver)
-            if struck is not None:
-                report.struck[strike.name] += 1
-                console.print(f"struck: {strike.name}: {struck}", highlight=False)
-        else:
-            raise AssertionError("unreachable: strikes go on for ever")
-        if status == 0:
-            return
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    store = RunStore(load_config(CONFIG, list(settings)).folder)
+    last = _rows(store)
+    while (status := driver.poll()) is None:
+        time.sleep(LOOK_SECONDS)
+        if _rows(store) < last + options.every:
+            continue
+        strike = next(turns)
+        struck = strike.strike(driver)
+        if struck is not None:
+            last = _rows(store)
+            report.struck[strike.name] += 1
+            console.print(f"{last} rows; struck: {strike.name}: {struck}", highlight=False)
+    return status == 0
+
+
+def _rows(store: RunStore) -> int:
+    for _ in range(READS):
+        with suppress(TableChanged):
+            return len(store.rollouts.ids())
+    return len(store.rollouts.ids())
 
 
 def _look(config: RunConfig, nodes: RayNodes, report: Report) -> None:

@@ -19,6 +19,7 @@ from benchmarks.ray_nodes import RayNodes
 Struck = str | None
 """What was struck; None where there was nothing to strike."""
 Driver = subprocess.Popen[bytes]
+SEARCH_SECONDS = 20.0
 FULL_SECONDS = 5.0
 """How long a disk stays full."""
 
@@ -37,7 +38,7 @@ def strikes(
     """All kinds, in the order of their turns."""
     return [
         Strike("worker", lambda _: _kill_one(nodes.processes(), chance)),
-        Strike("sandbox", lambda _: _kill_one(sandboxes(), chance)),
+        Strike("sandbox", lambda _: _kill_a_sandbox(chance)),
         Strike("node", lambda _: _replace_node(nodes, chance)),
         Strike("driver", _kill_driver),
         Strike("disk", lambda _: _fill(folder)),
@@ -56,9 +57,19 @@ def _kill_one(found: Sequence[int], chance: random.Random) -> Struck:
     return f"process {number}"
 
 
+def _kill_a_sandbox(chance: random.Random) -> Struck:
+    """There is none while no command runs, so it may take a moment to find one."""
+    until = time.monotonic() + SEARCH_SECONDS
+    while time.monotonic() < until:
+        struck = _kill_one(sandboxes(), chance)
+        if struck is not None:
+            return struck
+    return None
+
+
 def sandboxes() -> list[int]:
     """The processes of sandboxes whose folders are in this program's temporary folder."""
-    search = ["pgrep", "-f", f"^bwrap.*{re.escape(tempfile.gettempdir())}"]
+    search = ["pgrep", "-f", rf"^\S*bwrap .*{re.escape(tempfile.gettempdir())}"]
     found = subprocess.run(search, capture_output=True, text=True, check=False)
     return [int(each) for each in found.stdout.split()]
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("ray", reason="needs stepinto[ray]")
 
 ROOT = Path(__file__).resolve().parents[2]
-SHORT = ["--rollouts", "24", "--nodes", "2", "--every", "6", "collect.benchmark.limit=6"]
+SHORT = ["--rollouts", "24", "--nodes", "2", "--every", "3", "collect.benchmark.limit=6"]
 
 
 @pytest.mark.slow
@@ -20,6 +20,5 @@ def test_a_run_survives_what_is_struck(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.chaos", "--work", str(tmp_path), *SHORT]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("struck:") >= 4
-    for name in ("worker", "node", "driver"):
+    for name in ("worker", "sandbox", "node", "driver"):
         assert f"struck: {name}" in done.stdout
