@@ -99,18 +99,24 @@ class ThisMachine:
         stop: threading.Event,
         replies: Callable[[str], JournalText],
     ) -> None:
-        """`replies` has the journal's text of a rollout, by its id. Raises ConfigError where a
-        model can't be opened."""
-        self._limits, self._replies = limits, replies
-        self._backends = open_models(setup.models, limits, stop, setup.folder)
-        self._settings = setup.settings(self._backends, stop)
+        """`replies` has the journal's text of a rollout, by its id."""
+        self._setup, self._limits, self._stop = setup, limits, stop
+        self._replies = replies
+        self._backends: Mapping[str, ModelBackend] = {}
+        self._settings: RolloutSettings | None = None
 
     def prepare(self, works: Sequence[Work]) -> None:
-        require_images((work.spec.instance for work in works), self._settings.sandbox)
-        clean_up(self._settings.sandbox)
+        sandbox = self._setup.machinery.sandbox
+        require_images((work.spec.instance for work in works), sandbox)
+        clean_up(sandbox)
         self._try_out(works[0].spec.instance)
+        # The last of it: a server of a model takes minutes to start.
+        setup = self._setup
+        self._backends = open_models(setup.models, self._limits, self._stop, setup.folder)
+        self._settings = setup.settings(self._backends, self._stop)
 
     def do(self, work: Work) -> Rows:
+        assert self._settings is not None, "prepared before"
         try:
             return work.do(kept(self._settings, work, self._replies(work.spec.id)))
         finally:
@@ -128,9 +134,10 @@ class ThisMachine:
 
         A public one: private tests are not laid out where agents work.
         """
-        with open_instance_sandbox(self._settings.sandbox, instance) as sandbox:
-            self._settings.benchmark.prepare(instance, sandbox)
-            self._settings.benchmark.run_tests(instance, sandbox, instance.public_tests[:1])
+        benchmark = self._setup.benchmark
+        with open_instance_sandbox(self._setup.machinery.sandbox, instance) as sandbox:
+            benchmark.prepare(instance, sandbox)
+            benchmark.run_tests(instance, sandbox, instance.public_tests[:1])
 
 
 def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:
