@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from ray._private.ray_constants import PROCESS_TYPE_RAYLET
@@ -43,26 +43,40 @@ class RayNodes:
 
     def processes(self) -> list[int]:
         """The numbers of the workers that do rollouts."""
-        raylets = [
-            str(each.process.pid)
-            for node in self.workers
-            for each in node.all_processes[PROCESS_TYPE_RAYLET]
-        ]
-        search = ["pgrep", "-P", ",".join(raylets), "-f", "^ray::NodeWorker"]
-        found = subprocess.run(search, capture_output=True, text=True, check=False)
-        return [int(each) for each in found.stdout.split()]
+        return [number for node in self.workers for number in _children(node, "^ray::NodeWorker")]
 
     def kill_workers(self) -> int:
         """Kill the workers at once, but not their nodes; how many there were."""
         found = self.processes()
-        for number in found:
-            os.kill(number, signal.SIGKILL)
+        _kill(found)
         return len(found)
 
     def add(self) -> None:
         """One more node."""
         self.workers.append(self._cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES))
 
+    def restore(self) -> None:
+        """As many nodes again as at first."""
+        while len(self.workers) < self._count:
+            self.add()
+
     def kill(self, place: int = 0) -> None:
         """A node is gone at once, with all its processes."""
-        self._cluster.remove_node(self.workers.pop(place), allow_graceful=False)
+        node = self.workers.pop(place)
+        # Ray's own processes would go on for a moment.
+        _kill(_children(node, ""))
+        self._cluster.remove_node(node, allow_graceful=False)
+
+
+def _children(node: Any, pattern: str) -> list[int]:
+    """The processes that a node has started, by what they are called."""
+    raylets = [str(each.process.pid) for each in node.all_processes[PROCESS_TYPE_RAYLET]]
+    search = ["pgrep", "-P", ",".join(raylets), "-f", pattern]
+    found = subprocess.run(search, capture_output=True, text=True, check=False)
+    return [int(each) for each in found.stdout.split()]
+
+
+def _kill(processes: Iterable[int]) -> None:
+    for number in processes:
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)

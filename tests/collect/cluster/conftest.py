@@ -12,6 +12,13 @@ from benchmarks.ray_nodes import RayNodes
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[RayNodes]:
+def cluster() -> Iterator[RayNodes]:
     with RayNodes(2).running() as running:
         yield running
+
+
+@pytest.fixture
+def nodes(cluster: RayNodes) -> RayNodes:
+    """Two nodes, whatever the test before has done to them."""
+    cluster.restore()
+    return cluster
