@@ -15,7 +15,8 @@ quickstart: setup
 # Set up, then lint, type-check and run every test.
 test: check
 	$(BIN)/python -m tests.interpreters
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 40
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 40 -m 'not cluster'
+	$(BIN)/pytest --durations 20 -m cluster
 
 check: setup
 	$(BIN)/ruff check .

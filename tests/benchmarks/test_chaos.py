@@ -15,6 +15,7 @@ SHORT = ["--rollouts", "24", "--nodes", "2", "--every", "3", "collect.benchmark.
 
 
 @pytest.mark.slow
+@pytest.mark.cluster
 @pytest.mark.timeout(900)
 def test_a_run_survives_what_is_struck(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.chaos", "--work", str(tmp_path), *SHORT]

@@ -36,7 +36,7 @@ from configs.command_line.shared import STOPPED
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, reply
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
