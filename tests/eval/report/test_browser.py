@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from tests.eval.report.reading import broken_links
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
 SHOWN = "#table tbody tr:not([hidden])"
@@ -76,15 +74,15 @@ def test_calls_lead_to_the_conversations_they_began(watched: Watched, evaluated:
 def test_filters_and_sorting(watched: Watched, evaluated: Path) -> None:
     page = watched.open(evaluated / "index.html")
     page.select_option("[name=outcome]", "right")
-    assert page.locator(SHOWN).count() == 2
-    assert page.inner_text("#filters output") == "2 of 4"
+    expect(page.locator(SHOWN)).to_have_count(2)
+    expect(page.locator("#filters output")).to_have_text("2 of 4")
     page.locator(f"{SHOWN} th a").first.click()
     page.go_back()
-    assert page.locator(SHOWN).count() == 2
+    expect(page.locator(SHOWN)).to_have_count(2)
     page.click("[type=reset]")
-    assert page.locator(SHOWN).count() == 4
+    expect(page.locator(SHOWN)).to_have_count(4)
     page.fill("[name=text]", "LEDGER")
-    assert page.locator(SHOWN).count() == 2
+    expect(page.locator(SHOWN)).to_have_count(2)
     page.fill("[name=text]", "")
     steps = page.get_by_role("button", name="Steps")
     for direction in ("ascending", "descending"):
