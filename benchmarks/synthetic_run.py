@@ -83,7 +83,7 @@ def templates_of(run: Path) -> Iterator[Template]:
 
 
 def write_run(folder: Path, templates: Sequence[Template], conversations: int, seed: int) -> None:
-    """Write a run of so many conversations, each of a rollout of its own, in the store's shards."""
+    """Write a run of so many conversations, each of a rollout of its own, as the store has it."""
     with closing(RunStore.open(folder)) as store:
         for start in range(0, conversations, ROLLOUTS_PER_SHARD):
             numbers = range(start, min(start + ROLLOUTS_PER_SHARD, conversations))
@@ -91,6 +91,7 @@ def write_run(folder: Path, templates: Sequence[Template], conversations: int, s
             shard = f"shard-{start:09}"
             store.conversations.write(shard, [conversation for _, conversation in rows])
             store.rollouts.write(shard, [rollout for rollout, _ in rows])
+        store.compact()
 
 
 def _rows(templates: Sequence[Template], number: int, seed: int) -> tuple[Row, Row]:

@@ -1,26 +1,17 @@
-"""A run on a Ray cluster of several nodes on this machine, while what it stands on is killed.
-
-    python -m benchmarks.chaos --rollouts 1000 --nodes 4 --work /tmp/chaos
-
-The scripted oracle works on the bundled bugs. After every few rollouts something is struck, in
-turn: a worker, a sandbox, a node, the driver, the disk of the run folder where that is one of its
-own, or whatever `--strike COMMAND` does. The driver is started again whenever it has ended early.
-At the end there must be one row for each rollout, every failure of a known type, and nothing left
-behind that `stepinto clean` does not remove; the exit status says whether that is so.
-"""
+"""The run, its strikes, and what came of it."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -29,7 +20,8 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.chaos_strikes import Strike, sandboxes, strikes
+from benchmarks.chaos.ground import Disk, Endpoint, Engine
+from benchmarks.chaos.strikes import Ground, Strike, containers, sandboxes
 from benchmarks.ray_nodes import RayNodes
 from collect.benchmarks.opening import open_benchmark
 from collect.faults import FAULTS
@@ -39,16 +31,37 @@ from collect.table import TableChanged
 from configs.loading import load_config
 from configs.run_config import RunConfig
 from sandbox import clean_up
+from sandbox.engine import connect
 from sandbox.leftovers import PREFIX
 
-CONFIG = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
+CONFIG = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 VARIANTS = "[debug2fix_tool_limit, debug2fix, debug_tools_only, baseline]"
-MAX_STARTS = 200
+SERVER = (
+    "api_key_env: null, sampling: {seed: 0}, concurrency: 32,"
+    " retries: {max_retries: 3, backoff_base: 0.5, backoff_max: 2}"
+)
+"""It is given up on sooner than it may be away, so that rollouts do fail for it."""
+MAX_STARTS = 400
 LOOK_SECONDS = 0.2
 READS = 3
 """Tries: at its end a run moves its rows to another file."""
 LEAVING_SECONDS = 60
 """In which workers end after their driver."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of the command."""
+
+    rollouts: int
+    nodes: int
+    per_node: int
+    every: int
+    seed: int
+    image: str | None
+    disk_mb: int | None
+    work: Path
+    overrides: Sequence[str]
 
 
 @dataclass
@@ -78,57 +91,57 @@ class Report:
         return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--rollouts", type=int, default=1_000, help="at least so many")
-    parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--per-node", type=int, default=2, help="rollouts at once on a node")
-    parser.add_argument("--every", type=int, default=10, help="rollouts between two strikes")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work", type=Path, help="where the run folder is made, and kept")
-    parser.add_argument(
-        "--strike", action="append", default=[], metavar="COMMAND", help="one more, for a shell"
-    )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the config")
-    options = parser.parse_args()
-    console = Console()
-    with TemporaryDirectory() as temporary, TemporaryDirectory(prefix="chaos-") as own:
-        # All that sandboxes make is here, and nothing else is.
-        os.environ["TMPDIR"] = tempfile.tempdir = own
-        report = run(options, options.work or Path(temporary), console)
-    console.print(_table(report))
-    for wrong in report.wrong:
-        console.print(f"wrong: {wrong}", highlight=False)
-    return 1 if report.wrong else 0
-
-
-def run(options: argparse.Namespace, work: Path, console: Console) -> Report:
+def run(options: Options, console: Console) -> Report:
     """Do it."""
-    work.mkdir(parents=True, exist_ok=True)
-    with RayNodes(options.nodes).running() as nodes:
-        settings = [
-            "run=chaos",
-            f"runs_folder={work}",
-            "runner.backend=ray",
-            f"runner.ray.address={nodes.address}",
-            f"runner.ray.per_node={options.per_node}",
-            f"runner.concurrency={options.nodes * options.per_node + 2}",
-            "runner.give_up_after=1000",
-            f"collect.variants={VARIANTS}",
-            *options.overrides,
-        ]
-        settings.append(f"collect.attempts={_attempts(settings, options.rollouts)}")
+    with ExitStack() as stack:
+        # All that sandboxes make is here, and nothing else is.
+        own = stack.enter_context(TemporaryDirectory(prefix="chaos-"))
+        os.environ["TMPDIR"] = tempfile.tempdir = own
+        ground = _stand(options, stack)
+        runs = options.work if ground.disk is None else ground.disk.folder
+        settings = _settings(options, ground, runs)
         config = load_config(CONFIG, settings)
         report = Report(wanted=len(_wanted(config)))
         console.print(f"{report.wanted} rollouts on {options.nodes} nodes", highlight=False)
         began = time.monotonic()
-        turns = cycle(strikes(nodes, config.folder, options.strike, random.Random(options.seed)))
+        turns = cycle([*ground.strikes(random.Random(options.seed))])
         while report.starts < MAX_STARTS:
             if _start(settings, turns, options, report, console):
                 break
         report.seconds = time.monotonic() - began
-        _look(config, nodes, report)
+        _look(config, ground, report)
+        if ground.disk is not None:
+            shutil.copytree(config.folder, options.work / config.folder.name, dirs_exist_ok=True)
     return report
+
+
+def _stand(options: Options, stack: ExitStack) -> Ground:
+    """The engine comes first: the nodes find it in their environment."""
+    engine = stack.enter_context(Engine(options.image).running()) if options.image else None
+    disk = stack.enter_context(Disk(options.disk_mb).mounted()) if options.disk_mb else None
+    endpoint = stack.enter_context(Endpoint().running())
+    nodes = stack.enter_context(RayNodes(options.nodes).running())
+    return Ground(nodes, endpoint, disk, engine)
+
+
+def _settings(options: Options, ground: Ground, runs: Path) -> list[str]:
+    """The oracle is behind a server, as any model is."""
+    settings = [
+        "run=chaos",
+        f"runs_folder={runs}",
+        "runner.backend=ray",
+        f"runner.ray.address={ground.nodes.address}",
+        f"runner.ray.per_node={options.per_node}",
+        f"runner.concurrency={options.nodes * options.per_node + 2}",
+        "runner.give_up_after=1000",
+        f"models={{oracle: {{backend: openai, model: scripted-oracle, {SERVER}}}}}",
+        f"models.oracle.base_url={ground.endpoint.url}",
+        f"collect.variants={VARIANTS}",
+    ]
+    if ground.engine is not None:
+        settings += ["sandbox.backend=docker", f"sandbox.image={options.image}"]
+    settings += options.overrides
+    return [*settings, f"collect.attempts={_attempts(settings, options.rollouts)}"]
 
 
 def _attempts(settings: Sequence[str], rollouts: int) -> int:
@@ -146,7 +159,7 @@ def _wanted(config: RunConfig) -> set[str]:
 def _start(
     settings: Sequence[str],
     turns: Iterator[Strike],
-    options: argparse.Namespace,
+    options: Options,
     report: Report,
     console: Console,
 ) -> bool:
@@ -176,28 +189,31 @@ def _rows(store: RunStore) -> int:
     return len(store.rollouts.ids())
 
 
-def _look(config: RunConfig, nodes: RayNodes, report: Report) -> None:
+def _look(config: RunConfig, ground: Ground, report: Report) -> None:
     """At what the run has made, and what it has left behind."""
     rows = list(RunStore(config.folder).read_rollouts())
     report.rows, report.different = len(rows), len({row.rollout_id for row in rows})
     report.resolved = sum(row.resolved for row in rows)
     report.failures = Counter(row.failure_type for row in rows if row.failure_type is not None)
     until = time.monotonic() + LEAVING_SECONDS
-    while (left := list(_left(config, nodes))) and time.monotonic() < until:
+    while (left := list(_left(config, ground))) and time.monotonic() < until:
         time.sleep(0.5)
     report.left = left
 
 
-def _left(config: RunConfig, nodes: RayNodes) -> Iterator[str]:
-    yield from (f"worker {number}" for number in nodes.processes())
+def _left(config: RunConfig, ground: Ground) -> Iterator[str]:
+    yield from (f"worker {number}" for number in ground.nodes.processes())
     kept = [*config.folder.glob("journal/*"), *config.folder.glob("**/.tmp-*")]
     yield from map(str, kept)
     yield from (f"sandbox {number}" for number in sandboxes())
     clean_up(config.sandbox)
     yield from map(str, Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
+    if ground.engine is not None:
+        with closing(connect()) as client:
+            yield from (f"container {each.short_id}" for each in containers(client))
 
 
-def _table(report: Report) -> Table:
+def table_of(report: Report) -> Table:
     table = Table("", "", title="chaos", show_header=False)
     table.add_row("rollouts", f"{report.wanted:,}")
     table.add_row("rows", f"{report.rows:,}")
@@ -210,7 +226,3 @@ def _table(report: Report) -> Table:
     table.add_row("left behind", f"{len(report.left)}")
     table.add_row("minutes", f"{report.seconds / 60:.1f}")
     return table
-
-
-if __name__ == "__main__":
-    sys.exit(main())

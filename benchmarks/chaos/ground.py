@@ -1,0 +1,170 @@
+"""What a chaos run stands on: all of it its own, so that a strike hurts nobody else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+from sandbox.engine import connect, find_image
+from sandbox.errors import EngineDown
+
+START_SECONDS = 60.0
+LOOK_SECONDS = 0.1
+ADDRESS = "127.0.0.1"
+
+
+class Endpoint:
+    """A server that the oracle answers at, in a process of its own."""
+
+    def __init__(self) -> None:
+        with socket.socket() as free:
+            free.bind((ADDRESS, 0))
+            self._port: int = free.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Its address, as `base_url`."""
+        return f"http://{ADDRESS}:{self._port}/v1"
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """It answers meanwhile, but where it is killed."""
+        self.start()
+        try:
+            yield self
+        finally:
+            self.kill()
+
+    def start(self) -> None:
+        """Return once it answers."""
+        command = [sys.executable, "-m", "benchmarks.chaos.oracle_server", str(self._port)]
+        self._process = subprocess.Popen(command)
+        _wait(self._answers, "the oracle's server")
+
+    def kill(self) -> None:
+        """At once, with all requests that are under way."""
+        assert self._process is not None, "started before"
+        self._process.kill()
+        self._process.wait()
+
+    def _answers(self) -> bool:
+        with suppress(OSError), socket.create_connection((ADDRESS, self._port), 1):
+            return True
+        return False
+
+
+class Disk:
+    """A small disk in memory that the run folder is on. Only root can make one."""
+
+    def __init__(self, megabytes: int) -> None:
+        self._megabytes = megabytes
+        self.folder = Path()
+
+    @contextmanager
+    def mounted(self) -> Iterator[Self]:
+        """It is there meanwhile; what was on it is gone afterwards."""
+        self.folder = Path(tempfile.mkdtemp(prefix="chaos-disk-"))
+        size = f"size={self._megabytes}m"
+        mount = ["mount", "-t", "tmpfs", "-o", size, "stepinto-chaos", str(self.folder)]
+        if subprocess.run(mount, check=False).returncode:
+            sys.exit("a disk for the run folder can't be mounted: be root, or leave --disk-mb out")
+        try:
+            yield self
+        finally:
+            subprocess.run(["umount", "--lazy", str(self.folder)], check=False)
+            self.folder.rmdir()
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """Nothing can be written meanwhile."""
+        filler = self.folder / "filler"
+        try:
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while file.write(bytes(1 << 16)):
+                    pass
+            yield
+        finally:
+            filler.unlink(missing_ok=True)
+
+
+class Engine:
+    """A Docker engine beside the machine's own, with one image of that. Only root can start it."""
+
+    def __init__(self, image: str) -> None:
+        self._image = image
+        self._state = Path(tempfile.mkdtemp(prefix="chaos-docker-"))
+        self._socket = self._state / "docker.sock"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """It answers at DOCKER_HOST meanwhile, but where it is killed."""
+        theirs = connect()
+        data = b"".join(find_image(theirs, self._image).save(named=True))
+        theirs.close()
+        before = os.environ.get("DOCKER_HOST")
+        os.environ["DOCKER_HOST"] = f"unix://{self._socket}"
+        self.start()
+        try:
+            own = connect()
+            own.images.load(data)
+            own.close()
+            yield self
+        finally:
+            self._stop()
+            os.environ.pop("DOCKER_HOST")
+            if before is not None:
+                os.environ["DOCKER_HOST"] = before
+
+    def start(self) -> None:
+        """Return once it answers."""
+        command = [
+            *("dockerd", "--data-root", str(self._state / "data")),
+            *("--exec-root", str(self._state / "exec"), "-p", str(self._state / "pid")),
+            *("-H", f"unix://{self._socket}", "--iptables=false", "--ip6tables=false"),
+            *("--ip-forward=false", "--bridge=none"),
+        ]
+        with (self._state / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        _wait(self._answers, f"dockerd (see {self._state / 'log'})")
+
+    def kill(self) -> None:
+        """At once; its containers go on until it is back."""
+        assert self._process is not None, "started before"
+        self._process.kill()
+        self._process.wait()
+
+    def _stop(self) -> None:
+        assert self._process is not None, "started before"
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+        # The engine mounts its folder on itself, at every start.
+        data = str(self._state / "data")
+        while not subprocess.run(["umount", data], capture_output=True, check=False).returncode:
+            pass
+        subprocess.run(["rm", "-rf", str(self._state)], check=False)
+
+    def _answers(self) -> bool:
+        try:
+            connect().close()
+        except EngineDown:
+            return False
+        return True
+
+
+def _wait(answers: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + START_SECONDS
+    while not answers():
+        if time.monotonic() > until:
+            sys.exit(f"{what} did not answer within {START_SECONDS:g} s")
+        time.sleep(LOOK_SECONDS)
