@@ -48,7 +48,7 @@ BINARY_NOTE = "# binary or large file changed, not in this patch: "
 _OPPOSITE = {"+": "-", "-": "+", " ": " "}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChangedRange:
     """Lines of the source file that a patch changes, 1-based and inclusive.
 

@@ -15,9 +15,10 @@ from collect.durable import TEMPORARY, replacing
 from collect.errors import ConfigError
 from collect.records import SCHEMA_VERSION
 
-ROWS_PER_GROUP = 256
+ROWS_PER_GROUP = 1_024
 ROWS_PER_BATCH = 32
 BYTES_PER_GROUP = 64_000_000
+"""In memory. The footer, read whole, grows with each group: small ones make large files dear."""
 
 
 class TableChanged(ConfigError):

@@ -16,6 +16,7 @@ What is struck is the chaos run's own: its engine, its disk and its cluster end 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +40,9 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="where the run folder is kept")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the config")
     given = vars(parser.parse_args())
+    # Else the engine, the disk and the cluster would stay.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit("stopped"))
     console = Console()
     with TemporaryDirectory() as temporary:
         work = Path(given.pop("work") or temporary)

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.chaos.ground import Disk, Endpoint, Engine
-from benchmarks.chaos.strikes import Ground, Strike, containers, sandboxes
+from benchmarks.chaos.strikes import Ground, Process, Strike, containers, sandboxes
 from benchmarks.ray_nodes import RayNodes
 from collect.benchmarks.opening import open_benchmark
 from collect.faults import FAULTS
@@ -105,9 +105,9 @@ def run(options: Options, console: Console) -> Report:
         console.print(f"{report.wanted} rollouts on {options.nodes} nodes", highlight=False)
         began = time.monotonic()
         turns = cycle([*ground.strikes(random.Random(options.seed))])
-        while report.starts < MAX_STARTS:
-            if _start(settings, turns, options, report, console):
-                break
+        driver = Driver(settings, options.every, turns)
+        while report.starts < MAX_STARTS and not driver.run(report, console):
+            pass
         report.seconds = time.monotonic() - began
         _look(config, ground, report)
         if ground.disk is not None:
@@ -156,30 +156,38 @@ def _wanted(config: RunConfig) -> set[str]:
     return {spec.id for spec in collect_specs(config.collect, limited)}
 
 
-def _start(
-    settings: Sequence[str],
-    turns: Iterator[Strike],
-    options: Options,
-    report: Report,
-    console: Console,
-) -> bool:
-    """Start the driver and strike until it ends; whether it has ended well."""
-    report.starts += 1
-    command = [sys.executable, "-m", "stepinto", "collect", str(CONFIG), *settings]
-    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    store = RunStore(load_config(CONFIG, list(settings)).folder)
-    last = _rows(store)
-    while (status := driver.poll()) is None:
-        time.sleep(LOOK_SECONDS)
-        if _rows(store) < last + options.every:
-            continue
-        strike = next(turns)
-        struck = strike.strike(driver)
-        if struck is not None:
-            last = _rows(store)
-            report.struck[strike.name] += 1
-            console.print(f"{last} rows; struck: {strike.name}: {struck}", highlight=False)
-    return status == 0
+class Driver:
+    """`stepinto collect`, started again and again, and what is struck while it runs."""
+
+    def __init__(self, settings: Sequence[str], every: int, turns: Iterator[Strike]) -> None:
+        """Strike after `every` rows."""
+        self._command = [sys.executable, "-m", "stepinto", "collect", str(CONFIG), *settings]
+        self._store = RunStore(load_config(CONFIG, list(settings)).folder)
+        self._every, self._turns = every, turns
+
+    def run(self, report: Report, console: Console) -> bool:
+        """Start it, and strike until it ends; whether it has ended well."""
+        report.starts += 1
+        silent = subprocess.DEVNULL
+        process = subprocess.Popen(self._command, stdout=silent, stderr=silent)
+        try:
+            self._strike(process, report, console)
+        finally:
+            process.kill()
+        return process.wait() == 0
+
+    def _strike(self, process: Process, report: Report, console: Console) -> None:
+        last = _rows(self._store)
+        while process.poll() is None:
+            time.sleep(LOOK_SECONDS)
+            if _rows(self._store) < last + self._every:
+                continue
+            strike = next(self._turns)
+            struck = strike.strike(process)
+            if struck is not None:
+                last = _rows(self._store)
+                report.struck[strike.name] += 1
+                console.print(f"{last} rows; struck: {strike.name}: {struck}", highlight=False)
 
 
 def _rows(store: RunStore) -> int:

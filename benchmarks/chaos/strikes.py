@@ -21,7 +21,8 @@ from sandbox.engine import LABEL, connect
 
 Struck = str | None
 """What was struck; None where there was nothing to strike."""
-Driver = subprocess.Popen[bytes]
+Process = subprocess.Popen[bytes]
+"""The driver."""
 SEARCH_SECONDS = 20.0
 LONGEST_SECONDS = 6.0
 """How long a server, an engine or a disk stays away."""
@@ -32,7 +33,7 @@ class Strike:
     """One kind."""
 
     name: str
-    strike: Callable[[Driver], Struck]
+    strike: Callable[[Process], Struck]
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def _replace_node(nodes: RayNodes, chance: random.Random) -> Struck:
     return "another has joined"
 
 
-def _kill_driver(driver: Driver) -> Struck:
+def _kill_driver(driver: Process) -> Struck:
     driver.kill()
     return f"process {driver.pid}"
 

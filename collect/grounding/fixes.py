@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from sys import intern
 
 from collect.grounding.checking import answer_texts
 from collect.grounding.observations import READ_FILE
@@ -19,9 +21,11 @@ DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+")
 def changed_by(patch: str) -> tuple[ChangedRange, ...]:
     """The lines that a rollout's patch changes; none of a broken patch."""
     try:
-        return tuple(changed_lines(patch))
+        changed = changed_lines(patch)
     except PatchError:
         return ()
+    # Those of a whole run are held at once.
+    return tuple(replace(each, path=intern(each.path)) for each in changed)
 
 
 def fix_touched_location(
