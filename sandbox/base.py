@@ -31,6 +31,8 @@ class SandboxConfig(BaseModel):
     """That one process may have open."""
     file_size_mb: int = Field(default=512, ge=1)
     """Largest file a process may write."""
+    disk_mb: int = Field(default=16_384, ge=64)
+    """What all files of the sandbox may take; one that takes more is killed within seconds."""
     command_timeout: float = Field(default=120.0, gt=0)
     """Seconds, for a command that names no time-out of its own."""
     starts_at_once: int = Field(default=8, ge=1)

@@ -19,19 +19,24 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
 from sandbox.container_exec import ContainerExecs, translated
+from sandbox.disk_guard import DiskUse
 from sandbox.engine import (
     choose_users,
     connect,
     create_container,
     digest_of,
+    engine_disk,
     find_image,
+    kill_container,
     owner_of,
     path_of,
     remove_container,
+    written_bytes,
 )
 from sandbox.environment import (
     BASE_ENVIRONMENT,
@@ -81,11 +86,17 @@ class ContainerSandbox:
             folder="/" if workspace else WORKSPACE,
         )
         self._execs = ContainerExecs(self._client.api, self.container_id)
+        own = (self._client, self.container_id)
+        self._disk = DiskUse(
+            config.disk_mb, partial(written_bytes, *own), partial(kill_container, *own)
+        )
+        self._guard = engine_disk(os.environ.get("DOCKER_HOST"))
         try:
             if workspace is not None:
                 self._uid = owner_of(self._container, workspace.folder, image)
             self._prepare()
             self._python = config.python or self._find_python(image)
+            self._guard.watch(self._disk)
         except BaseException:
             self.close()
             raise
@@ -114,16 +125,17 @@ class ContainerSandbox:
         self._require_open()
         timeout = self._config.command_timeout if command.timeout is None else command.timeout
         began = time.monotonic()
-        result = self._execs.run(
-            command_argv(command),
-            user=str(self._reader if command.read_only else self._uid),
-            group=self._next_group(),
-            cwd=command.cwd or self.workspace,
-            env=self._environment(command),
-            stdin=command.stdin,
-            deadline=began + timeout,
-            limit=self._config.output_limit,
-        )
+        with self._disk.named():
+            result = self._execs.run(
+                command_argv(command),
+                user=str(self._reader if command.read_only else self._uid),
+                group=self._next_group(),
+                cwd=command.cwd or self.workspace,
+                env=self._environment(command),
+                stdin=command.stdin,
+                deadline=began + timeout,
+                limit=self._config.output_limit,
+            )
         code = TIMED_OUT if result.exit_code is None else result.exit_code
         timed_out = result.exit_code is None
         kept = result.output
@@ -184,6 +196,7 @@ class ContainerSandbox:
         if self._closed:
             return
         self._closed = True
+        self._guard.forget(self._disk)
         remove_container(self._client, self.container_id)
         self._client.close()
 
@@ -253,6 +266,7 @@ class ContainerSandbox:
             raise SandboxFileError(f"can't read {path!r}: {error}") from error
 
     def _require_open(self) -> None:
+        self._disk.require()
         if self._closed:
             raise SandboxDead("this sandbox was closed: open a new one")
 

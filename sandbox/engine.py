@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tarfile
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from sandbox.base import SandboxConfig
 from sandbox.bubblewrap import OWN_UIDS
+from sandbox.disk_guard import DiskGuard, guard_of
 from sandbox.environment import SYSTEM_PATH
 from sandbox.errors import EngineDown, ImageMissing, SandboxUnavailable
 from sandbox.leftovers import owner_is_dead, owner_tag
@@ -143,6 +147,39 @@ def path_of(image: Any, before: Sequence[str]) -> str:
     """The PATH of an image's commands, with these folders before its own."""
     variables = dict(line.partition("=")[::2] for line in image.attrs["Config"].get("Env") or ())
     return ":".join([*before, variables.get("PATH") or SYSTEM_PATH])
+
+
+def written_bytes(client: Any, container: str) -> int:
+    """What a container's own files take; 0 where that can't be told."""
+    import requests
+    from docker.errors import DockerException
+
+    try:
+        found = client.api.containers(all=True, size=True, filters={"id": container})
+    except (DockerException, requests.RequestException):
+        return 0
+    return sum(int(each.get("SizeRw", 0)) for each in found)
+
+
+def kill_container(client: Any, container: str) -> None:
+    """End all that runs in it; one that has ended already is fine."""
+    import requests
+    from docker.errors import DockerException
+
+    with suppress(DockerException, requests.RequestException):
+        client.api.kill(container)
+
+
+@lru_cache
+def engine_disk(host: str | None) -> DiskGuard:
+    """The disk that containers are on, of the engine at this DOCKER_HOST. That of an engine on
+    another machine can't be looked at, so nothing is ever measured there."""
+    client = connect()
+    try:
+        root = str(client.info().get("DockerRootDir", ""))
+    finally:
+        client.close()
+    return guard_of(root) if os.path.isdir(root) else DiskGuard(lambda: 0)
 
 
 def remove_container(client: Any, container: str) -> None:

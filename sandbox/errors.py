@@ -6,7 +6,8 @@ SandboxError
 ├── ImageMissing          the container image is not on this machine
 │   └── PullLimited       the registry gives out no more for now
 ├── SandboxDead           the sandbox went away (killed, engine gone)
-│   └── OutOfMemory       it was killed at its memory limit
+│   ├── OutOfMemory       it was killed at its memory limit
+│   └── DiskExceeded      it was killed for what its files took
 ├── SandboxFileError      a path inside the sandbox can't be read or written
 ├── CommandRefused        an argument that no program can be given
 └── DebuggerError         a debug session could not be driven (see sandbox.debugger)
@@ -41,6 +42,10 @@ class SandboxDead(SandboxError):
 
 class OutOfMemory(SandboxDead):
     """The whole sandbox was killed at its memory limit."""
+
+
+class DiskExceeded(SandboxDead):
+    """The whole sandbox was killed: its files took more than they may."""
 
 
 class SandboxFileError(SandboxError):

@@ -1,8 +1,8 @@
 """The local sandbox: bubblewrap around each command, a folder of the host as the workspace.
 
 What is bounded, and what is not: each process's private memory (RLIMIT_DATA), the number of
-processes and threads of the sandbox (RLIMIT_NPROC), the size of each file, and /dev/shm.
-`config.cpus` and the total size of the workspace are not. /tmp is the sandbox's own, and keeps its
+processes and threads of the sandbox (RLIMIT_NPROC), the size of each file and of all together
+(`sandbox.disk_guard`), and /dev/shm. `config.cpus` is not. /tmp is the sandbox's own, and keeps its
 files from one command to the next, as in a container.
 """
 
@@ -27,6 +27,7 @@ from sandbox.bubblewrap import (
     find_interpreter,
     limit_arguments,
 )
+from sandbox.disk_guard import DiskUse, bytes_below, guard_of
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
@@ -83,6 +84,10 @@ class LocalSandbox:
         self._running: set[HostProcess] = set()
         self._lock = threading.Lock()
         self._closed = False
+        measure = functools.partial(bytes_below, self._owned.path)
+        self._disk = DiskUse(config.disk_mb, measure, self._kill_running)
+        self._guard = guard_of(str(self._owned.path.parent))
+        self._guard.watch(self._disk)
         if program is None:
             warnings.warn("sandbox.unsafe: commands run on the host unsandboxed", stacklevel=2)
 
@@ -155,11 +160,9 @@ class LocalSandbox:
         return self._folder.read_tree(below(self.workspace, path))
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            running = list(self._running)
-        for process in running:
-            process.kill()
+        self._closed = True
+        self._guard.forget(self._disk)
+        self._kill_running()
         self._owned.remove()
 
     def __enter__(self) -> Self:
@@ -167,6 +170,12 @@ class LocalSandbox:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _kill_running(self) -> None:
+        with self._lock:
+            running = list(self._running)
+        for process in running:
+            process.kill()
 
     def _start(self, command: Command, stdin: int, output: int, interactive: bool) -> HostProcess:
         # The session of a terminal is made inside: its Ctrl-C must not reach bubblewrap.
@@ -182,8 +191,8 @@ class LocalSandbox:
             process = start(argv, stdin=stdin, output=output, new_group=not interactive)
         with self._lock:
             self._running.add(process)
-            closed = self._closed
-        if closed:
+            ended = self._closed or self._disk.exceeded
+        if ended:
             process.kill()
         return process
 
@@ -222,6 +231,7 @@ class LocalSandbox:
             return code if code >= 0 else 128 - code
         if process.reported_exit_code is not None:
             return process.reported_exit_code
+        self._disk.require()
         if code < 0 or self._closed:
             raise SandboxDead(f"the sandbox was killed from outside (bubblewrap ended with {code})")
         raise SandboxUnavailable(f"bubblewrap could not make the sandbox: {kept.text().strip()}")
@@ -231,6 +241,7 @@ class LocalSandbox:
             self._running.discard(process)
 
     def _require_open(self) -> None:
+        self._disk.require()
         if self._closed:
             raise SandboxDead("this sandbox was closed: open a new one")
         if not self._folder.root.is_dir():

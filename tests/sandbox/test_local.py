@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Command, SandboxConfig, bubblewrap, open_sandbox
-from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
+from sandbox.errors import DiskExceeded, SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.leftovers import OwnedFolder, remove_leftovers
 from sandbox.local import LocalSandbox
 from stepinto import main
@@ -354,3 +354,10 @@ def _wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited 30 seconds in vain"
         time.sleep(0.02)
+
+
+def test_files_without_content_count_against_the_disk_too() -> None:
+    with LocalSandbox(SandboxConfig(disk_mb=64)) as box:
+        script = "for n in $(seq 40); do mkdir $n; (cd $n; touch $(seq 1000)); done; sleep 100"
+        with pytest.raises(DiskExceeded):
+            shell(box, script, timeout=100)

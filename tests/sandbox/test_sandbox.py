@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Command, CommandResult, Sandbox
-from sandbox.errors import SandboxDead
+from sandbox.errors import DiskExceeded, SandboxDead
 from tests.sandbox.conftest import OpenSandbox
 
 
@@ -184,6 +184,16 @@ def test_open_files_are_limited(open_backend: OpenSandbox) -> None:
 def test_file_size_is_limited(box: Sandbox) -> None:
     result = shell(box, "head -c 20000000 /dev/zero >big; stat -c %s big")
     assert result.output.splitlines()[-1] == str(8 * 1024 * 1024)
+
+
+def test_the_disk_as_a_whole_is_limited(open_backend: OpenSandbox) -> None:
+    box, modest = open_backend(disk_mb=64), open_backend(disk_mb=64)
+    fill = "for n in $(seq {}); do head -c 5000000 /dev/zero >file$n; done; sleep {}"
+    with pytest.raises(DiskExceeded, match="more than 64 MB"):
+        shell(box, fill.format(40, 100), timeout=100)
+    with pytest.raises(DiskExceeded):
+        box.read_file("file1")
+    assert shell(modest, fill.format(4, 2)).exit_code == 0
 
 
 def test_host_environment_and_home_are_not_readable(
