@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -14,7 +14,7 @@ from collect.failures_in_a_row import FailuresInARow
 from collect.heartbeat import beating
 from collect.models.budget import Budget, read_spent
 from collect.models.config import EndpointConfig, ModelConfig
-from collect.places import Place, Setup, ThisMachine
+from collect.places import Place, Setup, ThisMachine, models_of, tool_users
 from collect.progress import Progress
 from collect.records import Rollout
 from collect.rollout import RolloutSpec
@@ -23,12 +23,6 @@ from collect.runner import AsyncioRunner
 from collect.settings import note_settings, settings_facts, what_differs
 from collect.store import RunStore
 from collect.work import Work
-
-
-def models_of(machinery: Machinery, specs: Iterable[RolloutSpec]) -> dict[str, ModelConfig]:
-    """The models that play in rollouts, by name."""
-    names = {name for spec in specs for name in (spec.main, spec.sub) if name is not None}
-    return {name: machinery.model_config_of(name) for name in sorted(names)}
 
 
 class Batch:
@@ -52,7 +46,8 @@ class Batch:
         budget = self._budget()
         self._note_settings()
         with closing(self._place(budget)) as place:
-            place.prepare(self.missing)
+            for check in place.checks(self.missing):
+                check.look()
             progress = Progress(len(self._works), len(self._works) - len(self.missing))
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
             with progress, beating(self._store.folder, progress, place.nodes):
@@ -76,7 +71,8 @@ class Batch:
     def _place(self, budget: Budget) -> Place:
         """Where the rollouts are done."""
         folder = self._store.folder
-        setup = Setup(self._machinery, self._benchmark, self._models(), folder)
+        users = tool_users(self._machinery, self._specs)
+        setup = Setup(self._machinery, self._benchmark, self._models(), folder, users)
         if self._machinery.runner.backend == "ray":
             from collect.cluster.cluster import RayCluster
 
@@ -122,7 +118,11 @@ class Batch:
             note_settings(self._store.folder, settings_facts(self._machinery, work.spec))
 
     def _models(self) -> Mapping[str, ModelConfig]:
-        return models_of(self._machinery, (work.spec for work in self._works.values()))
+        return models_of(self._machinery, self._specs)
+
+    @property
+    def _specs(self) -> list[RolloutSpec]:
+        return [work.spec for work in self._works.values()]
 
     def _budget(self) -> Budget:
         """Refuses one that nothing would ever be counted against."""

@@ -11,11 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.batch import Batch, models_of
+from collect.batch import Batch
 from collect.benchmarks.base import Benchmark
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind
 from collect.models.config import ModelConfig, OracleConfig
+from collect.places import models_of
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.settings import settings_facts, settings_hash

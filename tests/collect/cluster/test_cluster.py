@@ -34,7 +34,7 @@ from collect.store import RunStore
 from collect.work import RolloutWork, Rows
 from configs.command_line.shared import STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import Answer, ChatServer, reply
+from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
@@ -71,6 +71,7 @@ def asking(server: ChatServer, folder: Path, nodes: RayNodes, *overrides: str) -
     settings = [
         f"models.frontier.base_url={server.url}",
         "models.frontier.api_key_env=null",
+        NOT_ASKED_FIRST,
         "models.frontier.retries={max_retries: 0}",
         "collect.variants=[baseline]",
     ]
@@ -267,7 +268,8 @@ def test_a_rollout_that_kills_its_workers_fails(nodes: RayNodes, tmp_path: Path)
     spec = RolloutSpec(instance, Variant.DEBUG2FIX, "oracle", "oracle", 0)
     work = Deadly(spec, RunIdentity("test", 0), "hash")
     with closing(RayCluster(setup, Budget(None), threading.Event())) as cluster:
-        cluster.prepare([work])
+        for check in cluster.checks([work]):
+            check.look()
         rollout, conversations = cluster.do(work)
     assert (rollout.failure_kind, rollout.failure_type) == (FailureKind.INFRASTRUCTURE, "NodeLost")
     assert "2 workers died while they did it" in (rollout.failure_message or "")
