@@ -8,7 +8,9 @@ from contextlib import closing
 from functools import partial
 
 from collect.benchmarks.base import Benchmark
+from collect.checks import Check
 from collect.config import Machinery
+from collect.disk import room_for_rows
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
 from collect.heartbeat import beating
@@ -46,7 +48,7 @@ class Batch:
         budget = self._budget()
         self._note_settings()
         with closing(self._place(budget)) as place:
-            for check in place.checks(self.missing):
+            for check in self._checks(place):
                 check.look()
             progress = Progress(len(self._works), len(self._works) - len(self.missing))
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
@@ -78,6 +80,14 @@ class Batch:
 
             return RayCluster(setup, budget, self.stop)
         return ThisMachine(setup, budget, self.stop, partial(replies_of, folder))
+
+    def _checks(self, place: Place) -> Sequence[Check]:
+        """All that the missing rollouts need."""
+        missing, runner = len(self.missing), self._machinery.runner
+        return (
+            Check("disk of the run", partial(room_for_rows, self._store, missing, runner)),
+            *place.checks(self.missing),
+        )
 
     def _do(self, work: Work, place: Place, progress: Progress) -> None:
         progress.started(work.spec.id, work.label)

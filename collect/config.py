@@ -49,6 +49,9 @@ class RunnerConfig(BaseModel):
     """Rollouts at once, of all nodes together."""
     budget_dollars: float | None = Field(default=None, gt=0)
     """The run stops cleanly once its rollouts have cost this much, earlier starts included."""
+    min_free_disk_gb: float = Field(default=1.0, ge=0)
+    """Gigabytes (10^9 bytes) that must be free on the run's and the sandboxes' disks beside what
+    the rollouts are estimated to take."""
     again: int = Field(default=1, ge=0)
     """How often rollouts that failed for the infrastructure's sake are done once more at the end of
     a start."""

@@ -15,6 +15,7 @@ from collect.benchmarks.images import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.checks import Check
 from collect.config import Machinery
+from collect.disk import room_for_sandboxes
 from collect.heartbeat import NodeStatus
 from collect.models.base import ConversationContext, Model, ModelBackend
 from collect.models.budget import Budget, Limits
@@ -110,9 +111,10 @@ class ThisMachine:
         self._settings: RolloutSettings | None = None
 
     def checks(self, works: Sequence[Work]) -> Sequence[Check]:
-        first = works[0].spec.instance
+        machinery, first = self._setup.machinery, works[0].spec.instance
         return (
             Check("images", partial(self._images, [work.spec.instance for work in works])),
+            Check("disk of sandboxes", partial(room_for_sandboxes, first, machinery)),
             Check("sandbox", partial(self._try_out, first)),
             # The last of it: a server of a model takes minutes to start.
             *(Check(f"model {name}", partial(self._open, name)) for name in self._setup.models),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tarfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sandbox.base import SandboxConfig
@@ -21,6 +22,9 @@ RESERVED_PIDS = 32
 ENGINE_TIMEOUT = 120
 """Seconds for one answer of the engine; a busy one takes long to start a container."""
 
+BY_SOCKET = "http+docker://"
+"""How the address of an engine of this machine begins."""
+
 
 def connect() -> Any:
     """A client of the container engine. Raises EngineDown where none answers."""
@@ -36,6 +40,19 @@ def connect() -> Any:
             f"(`docker info` shows whether it runs). It said: {error}"
         ) from error
     return client
+
+
+def local_root() -> Path | None:
+    """Where the engine keeps images and containers; None where that is no folder of this machine.
+
+    Raises EngineDown.
+    """
+    client = connect()
+    try:
+        root = Path(client.info()["DockerRootDir"])
+        return root if client.api.base_url.startswith(BY_SOCKET) and root.is_dir() else None
+    finally:
+        client.close()
 
 
 def find_image(client: Any, image: str) -> Any:
