@@ -34,7 +34,7 @@ from collect.store import RunStore
 from collect.work import RolloutWork, Rows
 from configs.command_line.shared import STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, reply
+from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
@@ -223,6 +223,34 @@ def test_a_model_that_no_node_can_open_ends_the_run(
     told = capsys.readouterr().err
     assert "no node of the cluster can do rollouts" in told
     assert "/nowhere" in told
+
+
+def test_each_node_asks_its_models_first(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(error(401, "wrong key"))
+    assert main(asking(server, tmp_path, nodes, "models.frontier.check_tools=true")) == 2
+    told = capsys.readouterr().err
+    assert "no node of the cluster can do rollouts" in told
+    assert "wrong key. What to do: check the key in the environment" in told
+    assert not rows(tmp_path)
+
+
+def test_an_estimate_above_its_limit_stops_all_nodes(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [
+        "models.frontier.prices={input: 10000}",
+        "runner.budget_dollars=null",
+        "runner.concurrency=1",
+        "runner.estimate_after=2",
+        "runner.ask_above_dollars=3",
+    ]
+    assert main(asking(server, tmp_path, nodes, *settings)) == STOPPED
+    assert len(rows(tmp_path)) == 2
+    assert "about $4.00 for the whole run is above" in capsys.readouterr().err
+    assert main([*asking(server, tmp_path, nodes, *settings), "--yes"]) == 0
+    assert len(rows(tmp_path)) == 4
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://head:10001"])
