@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from collect.errors import ConfigError
+from configs.command_line.before_run import add_checks, check_collect
 from configs.command_line.bench import add_bench
 from configs.command_line.clean import add_clean
 from configs.command_line.preflight import add_preflight, check_flags, preflight
@@ -64,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
         if name in ROLLING_OUT:
             add_yes(command)
+        if name == "collect":
+            add_checks(command)
+            command.set_defaults(command=_collect_or_check)
         if name == "format":
             add_preflight(command)
             add_push(command)
@@ -94,6 +98,10 @@ def _format_and_check(options: argparse.Namespace) -> int:
         lambda config: push_dataset(config, options),
     )
     return _run_stages(options, stages)
+
+
+def _collect_or_check(options: argparse.Namespace) -> int:
+    return _run_stages(options, (check_collect if options.preflight else collect,))
 
 
 def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> int:
