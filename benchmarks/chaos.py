@@ -114,6 +114,7 @@ def run(options: argparse.Namespace, work: Path, console: Console) -> Report:
             f"runner.ray.per_node={options.per_node}",
             f"runner.concurrency={options.nodes * options.per_node + 2}",
             "runner.give_up_after=1000",
+            "runner.min_free_disk_gb=0",
             f"collect.variants={VARIANTS}",
             *options.overrides,
         ]

@@ -58,7 +58,7 @@ class RunnerConfig(BaseModel):
     """The answer is yes: `--yes` sets it. Not saved in the run folder."""
     min_free_disk_gb: float = Field(default=1.0, ge=0)
     """Gigabytes (10^9 bytes) that must be free on the run's and the sandboxes' disks beside what
-    the rollouts are estimated to take."""
+    the rollouts are estimated to take; 0 starts on any disk."""
     again: int = Field(default=1, ge=0)
     """How often rollouts that failed for the infrastructure's sake are done once more at the end of
     a start."""

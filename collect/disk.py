@@ -54,10 +54,10 @@ def _room(folder: Path, needed: float, runner: RunnerConfig, what: str, advice: 
     free = shutil.disk_usage(folder).free
     floor = runner.min_free_disk_gb * GIGABYTE
     found = f"{_shown(free)} free in {folder}, about {_shown(needed)} needed for {what}"
-    if free < floor + needed:
+    if floor and free < floor + needed:
         raise ConfigError(
             f"the disk is too full: {found}, and runner.min_free_disk_gb="
-            f"{runner.min_free_disk_gb:g} on top; {advice}, or lower that"
+            f"{runner.min_free_disk_gb:g} on top; {advice}, or lower that (0 starts all the same)"
         )
     return found
 

@@ -21,7 +21,8 @@ from tests.records import make_conversations, make_rollout
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
 FIRST = BundledBenchmark().instances()[0]
-NO_FLOOR = RunnerConfig(min_free_disk_gb=0, concurrency=1)
+LOW = RunnerConfig(min_free_disk_gb=1e-6, concurrency=1)
+"""A floor of a kilobyte."""
 
 
 @pytest.fixture
@@ -65,29 +66,31 @@ def test_a_sandboxs_disk_below_the_floor(
 
 def test_rollouts_are_estimated_by_those_there_are(small_disk: Path) -> None:
     with pytest.raises(ConfigError, match=r"about 4\.0 MB needed for the rows of 20 rollouts"):
-        room_for_rows(RunStore(small_disk), 20, NO_FLOOR)
-    assert "about 0.2 MB needed" in room_for_rows(RunStore(small_disk), 1, NO_FLOOR)
+        room_for_rows(RunStore(small_disk), 20, LOW)
+    assert "about 0.2 MB needed" in room_for_rows(RunStore(small_disk), 1, LOW)
     rollout = make_rollout(patch=os.urandom(400_000).hex())
     store = RunStore.open(small_disk)
     store.add(rollout, make_conversations(rollout))
     store.close()
     with pytest.raises(ConfigError, match=r"about 2\.\d MB needed for the rows of 2 rollouts"):
-        room_for_rows(store, 2, NO_FLOOR)
+        room_for_rows(store, 2, LOW)
 
 
 def test_sandboxes_are_as_large_as_their_bug(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(small_disk))
-    assert "for 1 sandboxes" in room_for_sandboxes(FIRST, Machinery(runner=NO_FLOOR))
-    many = RunnerConfig(min_free_disk_gb=0, concurrency=1000)
+    assert "for 1 sandboxes" in room_for_sandboxes(FIRST, Machinery(runner=LOW))
+    many = RunnerConfig(min_free_disk_gb=1e-6, concurrency=1000)
     with pytest.raises(ConfigError, match="needed for 1000 sandboxes"):
         room_for_sandboxes(FIRST, Machinery(runner=many))
+    any_disk = RunnerConfig(min_free_disk_gb=0, concurrency=1000)
+    assert "for 1000 sandboxes" in room_for_sandboxes(FIRST, Machinery(runner=any_disk))
 
 
 @pytest.mark.docker
 def test_the_engines_disk(image: str) -> None:
-    machinery = Machinery(sandbox=SandboxConfig(backend="docker", image=image), runner=NO_FLOOR)
+    machinery = Machinery(sandbox=SandboxConfig(backend="docker", image=image), runner=LOW)
     root = local_root()
     told = room_for_sandboxes(FIRST, machinery)
     assert told.startswith("the container engine's disk") if root is None else str(root) in told
