@@ -9,12 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from collect.errors import ConfigError
+from configs.command_line.before_run import add_checks, check_collect
 from configs.command_line.bench import add_bench
 from configs.command_line.clean import add_clean
 from configs.command_line.preflight import add_preflight, check_flags, preflight
 from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.replay import add_replay
-from configs.command_line.shared import CONFIG_HELP, STOPPED, add_overrides, console
+from configs.command_line.shared import (
+    CONFIG_HELP,
+    STOPPED,
+    add_overrides,
+    add_yes,
+    console,
+    overrides_of,
+)
 from configs.command_line.stages import STAGES, Stage, collect, evaluate, format_rows, train
 from configs.command_line.status import add_status
 from configs.command_line.view import add_view
@@ -55,6 +63,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("config", type=Path, help=CONFIG_HELP)
         add_overrides(command)
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
+        if name in ROLLING_OUT:
+            add_yes(command)
+        if name == "collect":
+            add_checks(command)
+            command.set_defaults(command=_collect_or_check)
         if name == "format":
             add_preflight(command)
             add_push(command)
@@ -87,9 +100,13 @@ def _format_and_check(options: argparse.Namespace) -> int:
     return _run_stages(options, stages)
 
 
+def _collect_or_check(options: argparse.Namespace) -> int:
+    return _run_stages(options, (check_collect if options.preflight else collect,))
+
+
 def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> int:
     """Do some stages, or for None those that the config names."""
-    config = load_config(options.config, options.overrides)
+    config = load_config(options.config, overrides_of(options))
     if stages is None:
         stages = [STAGES[name] for name in config.stages]
         if "format" in config.stages:
@@ -115,6 +132,7 @@ COMMANDS: dict[str, tuple[tuple[Stage, ...] | None, str]] = {
     "run": (None, "the config's stages in a row: collect, format, train and eval by default"),
 }
 """The stages of each command; None for those that the config names."""
+ROLLING_OUT = ("collect", "eval", "run")
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
 from collect.benchmarks.base import Benchmark
+from collect.checks import Check, Finding, look_at_all
 from collect.config import Machinery
+from collect.cost_watch import CostWatch
+from collect.disk import room_for_rows
+from collect.dollars import check_dollars
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
+from collect.forecast import Forecast
 from collect.heartbeat import beating
 from collect.models.budget import Budget, read_spent
-from collect.models.config import EndpointConfig, ModelConfig
-from collect.places import Place, Setup, ThisMachine
+from collect.models.config import ModelConfig
+from collect.places import Place, Setup, ThisMachine, models_of, tool_users
 from collect.progress import Progress
 from collect.records import Rollout
 from collect.rollout import RolloutSpec
@@ -23,12 +28,6 @@ from collect.runner import AsyncioRunner
 from collect.settings import note_settings, settings_facts, what_differs
 from collect.store import RunStore
 from collect.work import Work
-
-
-def models_of(machinery: Machinery, specs: Iterable[RolloutSpec]) -> dict[str, ModelConfig]:
-    """The models that play in rollouts, by name."""
-    names = {name for spec in specs for name in (spec.main, spec.sub) if name is not None}
-    return {name: machinery.model_config_of(name) for name in sorted(names)}
 
 
 class Batch:
@@ -50,13 +49,23 @@ class Batch:
         if not self.missing:
             return
         budget = self._budget()
-        self._note_settings()
         with closing(self._place(budget)) as place:
-            place.prepare(self.missing)
+            for check in self._checks(place):
+                check.look()
+            self._note_settings()
             progress = Progress(len(self._works), len(self._works) - len(self.missing))
+            watch = self._watch(budget, progress)
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
             with progress, beating(self._store.folder, progress, place.nodes):
-                self._passes(runner, lambda work: self._do(work, place, progress), progress)
+                watch.begin()
+                self._passes(runner, lambda work: self._do(work, place, progress, watch), progress)
+
+    def preflight(self) -> list[Finding]:
+        """What a start would look at first; nothing is done."""
+        if not self.missing:
+            return [Finding("rollouts", True, f"all {len(self._works)} are done")]
+        with closing(self._place(self._budget())) as place:
+            return look_at_all(self._checks(place))
 
     def _passes(
         self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
@@ -76,14 +85,27 @@ class Batch:
     def _place(self, budget: Budget) -> Place:
         """Where the rollouts are done."""
         folder = self._store.folder
-        setup = Setup(self._machinery, self._benchmark, self._models(), folder)
+        users = tool_users(self._machinery, self._specs)
+        setup = Setup(self._machinery, self._benchmark, self._models(), folder, users)
         if self._machinery.runner.backend == "ray":
             from collect.cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)
         return ThisMachine(setup, budget, self.stop, partial(replies_of, folder))
 
-    def _do(self, work: Work, place: Place, progress: Progress) -> None:
+    def _checks(self, place: Place) -> Sequence[Check]:
+        """All that the missing rollouts need."""
+        missing, runner = len(self.missing), self._machinery.runner
+        return (
+            Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
+            Check(
+                "dollars", partial(check_dollars, runner, self._models().values(), self._spent())
+            ),
+            Check("disk of the run", partial(room_for_rows, self._store, missing, runner)),
+            *place.checks(self.missing),
+        )
+
+    def _do(self, work: Work, place: Place, progress: Progress, watch: CostWatch) -> None:
         progress.started(work.spec.id, work.label)
         try:
             row, conversations = place.do(work)
@@ -95,6 +117,7 @@ class Batch:
         progress.finished(row)
         if row.failure_kind is FailureKind.BUDGET or self.failures.too_many(row):
             self.stop.set()
+        watch.ended(row)
 
     def _without_row(self) -> list[Work]:
         done = set()
@@ -122,16 +145,22 @@ class Batch:
             note_settings(self._store.folder, settings_facts(self._machinery, work.spec))
 
     def _models(self) -> Mapping[str, ModelConfig]:
-        return models_of(self._machinery, (work.spec for work in self._works.values()))
+        return models_of(self._machinery, self._specs)
+
+    @property
+    def _specs(self) -> list[RolloutSpec]:
+        return [work.spec for work in self._works.values()]
 
     def _budget(self) -> Budget:
-        """Refuses one that nothing would ever be counted against."""
         limit = self._machinery.runner.budget_dollars
-        endpoints = [m for m in self._models().values() if isinstance(m, EndpointConfig)]
-        if limit is not None and endpoints and all(model.prices.free for model in endpoints):
-            raise ConfigError(
-                "runner.budget_dollars is set, but no model has prices, so it would never be "
-                "reached: set models.NAME.prices, or runner.budget_dollars=null"
-            )
+        return Budget(limit, self._spent(), self._store.folder)
+
+    def _spent(self) -> float:
+        """Dollars of all starts so far."""
         of_rows = sum(row.dollars for row in self._store.read_rollouts())
-        return Budget(limit, read_spent(self._store.folder, of_rows), self._store.folder)
+        return read_spent(self._store.folder, of_rows)
+
+    def _watch(self, budget: Budget, progress: Progress) -> CostWatch:
+        runner = self._machinery.runner
+        forecast = Forecast(self._specs, self.rows(), budget.spent, runner.estimate_after)
+        return CostWatch(runner, forecast, progress, self.stop, self._store.folder)

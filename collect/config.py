@@ -49,6 +49,16 @@ class RunnerConfig(BaseModel):
     """Rollouts at once, of all nodes together."""
     budget_dollars: float | None = Field(default=None, gt=0)
     """The run stops cleanly once its rollouts have cost this much, earlier starts included."""
+    estimate_after: int = Field(default=10, ge=1)
+    """Rollouts after which a run's dollars, tokens and hours are estimated, or two of each variant
+    where that is more; again whenever there are twice as many."""
+    ask_above_dollars: float | None = Field(default=None, gt=0)
+    """Estimates of the whole run above this are asked for; without a terminal the run stops."""
+    confirmed: bool = Field(default=False, exclude=True)
+    """The answer is yes: `--yes` sets it. Not saved in the run folder."""
+    min_free_disk_gb: float = Field(default=1.0, ge=0)
+    """Gigabytes (10^9 bytes) that must be free on the run's and the sandboxes' disks beside what
+    the rollouts are estimated to take; 0 starts on any disk."""
     again: int = Field(default=1, ge=0)
     """How often rollouts that failed for the infrastructure's sake are done once more at the end of
     a start."""

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark, Instance
-from collect.benchmarks.images import require_images
+from collect.benchmarks.images import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
+from collect.checks import Check
 from collect.config import Machinery
+from collect.disk import room_for_sandboxes
 from collect.heartbeat import NodeStatus
 from collect.models.base import ConversationContext, Model, ModelBackend
 from collect.models.budget import Budget, Limits
 from collect.models.config import ModelConfig, OracleConfig, ReplayConfig
 from collect.models.journal import JournalText
-from collect.models.opening import open_model, open_models
+from collect.models.opening import open_and_ask, open_model
 from collect.models.replay import ReplayBackend
-from collect.rollout import RolloutSettings
+from collect.rollout import RolloutSettings, RolloutSpec
 from collect.rollout_journal import kept
 from collect.work import Rows, Work
 from sandbox import clean_up
@@ -29,8 +32,8 @@ from sandbox import clean_up
 class Place(Protocol):
     """Does rollouts, each in the thread that asks for it."""
 
-    def prepare(self, works: Sequence[Work]) -> None:
-        """Find out whether these can be done, before any is. Raises ConfigError, SandboxError."""
+    def checks(self, works: Sequence[Work]) -> Sequence[Check]:
+        """What these need here. Once all are well, they can be done."""
 
     def do(self, work: Work) -> Rows:
         """Do one. Raises RolloutStopped, ConfigError."""
@@ -52,6 +55,8 @@ class Setup:
     """Those that play in them, by name."""
     folder: Path
     """The run's."""
+    tool_users: frozenset[str] = frozenset()
+    """Those of the models that agents send tools to."""
 
     def settings(
         self, backends: Mapping[str, ModelBackend], stop: threading.Event
@@ -102,21 +107,21 @@ class ThisMachine:
         """`replies` has the journal's text of a rollout, by its id."""
         self._setup, self._limits, self._stop = setup, limits, stop
         self._replies = replies
-        self._backends: Mapping[str, ModelBackend] = {}
+        self._backends: dict[str, ModelBackend] = {}
         self._settings: RolloutSettings | None = None
 
-    def prepare(self, works: Sequence[Work]) -> None:
-        sandbox = self._setup.machinery.sandbox
-        require_images((work.spec.instance for work in works), sandbox)
-        clean_up(sandbox)
-        self._try_out(works[0].spec.instance)
-        # The last of it: a server of a model takes minutes to start.
-        setup = self._setup
-        self._backends = open_models(setup.models, self._limits, self._stop, setup.folder)
-        self._settings = setup.settings(self._backends, self._stop)
+    def checks(self, works: Sequence[Work]) -> Sequence[Check]:
+        machinery, first = self._setup.machinery, works[0].spec.instance
+        return (
+            Check("images", partial(self._images, [work.spec.instance for work in works])),
+            Check("disk of sandboxes", partial(room_for_sandboxes, first, machinery)),
+            Check("sandbox", partial(self._try_out, first)),
+            # The last of it: a server of a model takes minutes to start.
+            *(Check(f"model {name}", partial(self._open, name)) for name in self._setup.models),
+        )
 
     def do(self, work: Work) -> Rows:
-        assert self._settings is not None, "prepared before"
+        assert self._settings is not None, "checked before"
         try:
             return work.do(kept(self._settings, work, self._replies(work.spec.id)))
         finally:
@@ -129,15 +134,52 @@ class ThisMachine:
         for backend in self._backends.values():
             backend.close()
 
-    def _try_out(self, instance: Instance) -> None:
+    def _images(self, instances: Sequence[Instance]) -> str:
+        sandbox = self._setup.machinery.sandbox
+        require_images(instances, sandbox)
+        count = len(required_images(instances, sandbox))
+        return f"{count} of {count} are on this machine" if count else "none are needed"
+
+    def _try_out(self, instance: Instance) -> str:
         """Run one test of one bug, so that a sandbox that can't is told before work starts.
 
         A public one: private tests are not laid out where agents work.
         """
-        benchmark = self._setup.benchmark
-        with open_instance_sandbox(self._setup.machinery.sandbox, instance) as sandbox:
+        config, benchmark = self._setup.machinery.sandbox, self._setup.benchmark
+        clean_up(config)
+        with open_instance_sandbox(config, instance) as sandbox:
             benchmark.prepare(instance, sandbox)
             benchmark.run_tests(instance, sandbox, instance.public_tests[:1])
+        return f"{config.backend}, one test of {instance.id} was run in it"
+
+    def _open(self, name: str) -> str:
+        """Open a model, and ask it once where it is an endpoint's."""
+        setup = self._setup
+        self._backends[name], said = open_and_ask(
+            name,
+            setup.models[name],
+            self._limits,
+            self._stop,
+            setup.folder,
+            tools=name in setup.tool_users,
+        )
+        if len(self._backends) == len(setup.models):
+            self._settings = setup.settings(self._backends, self._stop)
+        return said
+
+
+def models_of(machinery: Machinery, specs: Iterable[RolloutSpec]) -> dict[str, ModelConfig]:
+    """The models that play in rollouts, by name."""
+    names = {name for spec in specs for name in (spec.main, spec.sub) if name is not None}
+    return {name: machinery.model_config_of(name) for name in sorted(names)}
+
+
+def tool_users(machinery: Machinery, specs: Sequence[RolloutSpec]) -> frozenset[str]:
+    """Those of the models that agents send tools to."""
+    agents = machinery.agents
+    mains = {spec.main for spec in specs if agents.main_has_tools(spec.variant)}
+    subs = {spec.sub for spec in specs if spec.sub and agents.sub_has_tools(spec.variant)}
+    return frozenset(mains | subs)
 
 
 def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -95,14 +96,36 @@ class Progress:
             self._count(rollout)
             line = f"{self._numbers()} | {_outcome(rollout)}"
             # Printed under the lock, so that the numbers of the lines never go back.
-            if self._live is None:
+            if not self._console.is_terminal:
                 self._print(line)
+
+    def tell(self, line: str) -> None:
+        """A line that stays, above the display."""
+        with self._lock:
+            self._print(line)
+
+    @contextmanager
+    def put_away(self) -> Iterator[None]:
+        """Without the display meanwhile, so that the user can be asked something."""
+        if self._live is None:
+            yield
+            return
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
 
     def running(self) -> list[tuple[str, float]]:
         """What is running and for how many seconds, the longest first."""
         with self._lock:
             oldest = sorted(self._running.values(), key=lambda entry: entry[1])
             return [(label, self._clock() - since) for label, since in oldest]
+
+    def seconds_left(self) -> float | None:
+        """At this start's rate; None before its first rollout has ended."""
+        with self._lock:
+            return self._seconds_left()
 
     def summary(self) -> str:
         """One line on the whole run so far."""
@@ -147,10 +170,14 @@ class Progress:
         return self._clock() - self._started_at
 
     def _left(self) -> str:
+        seconds = self._seconds_left()
+        return "?" if seconds is None else duration(seconds)
+
+    def _seconds_left(self) -> float | None:
         finished_now, remaining = self.done - self.done_before, self.total - self.done
         if not remaining:
-            return "0s"
-        return duration(self._elapsed() / finished_now * remaining) if finished_now else "?"
+            return 0.0
+        return self._elapsed() / finished_now * remaining if finished_now else None
 
     def _running_table(self) -> Table:
         table = Table.grid(padding=(0, 2))

@@ -11,11 +11,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.batch import Batch, models_of
+from collect.batch import Batch
 from collect.benchmarks.base import Benchmark
+from collect.checks import Finding
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind
 from collect.models.config import ModelConfig, OracleConfig
+from collect.places import models_of
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.settings import settings_facts, settings_hash
@@ -65,17 +67,36 @@ def do_rollouts(
     Raises ConfigError where the folder holds rollouts made with other settings, and SandboxError
     where the sandbox does not work.
     """
-    _refuse_unfit(specs)
-    _refuse_unknown_to_oracle(specs, models_of(machinery, specs))
-    works = [
-        RolloutWork(spec, identity, settings_hash(settings_facts(machinery, spec)))
-        for spec in specs
-    ]
+    works = _works(machinery, specs, identity)
     with closing(RunStore.open(folder)) as store:
         batch = Batch(machinery, benchmark, works, store)
         batch.run()
         store.compact()
         return _summary(batch, folder, len(specs))
+
+
+def look_before_rollouts(
+    machinery: Machinery,
+    benchmark: Benchmark,
+    specs: Sequence[RolloutSpec],
+    identity: RunIdentity,
+    folder: Path,
+) -> list[Finding]:
+    """What `do_rollouts` looks at first; none is done. Raises ConfigError."""
+    works = _works(machinery, specs, identity)
+    with closing(RunStore.open(folder)) as store:
+        return Batch(machinery, benchmark, works, store).preflight()
+
+
+def _works(
+    machinery: Machinery, specs: Sequence[RolloutSpec], identity: RunIdentity
+) -> list[RolloutWork]:
+    _refuse_unfit(specs)
+    _refuse_unknown_to_oracle(specs, models_of(machinery, specs))
+    return [
+        RolloutWork(spec, identity, settings_hash(settings_facts(machinery, spec)))
+        for spec in specs
+    ]
 
 
 def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from collect.benchmarks.base import Instance
+from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.choosing import choose_instances, tell_skipped
 from collect.benchmarks.opening import open_benchmark
+from collect.checks import Finding
 from collect.config import CollectConfig, Machinery
 from collect.held_out import HeldOutConfig, refuse_held_out
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
-from collect.rollouts import RolloutsSummary, do_rollouts
+from collect.rollouts import RolloutsSummary, do_rollouts, look_before_rollouts
 
 
 def run_collect(
@@ -25,6 +26,25 @@ def run_collect(
 
     Raises ConfigError, also where a bug is one of `held_out`.
     """
+    benchmark, specs = _asked_for(machinery, config, run, held_out)
+    return do_rollouts(machinery, benchmark, specs, RunIdentity(run.name, machinery.seed), run)
+
+
+def look_before_collect(
+    machinery: Machinery,
+    config: CollectConfig,
+    run: Path,
+    held_out: HeldOutConfig | None = None,
+) -> list[Finding]:
+    """What a start of collect looks at first; no rollout is done. Raises ConfigError."""
+    benchmark, specs = _asked_for(machinery, config, run, held_out)
+    identity = RunIdentity(run.name, machinery.seed)
+    return look_before_rollouts(machinery, benchmark, specs, identity, run)
+
+
+def _asked_for(
+    machinery: Machinery, config: CollectConfig, run: Path, held_out: HeldOutConfig | None
+) -> tuple[Benchmark, list[RolloutSpec]]:
     benchmark = open_benchmark(config.benchmark, machinery.sandbox)
     choice = choose_instances(config.benchmark, benchmark, machinery.sandbox)
     refuse_held_out(choice.instances, held_out or HeldOutConfig())
@@ -32,7 +52,7 @@ def run_collect(
     for name in {config.main, config.sub}:
         machinery.model_config_of(name)
     tell_skipped(choice, run)
-    return do_rollouts(machinery, benchmark, specs, RunIdentity(run.name, machinery.seed), run)
+    return benchmark, specs
 
 
 def collect_specs(config: CollectConfig, instances: Sequence[Instance]) -> list[RolloutSpec]:

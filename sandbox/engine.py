@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from sandbox.base import SandboxConfig
@@ -25,6 +26,9 @@ RESERVED_PIDS = 32
 ENGINE_TIMEOUT = 120
 """Seconds for one answer of the engine; a busy one takes long to start a container."""
 
+BY_SOCKET = "http+docker://"
+"""How the address of an engine of this machine begins."""
+
 
 def connect() -> Any:
     """A client of the container engine. Raises EngineDown where none answers."""
@@ -40,6 +44,19 @@ def connect() -> Any:
             f"(`docker info` shows whether it runs). It said: {error}"
         ) from error
     return client
+
+
+def local_root() -> Path | None:
+    """Where the engine keeps images and containers; None where that is no folder of this machine.
+
+    Raises EngineDown.
+    """
+    client = connect()
+    try:
+        root = Path(client.info()["DockerRootDir"])
+        return root if client.api.base_url.startswith(BY_SOCKET) and root.is_dir() else None
+    finally:
+        client.close()
 
 
 def find_image(client: Any, image: str) -> Any:
@@ -174,12 +191,8 @@ def kill_container(client: Any, container: str) -> None:
 def engine_disk(host: str | None) -> DiskGuard:
     """The disk that containers are on, of the engine at this DOCKER_HOST. That of an engine on
     another machine can't be looked at, so nothing is ever measured there."""
-    client = connect()
-    try:
-        root = str(client.info().get("DockerRootDir", ""))
-    finally:
-        client.close()
-    return guard_of(root) if os.path.isdir(root) else DiskGuard(lambda: 0)
+    root = local_root()
+    return DiskGuard(lambda: 0) if root is None else guard_of(str(root))
 
 
 def remove_container(client: Any, container: str) -> None:

@@ -134,6 +134,7 @@ def _settings(options: Options, ground: Ground, runs: Path) -> list[str]:
         f"runner.ray.per_node={options.per_node}",
         f"runner.concurrency={options.nodes * options.per_node + 2}",
         "runner.give_up_after=1000",
+        "runner.min_free_disk_gb=0",
         f"models={{oracle: {{backend: openai, model: scripted-oracle, {SERVER}}}}}",
         f"models.oracle.base_url={ground.endpoint.url}",
         f"collect.variants={VARIANTS}",

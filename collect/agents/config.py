@@ -112,3 +112,12 @@ class AgentsConfig(BaseModel):
     """`terminal`: drive the raw pdb and jdb terminals instead (InspectCoder's ablation "without
     InspectWare"); the rows' `system` then ends in `+terminal`."""
     repair: RepairConfig = RepairConfig()
+
+    def main_has_tools(self, variant: Variant) -> bool:
+        """Whether the agent that edits is sent tools; those of InspectCoder's paper act in text."""
+        return not variant.repairs_one_file
+
+    def sub_has_tools(self, variant: Variant) -> bool:
+        """Whether the subagent is sent tools."""
+        by_tools = not variant.repairs_one_file or self.repair.inspector_form == "tools"
+        return variant.has_subagent and by_tools

@@ -8,10 +8,12 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from collect.benchmarks.images import required_images
 from collect.build_info import code_version
+from collect.checks import Check
 from collect.cluster.connecting import connect, nodes_with_room
 from collect.cluster.nodes import Node, Nodes
 from collect.cluster.office import Office
@@ -47,16 +49,9 @@ class RayCluster:
         self._watcher: threading.Thread | None = None
         self._seen_at = time.monotonic()
 
-    def prepare(self, works: Sequence[Work]) -> None:
-        """Wait for a node that can do the first of these. Raises ConfigError where none can."""
-        self._watcher = threading.Thread(
-            target=self._watch, args=(works[0],), name="ray-nodes", daemon=True
-        )
-        self._watcher.start()
-        try:
-            self._give(self._take(works[0]))
-        except NodeLost as error:
-            raise ConfigError(str(error)) from error
+    def checks(self, works: Sequence[Work]) -> Sequence[Check]:
+        """See `collect.places.Place`. Each node looks at what it needs by itself."""
+        return (Check("nodes", partial(self._first_node, works[0])),)
 
     def do(self, work: Work) -> Rows:
         """See `collect.places.Place`."""
@@ -96,6 +91,18 @@ class RayCluster:
         for actor in (*workers, self._office):
             self._ray.kill(actor)
         self._ray.shutdown()
+
+    def _first_node(self, first: Work) -> str:
+        """Wait for a node that can do a rollout. Raises ConfigError where none can."""
+        self._watcher = threading.Thread(
+            target=self._watch, args=(first,), name="ray-nodes", daemon=True
+        )
+        self._watcher.start()
+        try:
+            self._give(self._take(first))
+        except NodeLost as error:
+            raise ConfigError(str(error)) from error
+        return "; ".join(f"{node.host}: {node.state}" for node in self.nodes())
 
     def _watch(self, first: Work) -> None:
         """Keep up with which nodes there are, and start a worker on each that has none."""

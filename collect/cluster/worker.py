@@ -76,7 +76,8 @@ class NodeWorker:
             limits = OfficeLimits(self._office, self._name)
             journal = partial(OfficeJournal, self._office)
             self._place = ThisMachine(self._setup, limits, self._stop, journal)
-            self._place.prepare([work])
+            for check in self._place.checks([work]):
+                check.look()
         except (ConfigError, SandboxError) as error:
             return str(error)
         return None

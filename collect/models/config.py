@@ -78,6 +78,8 @@ class EndpointConfig(_Settings):
     """Send earlier reasoning back under this name, for servers that ask for it."""
     extra_body: dict[str, Any] = {}
     """Further fields of every request, as they are."""
+    check_tools: bool = True
+    """Ask for one tool call before work starts, and refuse a server that takes no tools."""
 
 
 class OpenAIConfig(EndpointConfig):
@@ -142,8 +144,6 @@ class VllmConfig(EndpointConfig):
     """A running server's, such as http://127.0.0.1:8000/v1, in place of `server`."""
     api_key_env: str | None = None
     """The environment variable that holds a running server's key."""
-    check_tools: bool = True
-    """Ask for one tool call before work starts, and refuse a server that takes no tools."""
 
     @property
     def folders(self) -> tuple[str, ...]:

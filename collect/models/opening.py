@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 from collect.models.base import ModelBackend
@@ -18,28 +16,6 @@ from collect.models.config import (
 )
 
 
-def open_models(
-    configs: Mapping[str, ModelConfig],
-    limits: Limits,
-    stop: threading.Event,
-    folder: Path | None = None,
-) -> dict[str, ModelBackend]:
-    """One backend a name. Missing keys, packages and files, and servers that can't be started,
-    raise ConfigError here, with none left open; a local model is read into memory when its first
-    conversation is opened, and can still raise it then.
-
-    Once `stop` is set, every waiting or later request raises RolloutStopped. `folder` is where
-    logs of servers go.
-    """
-    backends: dict[str, ModelBackend] = {}
-    with ExitStack() as opened:
-        for name, config in configs.items():
-            backends[name] = open_model(name, config, limits, stop, folder)
-            opened.callback(backends[name].close)
-        opened.pop_all()
-    return backends
-
-
 def open_model(
     name: str,
     config: ModelConfig,
@@ -47,7 +23,13 @@ def open_model(
     stop: threading.Event,
     folder: Path | None = None,
 ) -> ModelBackend:
-    """One backend. Imports only what this kind needs. Raises ConfigError."""
+    """One backend. Imports only what this kind needs.
+
+    Missing keys, packages and files, and servers that can't be started, raise ConfigError here; a
+    local model is read into memory when its first conversation is opened, and can still raise it
+    then. Once `stop` is set, every waiting or later request raises RolloutStopped. `folder` is
+    where logs of servers go.
+    """
     if isinstance(config, OpenAIConfig):
         from collect.models.endpoint import EndpointBackend
 
@@ -67,3 +49,39 @@ def open_model(
     from collect.models.oracle import OracleBackend
 
     return OracleBackend(name, config)
+
+
+def open_and_ask(
+    name: str,
+    config: ModelConfig,
+    limits: Limits,
+    stop: threading.Event,
+    folder: Path | None,
+    *,
+    tools: bool,
+) -> tuple[ModelBackend, str]:
+    """A backend, and what was seen of it, in words; an endpoint is asked once, for a call where
+    it is to be sent `tools`. Raises ConfigError."""
+    if not isinstance(config, OpenAIConfig):
+        return open_model(name, config, limits, stop, folder), _described(config)
+    from collect.models.endpoint import EndpointBackend
+    from collect.models.first_request import ask_first
+
+    endpoint = EndpointBackend(name, config, limits, stop)
+    try:
+        return endpoint, f"{_described(config)}; {ask_first(endpoint, limits, tools)}"
+    except BaseException:
+        endpoint.close()
+        raise
+
+
+def _described(config: ModelConfig) -> str:
+    """What a model is and where its key is from, in words."""
+    if isinstance(config, OpenAIConfig):
+        key = f", key of ${config.api_key_env}" if config.api_key_env else ", without a key"
+        return f"{config.model} at {config.base_url or 'the default address'}{key}"
+    if isinstance(config, VllmConfig):
+        return f"vllm, {config.server.model if config.server else config.base_url}"
+    if isinstance(config, LocalConfig):
+        return f"local, {config.model}; it is loaded with its first conversation"
+    return f"recordings of {config.path}" if isinstance(config, ReplayConfig) else "the oracle"

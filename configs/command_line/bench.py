@@ -19,7 +19,7 @@ from configs.command_line.making import (
     bench_questions,
     bench_self_repair,
 )
-from configs.command_line.shared import CONFIG_HELP, add_overrides
+from configs.command_line.shared import CONFIG_HELP, add_overrides, add_yes
 
 BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
     "answer": (bench_answer, "put questions about runs to a model, and score its answers"),
@@ -46,6 +46,8 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
             _add_verify(action)
         if name == "contamination":
             _add_contamination(action)
+        if name == "answer":
+            add_yes(action)
         add_overrides(action)
         action.set_defaults(command=command)
 

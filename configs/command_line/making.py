@@ -8,7 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from configs.command_line.shared import FAILED, SHOWN_REASONS, STOPPED, console, stopped
+from configs.command_line.shared import (
+    FAILED,
+    SHOWN_REASONS,
+    STOPPED,
+    console,
+    overrides_of,
+    stopped,
+)
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
 
@@ -41,7 +48,7 @@ def bench_questions(options: argparse.Namespace) -> int:
 
 
 def bench_answer(options: argparse.Namespace) -> int:
-    config = load_config(options.config, options.overrides)
+    config = load_config(options.config, overrides_of(options))
     with config_saved(config):
         return answer(config)
 

@@ -60,7 +60,8 @@ def _facts(status: RunStatus) -> Iterator[tuple[str, str]]:
     yield "tokens", _sum(tokens(status.tokens), status.at_end(status.tokens), tokens)
     yield "dollars", _sum(dollars(status.dollars), status.at_end(status.dollars), dollars)
     if dollars(status.spent) != dollars(status.dollars):
-        yield "", f"{dollars(status.spent)} with rollouts that left no row, or were done again"
+        more = "first requests, and rollouts that left no row or were done again"
+        yield "", f"{dollars(status.spent)} with {more}"
 
 
 def _state(status: RunStatus) -> str:

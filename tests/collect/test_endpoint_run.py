@@ -16,7 +16,7 @@ from collect.records import Rollout
 from collect.store import RunStore
 from configs.command_line.shared import FAILED, STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import Answer, ChatServer, error, reply
+from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
@@ -37,6 +37,7 @@ def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
         "run=test",
         f"models.frontier.base_url={server.url}",
         "models.frontier.api_key_env=null",
+        NOT_ASKED_FIRST,
         "models.frontier.retries={max_retries: 0}",
         "collect.benchmark.limit=3",
         "collect.variants=[baseline]",

@@ -17,7 +17,7 @@ from collect.store import RunStore
 from sandbox import errors as sandbox_errors
 from sandbox.errors import SandboxError
 from stepinto import main
-from tests.collect.models.chat_server import Answer, ChatServer, error, reply
+from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
@@ -88,6 +88,7 @@ def test_a_row_names_the_failure(
     settings = [
         f"models.frontier.base_url={server.url}",
         "models.frontier.api_key_env=null",
+        NOT_ASKED_FIRST,
         "models.frontier.retries={max_retries: 0}",
         "collect.benchmark.limit=1",
         "collect.variants=[baseline]",

@@ -90,7 +90,7 @@ def test_what_left_no_row_was_paid_for_all_the_same(tmp_path: Path) -> None:
     Budget(None, 0.5, tmp_path).note()
     lines = shown(tmp_path, START + 1810)
     place = lines.index("dollars   $0.1200 so far, about $0.3000 at the end")
-    more = "$0.5000 with rollouts that left no row, or were done again"
+    more = "$0.5000 with first requests, and rollouts that left no row or were done again"
     assert lines[place + 1].strip() == more
 
 

@@ -14,8 +14,8 @@ from collect.models.endpoint import EndpointBackend, EndpointModel, list_models
 from collect.models.serving.launch import SERVED_NAME
 from collect.models.serving.pool import POOL
 from collect.models.serving.server import VllmServer
-from collect.models.serving.telling import tell
-from collect.models.serving.tool_check import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
+from collect.models.telling import tell
+from collect.models.tool_check import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
 
 LOGS = "servers"
 """The folder of the servers' logs, in a run's folder."""

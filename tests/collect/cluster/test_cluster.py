@@ -34,7 +34,7 @@ from collect.store import RunStore
 from collect.work import RolloutWork, Rows
 from configs.command_line.shared import STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import Answer, ChatServer, reply
+from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
@@ -71,6 +71,7 @@ def asking(server: ChatServer, folder: Path, nodes: RayNodes, *overrides: str) -
     settings = [
         f"models.frontier.base_url={server.url}",
         "models.frontier.api_key_env=null",
+        NOT_ASKED_FIRST,
         "models.frontier.retries={max_retries: 0}",
         "collect.variants=[baseline]",
     ]
@@ -224,6 +225,34 @@ def test_a_model_that_no_node_can_open_ends_the_run(
     assert "/nowhere" in told
 
 
+def test_each_node_asks_its_models_first(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(error(401, "wrong key"))
+    assert main(asking(server, tmp_path, nodes, "models.frontier.check_tools=true")) == 2
+    told = capsys.readouterr().err
+    assert "no node of the cluster can do rollouts" in told
+    assert "wrong key. What to do: check the key in the environment" in told
+    assert not rows(tmp_path)
+
+
+def test_an_estimate_above_its_limit_stops_all_nodes(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [
+        "models.frontier.prices={input: 10000}",
+        "runner.budget_dollars=null",
+        "runner.concurrency=1",
+        "runner.estimate_after=2",
+        "runner.ask_above_dollars=3",
+    ]
+    assert main(asking(server, tmp_path, nodes, *settings)) == STOPPED
+    assert len(rows(tmp_path)) == 2
+    assert "about $4.00 for the whole run is above" in capsys.readouterr().err
+    assert main([*asking(server, tmp_path, nodes, *settings), "--yes"]) == 0
+    assert len(rows(tmp_path)) == 4
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://head:10001"])
 def test_no_cluster_at_the_address(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
@@ -267,7 +296,8 @@ def test_a_rollout_that_kills_its_workers_fails(nodes: RayNodes, tmp_path: Path)
     spec = RolloutSpec(instance, Variant.DEBUG2FIX, "oracle", "oracle", 0)
     work = Deadly(spec, RunIdentity("test", 0), "hash")
     with closing(RayCluster(setup, Budget(None), threading.Event())) as cluster:
-        cluster.prepare([work])
+        for check in cluster.checks([work]):
+            check.look()
         rollout, conversations = cluster.do(work)
     assert (rollout.failure_kind, rollout.failure_type) == (FailureKind.INFRASTRUCTURE, "NodeLost")
     assert "2 workers died while they did it" in (rollout.failure_message or "")

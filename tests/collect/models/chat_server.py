@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+NOT_ASKED_FIRST = "models.frontier.check_tools=false"
+"""For tests that count a server's requests: those of rollouts alone."""
+
 
 @dataclass(frozen=True)
 class Answer:

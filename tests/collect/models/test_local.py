@@ -22,7 +22,7 @@ from collect.models.batching import Batcher
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig
 from collect.models.local import LocalBackend
-from collect.models.opening import open_models
+from collect.models.opening import open_model
 from tests.collect.models.contexts import context
 from tests.tiny_model import build_tiny_model, teach
 
@@ -329,8 +329,7 @@ def test_a_template_without_tools_is_refused(tmp_path: Path, open_local: Open) -
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     def open_one(**settings: Any) -> None:
         config = LocalConfig(backend="local", **settings)
-        backends = open_models({"sub": config}, Budget(None), threading.Event())
-        backends["sub"].open(context())
+        open_model("sub", config, Budget(None), threading.Event()).open(context())
 
     with pytest.raises(ConfigError, match="none does not exist"):
         open_one(model="x", adapter=tmp_path / "none")

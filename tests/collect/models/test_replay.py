@@ -14,7 +14,7 @@ from collect.messages import Message, ToolCall
 from collect.models.base import Model, Sampling
 from collect.models.budget import Budget
 from collect.models.config import ReplayConfig
-from collect.models.opening import open_models
+from collect.models.opening import open_model
 from collect.models.replay import ReplayBackend, ScriptedBackend
 from collect.places import is_oracle
 from collect.records import MODEL_TEACHER, ORACLE_TEACHER
@@ -33,7 +33,7 @@ def test_a_run_folder_is_given_back(tmp_path: Path) -> None:
     store = RunStore.open(tmp_path)
     store.add(rollout, [main, sub])
     config = ReplayConfig(backend="replay", path=tmp_path)
-    backend = open_models({"m": config}, Budget(None), threading.Event())["m"]
+    backend = open_model("m", config, Budget(None), threading.Event())
     for row in (main, sub):
         model = backend.open(
             context(row.role, row.index, row.instance_id, row.variant, row.attempt)

@@ -84,6 +84,7 @@ def test_a_model_that_does_not_answer(
         "base_url": "http://127.0.0.1:9/v1",
         "api_key_env": None,
         "retries": {"max_retries": 0},
+        "check_tools": False,
     }
     config["models"] = {"oracle": {"backend": "oracle"}, "dead": dead, "later": dead}
     config["runner"] = {"give_up_after": 2, "concurrency": 1}

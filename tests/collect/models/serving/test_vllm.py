@@ -14,8 +14,8 @@ from collect.messages import Message
 from collect.models.base import Sampling
 from collect.models.budget import Budget
 from collect.models.config import VllmConfig
-from collect.models.opening import open_models
-from collect.models.serving.tool_check import NAME, QUESTION, TOOL
+from collect.models.opening import open_model
+from collect.models.tool_check import NAME, QUESTION, TOOL
 from tests.collect.models.contexts import context
 from tests.tiny_model import build_tiny_model, teach
 from tests.vllm_environment import REASON, SERVER, has_vllm
@@ -71,7 +71,10 @@ def test_vllm_serves_a_model_and_its_adapter(
     folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     models = {"base": config(folders, None), "tuned": config(folders, "tuned")}
-    backends = open_models(models, Budget(None), threading.Event(), tmp_path)
+    backends = {
+        name: open_model(name, each, Budget(None), threading.Event(), tmp_path)
+        for name, each in models.items()
+    }
     try:
         warnings = [line for line in capsys.readouterr().err.splitlines() if "Warning" in line]
         assert len(warnings) == 1, warnings

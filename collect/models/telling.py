@@ -1,4 +1,4 @@
-"""What the user is told of servers while they start and run."""
+"""What the user is told of models and their servers."""
 
 from __future__ import annotations
 

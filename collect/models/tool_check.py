@@ -40,26 +40,37 @@ RUNNING_ADVICE = (
     "chat template with tools, with --chat-template; or set check_tools: false where no agent of "
     "the run calls tools"
 )
+ENDPOINT_ADVICE = (
+    "choose a model that takes tools, or a server that passes them on (`base_url`, `extra_body`); "
+    "or set check_tools: false where no agent of the run calls tools"
+)
 
 
-def check_tool_call(model: Model, where: str, advice: str) -> str | None:
+def check_tool_call(
+    model: Model, where: str, advice: str, sampling: Sampling = SAMPLING
+) -> str | None:
     """A warning, or None where a call came back as it should. Raises ConfigError where the server
     refuses tools, or every request."""
     try:
-        completion = model.complete([QUESTION], [TOOL], SAMPLING)
+        completion = model.complete([QUESTION], [TOOL], sampling)
     except RolloutError as refusal:
-        try:
-            model.complete([QUESTION], [], SAMPLING)
-        except RolloutError as error:
-            raise ConfigError(f"a first request failed: {error}") from error
+        check_reply(model, sampling)
         raise ConfigError(
             f"{where} answers without tools, and refuses them: {refusal}. With tools: {advice}"
         ) from refusal
-    told = _what_is_wrong(completion)
+    told = _what_is_wrong(completion, sampling)
     return f"{where}: asked to call a tool once, {told}" if told else None
 
 
-def _what_is_wrong(completion: Completion) -> str | None:
+def check_reply(model: Model, sampling: Sampling = SAMPLING) -> None:
+    """Ask once without any tool. Raises ConfigError where no reply comes."""
+    try:
+        model.complete([QUESTION], [], sampling)
+    except RolloutError as error:
+        raise ConfigError(f"a first request failed: {error}") from error
+
+
+def _what_is_wrong(completion: Completion, sampling: Sampling) -> str | None:
     message = completion.message
     if message.tool_calls:
         call = message.tool_calls[0]
@@ -73,7 +84,7 @@ def _what_is_wrong(completion: Completion) -> str | None:
         )
     said = _excerpt(message.content or message.reasoning or "")
     if completion.finish_reason == "length":
-        return f"it had not called it after {SAMPLING.max_tokens} tokens: {said}"
+        return f"it had not called it after {sampling.max_tokens} tokens: {said}"
     if NAME in message.content and "{" in message.content:
         return (
             f"it wrote what looks like a call, which the parser did not read as one: {said}. If it "

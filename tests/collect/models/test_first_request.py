@@ -1,0 +1,121 @@
+"""What is asked of an endpoint before work starts: its key, its model's name, tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from collect.errors import FailureKind
+from collect.models.budget import SPENT
+from collect.records import Rollout
+from collect.store import RunStore
+from configs.command_line.shared import STOPPED
+from stepinto import main
+from tests.collect.models.chat_server import Answer, ChatServer, error, reply
+
+ROOT = Path(__file__).resolve().parents[3]
+CONFIG = ROOT / "configs" / "debug2fix.yaml"
+REQUEST = 100 * 1.25e-6 + 20 * 10e-6
+"""Dollars of one, with the tokens that the server reports."""
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer().running() as running:
+        yield running
+
+
+def collect(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, list[Rollout]]:
+    settings = [
+        f"models.frontier.base_url={server.url}",
+        "models.frontier.api_key_env=null",
+        "models.frontier.retries={max_retries: 0}",
+        "collect.benchmark.limit=1",
+        "collect.variants=[baseline]",
+        *overrides,
+    ]
+    status = main(["collect", str(CONFIG), f"runs_folder={folder}", "run=test", *settings])
+    return status, list(RunStore(folder / "test").read_rollouts())
+
+
+def call() -> Answer:
+    function = {"name": "evaluate", "arguments": '{"expression": "total"}'}
+    return reply(None, tool_calls=[{"id": "1", "type": "function", "function": function}])
+
+
+def test_a_model_is_asked_once_and_paid_for(
+    server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(call(), reply())
+    status, (row,) = collect(server, tmp_path)
+    assert status == 0
+    assert row.dollars == pytest.approx(REQUEST)
+    assert float((tmp_path / "test" / SPENT).read_text()) == pytest.approx(2 * REQUEST)
+    first, second = server.requests
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["evaluate"]
+    assert "temperature" not in first, "the config sets none, and some models take none"
+    assert "evaluate" not in str(second["tools"])
+    assert "Warning" not in capsys.readouterr().err
+    collect(server, tmp_path)
+    assert len(server.requests) == 2, "there is nothing left to do"
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ((error(401, "wrong key"),), "wrong key. What to do: check the key in the environment"),
+        ((error(404, "no such model"),), "no such model. What to do: check `model` and `base_url`"),
+        ((Answer(drop=True),), "check that the server runs and is reachable"),
+        ((error(400, "no tools here"), reply()), "refuses them: .*set check_tools: false"),
+    ],
+    ids=["key", "model", "down", "tools"],
+)
+def test_a_server_that_refuses_ends_the_run_before_it_starts(
+    server: ChatServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    answers: tuple[Answer, ...],
+    told: str,
+) -> None:
+    server.will_answer(*answers)
+    status, rows = collect(server, tmp_path)
+    assert (status, rows, len(server.requests)) == (2, [], 2)
+    assert re.search(told, capsys.readouterr().err)
+
+
+def test_a_server_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], server: ChatServer
+) -> None:
+    gone = "models.frontier.base_url=http://127.0.0.1:9/v1"
+    assert collect(server, tmp_path, gone) == (2, [])
+    assert "a first request failed: model gpt-5 at http://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_a_model_that_does_not_call_is_a_warning(
+    server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(reply("The total is 3."))
+    status, rows = collect(server, tmp_path)
+    assert (status, len(rows)) == (0, 1)
+    assert "asked to call a tool once, it answered without a call" in capsys.readouterr().err
+
+
+def test_a_model_whose_agents_act_in_their_text_is_asked_without_tools(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    settings = ["collect.variants=[simple_debugging]", "collect.benchmark.name=self_repair"]
+    collect(server, tmp_path, *settings, "collect.benchmark.split=all")
+    assert "tools" not in server.requests[0]
+    assert "Which value does `total` have now?" in str(server.requests[0])
+
+
+def test_with_a_spent_budget_nothing_is_asked(server: ChatServer, tmp_path: Path) -> None:
+    dear = ("models.frontier.prices={input: 10000}", "runner.budget_dollars=1")
+    for _ in range(2):
+        status, rows = collect(server, tmp_path, *dear)
+        assert status == STOPPED
+        assert [row.failure_kind for row in rows] == [FailureKind.BUDGET]
+    assert len(server.requests) == 1

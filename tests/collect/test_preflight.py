@@ -1,0 +1,91 @@
+"""`stepinto collect --preflight`: what is looked at before rollouts, and none of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from collect.models.budget import SPENT
+from collect.store import RunStore
+from tests.collect.models.chat_server import ChatServer, error, reply
+from tests.sandbox.image import TAG
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "configs" / "debug2fix.yaml"
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer().running() as running:
+        arguments = json.dumps({"expression": "total"})
+        function = {"name": "evaluate", "arguments": arguments}
+        running.will_answer(reply(None, tool_calls=[{"id": "1", "function": function}]))
+        yield running
+
+
+def preflight(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, str]:
+    """The status, and the rows of the table, each in one line."""
+    command = [
+        *(sys.executable, "-m", "stepinto", "collect", str(CONFIG)),
+        f"runs_folder={folder}",
+        "run=test",
+        f"models.frontier.base_url={server.url}",
+        "models.frontier.api_key_env=TEST_KEY",
+        "models.frontier.retries={max_retries: 0}",
+        "collect.benchmark.limit=3",
+        *overrides,
+        "--preflight",
+    ]
+    environment = os.environ | {"COLUMNS": "400", "TEST_KEY": "sk-secret"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, "\n".join(" ".join(line.split()) for line in done.stdout.splitlines())
+
+
+def test_all_is_looked_at_and_nothing_done(server: ChatServer, tmp_path: Path) -> None:
+    status, table = preflight(server, tmp_path)
+    assert status == 0
+    model = f"│ ok │ model frontier │ gpt-5 at {server.url}, key of $TEST_KEY; called a tool after"
+    assert model in table
+    for row in (
+        "│ ok │ rollouts │ 3 of 3 to do │",
+        "│ ok │ dollars │ $0.00 spent; budget_dollars is 20 │",
+        "│ ok │ images │ none are needed │",
+        "│ ok │ sandbox │ local, one test of calrules__course_stops_after_a_week was run in it │",
+        f"free in {tmp_path}/test, about 0.6 MB needed for the rows of 3 rollouts │",
+        "needed for 4 sandboxes │",
+    ):
+        assert row in table, row
+    assert "sk-secret" not in table
+    assert len(server.requests) == 1
+    assert not list(RunStore(tmp_path / "test").read_rollouts())
+    assert float((tmp_path / "test" / SPENT).read_text()) > 0, "it was paid for"
+
+
+def test_every_check_is_made_also_after_one_that_fails(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(error(401, "wrong key"))
+    floor = "runner.min_free_disk_gb=1000000000"
+    status, table = preflight(server, tmp_path, floor, "runner.ask_above_dollars=7")
+    assert status == 2
+    assert "│ no │ disk of the run │ the disk is too full: " in table
+    assert "│ no │ disk of sandboxes │ the disk is too full: " in table
+    assert "│ no │ model frontier │ a first request failed: model gpt-5 at " in table
+    assert "HTTP 401: wrong key. What to do: check the key" in table
+    assert "│ ok │ sandbox │" in table
+    assert "ask_above_dollars is 7 │" in table
+
+
+@pytest.mark.docker
+def test_images_are_counted(server: ChatServer, tmp_path: Path, image: str) -> None:
+    sandbox = f"sandbox={{backend: docker, image: {TAG}}}"
+    _, table = preflight(server, tmp_path, sandbox)
+    assert "│ ok │ images │ 1 of 1 are on this machine │" in table
+    _, table = preflight(server, tmp_path, "sandbox={backend: docker, image: not-there:1}")
+    assert "│ no │ images │ 1 of the 1 images that these bugs need are not on this" in table
