@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 
 from collect.benchmarks.base import Benchmark
@@ -22,6 +22,10 @@ from collect.rollout_journal import forget_replies, replies_of
 from collect.runner import AsyncioRunner
 from collect.settings import note_settings, settings_facts, what_differs
 from collect.store import RunStore
+from collect.tracking.config import needed
+from collect.tracking.following import followed, require_trackers
+from collect.tracking.numbers import Numbers, Tally, of_nodes, of_progress
+from collect.tracking.public import public
 from collect.work import Work
 
 
@@ -49,14 +53,32 @@ class Batch:
         """Do what is missing. Raises ConfigError, SandboxError."""
         if not self.missing:
             return
+        require_trackers(self._machinery.runner)
         budget = self._budget()
         self._note_settings()
         with closing(self._place(budget)) as place:
             place.prepare(self.missing)
             progress = Progress(len(self._works), len(self._works) - len(self.missing))
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
-            with progress, beating(self._store.folder, progress, place.nodes):
-                self._passes(runner, lambda work: self._do(work, place, progress), progress)
+            with (
+                self._tracked(progress, place) as tally,
+                progress,
+                beating(self._store.folder, progress, place.nodes),
+            ):
+                self._passes(runner, lambda work: self._do(work, place, progress, tally), progress)
+
+    @contextmanager
+    def _tracked(self, progress: Progress, place: Place) -> Iterator[Tally]:
+        """Send numbers to the config's trackers meanwhile; what counts the rows for them."""
+        runner = self._machinery.runner
+        tally = Tally(self.rows() if needed(runner.wandb, runner.trackio) else ())
+
+        def numbers() -> Numbers:
+            return {**of_progress(progress), **tally.numbers(), **of_nodes(place.nodes())}
+
+        facts = public(self._machinery.model_dump(mode="json"))
+        with followed(runner, self._store.folder, facts, numbers):
+            yield tally
 
     def _passes(
         self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
@@ -83,7 +105,7 @@ class Batch:
             return RayCluster(setup, budget, self.stop)
         return ThisMachine(setup, budget, self.stop, partial(replies_of, folder))
 
-    def _do(self, work: Work, place: Place, progress: Progress) -> None:
+    def _do(self, work: Work, place: Place, progress: Progress, tally: Tally) -> None:
         progress.started(work.spec.id, work.label)
         try:
             row, conversations = place.do(work)
@@ -93,6 +115,7 @@ class Batch:
         self._store.add(row, conversations)
         forget_replies(self._store.folder, row)
         progress.finished(row)
+        tally.add(row)
         if row.failure_kind is FailureKind.BUDGET or self.failures.too_many(row):
             self.stop.set()
 

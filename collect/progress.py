@@ -104,6 +104,13 @@ class Progress:
             oldest = sorted(self._running.values(), key=lambda entry: entry[1])
             return [(label, self._clock() - since) for label, since in oldest]
 
+    @property
+    def per_hour(self) -> float:
+        """Rollouts an hour since it began."""
+        with self._lock:
+            elapsed = self._elapsed()
+            return 3600 * (self.done - self.done_before) / elapsed if elapsed else 0.0
+
     def summary(self) -> str:
         """One line on the whole run so far."""
         with self._lock:
