@@ -12,6 +12,7 @@ from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
 from collect.heartbeat import beating
+from collect.log_lines import log_file, note_end, open_log
 from collect.models.budget import Budget, read_spent
 from collect.models.config import EndpointConfig, ModelConfig
 from collect.places import Place, Setup, ThisMachine
@@ -103,16 +104,20 @@ class Batch:
             from collect.cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)
-        return ThisMachine(setup, budget, self.stop, partial(replies_of, folder))
+        replies, log = partial(replies_of, folder), partial(log_file, folder)
+        return ThisMachine(setup, budget, self.stop, replies, log)
 
     def _do(self, work: Work, place: Place, progress: Progress, tally: Tally) -> None:
         progress.started(work.spec.id, work.label)
+        log = open_log(self._machinery.runner, log_file(self._store.folder, work.spec.id))
         try:
             row, conversations = place.do(work)
         except RolloutStopped:
+            log.note("stopped")
             progress.stopped(work.spec.id)
             return
         self._store.add(row, conversations)
+        note_end(log, row)
         forget_replies(self._store.folder, row)
         progress.finished(row)
         tally.add(row)

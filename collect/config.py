@@ -61,6 +61,8 @@ class RunnerConfig(BaseModel):
     """The same, beside or instead of wandb."""
     track_every: float = Field(default=30, gt=0)
     """Seconds between two lots of numbers."""
+    logs: bool = True
+    """Whether each rollout says what happens in it, in `RUN/logs`."""
 
 
 class Machinery(BaseModel):
