@@ -46,8 +46,10 @@ def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
 def test_two_starts_are_one_run_of_wandb(server: ChatServer, tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
     tracked = ("runner.wandb={}", "runner.track_every=0.5", "sandbox.environment={TOKEN: geheim}")
-    server.will_answer(error(500, "down"), reply())
-    assert main(command(server, tmp_path, *tracked, "runner.again=0")) == 0
+    down = error(500, "down")
+    server.will_answer(down, down, reply())
+    slow = "models.frontier.retries={max_retries: 1, backoff_base: 8}"
+    assert main(command(server, tmp_path, *tracked, slow, "runner.again=0")) == 0
     assert main(command(server, tmp_path, *tracked)) == 0
     first, second = offline_runs(tmp_path / "test")
     assert first.id == second.id
