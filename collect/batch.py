@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 
 from collect.benchmarks.base import Benchmark
@@ -17,6 +17,7 @@ from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
 from collect.forecast import Forecast
 from collect.heartbeat import beating
+from collect.log_lines import log_file, note_end, open_log
 from collect.models.budget import Budget, read_spent
 from collect.models.config import ModelConfig
 from collect.places import Place, Setup, ThisMachine, models_of, tool_users
@@ -27,6 +28,10 @@ from collect.rollout_journal import forget_replies, replies_of
 from collect.runner import AsyncioRunner
 from collect.settings import note_settings, settings_facts, what_differs
 from collect.store import RunStore
+from collect.tracking.config import needed
+from collect.tracking.following import followed, require_trackers
+from collect.tracking.numbers import Numbers, Tally, of_nodes, of_progress
+from collect.tracking.public import public
 from collect.work import Work
 
 
@@ -48,6 +53,7 @@ class Batch:
         """Do what is missing. Raises ConfigError, SandboxError."""
         if not self.missing:
             return
+        require_trackers(self._machinery.runner)
         budget = self._budget()
         with closing(self._place(budget)) as place:
             for check in self._checks(place):
@@ -56,9 +62,14 @@ class Batch:
             progress = Progress(len(self._works), len(self._works) - len(self.missing))
             watch = self._watch(budget, progress)
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
-            with progress, beating(self._store.folder, progress, place.nodes):
+            with (
+                self._tracked(progress, place) as tally,
+                progress,
+                beating(self._store.folder, progress, place.nodes),
+            ):
                 watch.begin()
-                self._passes(runner, lambda work: self._do(work, place, progress, watch), progress)
+                ended = (progress.finished, tally.add, self._stop_by, watch.ended)
+                self._passes(runner, lambda work: self._do(work, place, progress, ended), progress)
 
     def preflight(self) -> list[Finding]:
         """What a start would look at first; nothing is done."""
@@ -66,6 +77,19 @@ class Batch:
             return [Finding("rollouts", True, f"all {len(self._works)} are done")]
         with closing(self._place(self._budget())) as place:
             return look_at_all(self._checks(place))
+
+    @contextmanager
+    def _tracked(self, progress: Progress, place: Place) -> Iterator[Tally]:
+        """Send numbers to the config's trackers meanwhile; what counts the rows for them."""
+        runner = self._machinery.runner
+        tally = Tally(self.rows() if needed(runner.wandb, runner.trackio) else ())
+
+        def numbers() -> Numbers:
+            return {**of_progress(progress), **tally.numbers(), **of_nodes(place.nodes())}
+
+        facts = public(self._machinery.model_dump(mode="json"))
+        with followed(runner, self._store.folder, facts, numbers):
+            yield tally
 
     def _passes(
         self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
@@ -91,7 +115,8 @@ class Batch:
             from collect.cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)
-        return ThisMachine(setup, budget, self.stop, partial(replies_of, folder))
+        replies, log = partial(replies_of, folder), partial(log_file, folder)
+        return ThisMachine(setup, budget, self.stop, replies, log)
 
     def _checks(self, place: Place) -> Sequence[Check]:
         """All that the missing rollouts need."""
@@ -105,19 +130,32 @@ class Batch:
             *place.checks(self.missing),
         )
 
-    def _do(self, work: Work, place: Place, progress: Progress, watch: CostWatch) -> None:
+    def _do(
+        self,
+        work: Work,
+        place: Place,
+        progress: Progress,
+        ended: Sequence[Callable[[Rollout], None]],
+    ) -> None:
+        """`ended` are told of its row."""
         progress.started(work.spec.id, work.label)
+        log = open_log(self._machinery.runner, log_file(self._store.folder, work.spec.id))
         try:
             row, conversations = place.do(work)
         except RolloutStopped:
+            log.note("stopped")
             progress.stopped(work.spec.id)
             return
         self._store.add(row, conversations)
+        note_end(log, row)
         forget_replies(self._store.folder, row)
-        progress.finished(row)
+        for tell in ended:
+            tell(row)
+
+    def _stop_by(self, row: Rollout) -> None:
+        """Stop where nothing more can come of it."""
         if row.failure_kind is FailureKind.BUDGET or self.failures.too_many(row):
             self.stop.set()
-        watch.ended(row)
 
     def _without_row(self) -> list[Work]:
         done = set()

@@ -11,6 +11,7 @@ from collect.agents.config import AgentsConfig, Variant
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
 from collect.models.config import ModelConfig, OracleConfig
+from collect.tracking.config import TrackioSettings, WandbSettings
 from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
 
@@ -64,6 +65,14 @@ class RunnerConfig(BaseModel):
     a start."""
     give_up_after: int = Field(default=10, ge=1)
     """The run stops once so many rollouts in a row have failed for the infrastructure's sake."""
+    wandb: WandbSettings | None = None
+    """Where numbers of the rollouts go while they are done."""
+    trackio: TrackioSettings | None = None
+    """The same, beside or instead of wandb."""
+    track_every: float = Field(default=30, gt=0)
+    """Seconds between two lots of numbers."""
+    logs: bool = True
+    """Whether each rollout says what happens in it, in `RUN/logs`."""
 
 
 class Machinery(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +17,7 @@ from collect.checks import Check
 from collect.config import Machinery
 from collect.disk import room_for_sandboxes
 from collect.heartbeat import NodeStatus
+from collect.log_lines import LogText, note_begin, open_log
 from collect.models.base import ConversationContext, Model, ModelBackend
 from collect.models.budget import Budget, Limits
 from collect.models.config import ModelConfig, OracleConfig, ReplayConfig
@@ -103,10 +104,11 @@ class ThisMachine:
         limits: Limits,
         stop: threading.Event,
         replies: Callable[[str], JournalText],
+        log: Callable[[str], LogText],
     ) -> None:
-        """`replies` has the journal's text of a rollout, by its id."""
+        """`replies` has the journal's text of a rollout by its id, and `log` its log's."""
         self._setup, self._limits, self._stop = setup, limits, stop
-        self._replies = replies
+        self._replies, self._log = replies, log
         self._backends: dict[str, ModelBackend] = {}
         self._settings: RolloutSettings | None = None
 
@@ -122,9 +124,13 @@ class ThisMachine:
 
     def do(self, work: Work) -> Rows:
         assert self._settings is not None, "checked before"
+        log = open_log(self._setup.machinery.runner, self._log(work.spec.id))
+        note_begin(log, work.spec)
         try:
-            return work.do(kept(self._settings, work, self._replies(work.spec.id)))
+            settings = kept(self._settings, work, self._replies(work.spec.id))
+            return work.do(replace(settings, log=log))
         finally:
+            log.flush()
             self._limits.note()
 
     def nodes(self) -> Sequence[NodeStatus]:

@@ -127,6 +127,13 @@ class Progress:
         with self._lock:
             return self._seconds_left()
 
+    @property
+    def per_hour(self) -> float:
+        """Rollouts an hour since it began."""
+        with self._lock:
+            elapsed = self._elapsed()
+            return 3600 * (self.done - self.done_before) / elapsed if elapsed else 0.0
+
     def summary(self) -> str:
         """One line on the whole run so far."""
         with self._lock:

@@ -29,9 +29,11 @@ from collect.errors import (
 )
 from collect.patches import diff_trees, drop_paths
 from collect.records import Role, StopReason
+from collect.rollout_log import NO_LOG, RolloutLog
 from collect.scoring import Verdict, score
 from sandbox import Sandbox, SandboxConfig
 from sandbox.errors import SandboxError, SandboxFileError
+from sandbox.opening import backend_name
 
 MAX_FAILURE_CHARS = 4_000
 MAX_PATCH_CHARS = 8_000_000
@@ -68,6 +70,20 @@ class RolloutSettings:
     players: Mapping[str, Player]
     """By model name."""
     stop: Event
+    log: RolloutLog = NO_LOG
+    """Of one rollout."""
+
+    def open_sandbox(self, instance: Instance) -> Sandbox:
+        """A fresh one for agents to work in, see `open_instance_sandbox`."""
+        started = time.monotonic()
+        sandbox = open_instance_sandbox(self.sandbox, instance)
+        self.log.note(
+            "sandbox_opened",
+            seconds=time.monotonic() - started,
+            backend=backend_name(self.sandbox),
+            image_digest=sandbox.image_digest,
+        )
+        return sandbox
 
 
 @dataclass(frozen=True)
@@ -118,7 +134,7 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
     the trace.
     """
     instance = spec.instance
-    with open_instance_sandbox(settings.sandbox, instance) as sandbox:
+    with settings.open_sandbox(instance) as sandbox:
         trace.image_digest = sandbox.image_digest
         settings.benchmark.prepare(instance, sandbox)
         if instance.language == "java":
@@ -134,6 +150,7 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
             players=_cast(spec, settings.players),
             stop=settings.stop,
             logs=trace.logs,
+            log=settings.log,
         )
         try:
             trace.stop_reason = _run_system(context, spec.variant, settings.benchmark)
@@ -188,7 +205,10 @@ def for_attempt(player: Player, attempt: int) -> Player:
 
 
 def _score(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
+    started = time.monotonic()
     trace.verdict = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
+    seconds, resolved = time.monotonic() - started, trace.verdict.resolved
+    settings.log.note("scored", seconds=seconds, resolved=resolved)
 
 
 def _guarded(work: Callable[[], None], trace: RolloutTrace) -> None:

@@ -1,8 +1,11 @@
-"""The sandbox backends, for every test; Docker's are skipped where no engine answers."""
+"""The sandbox backends, for every test; Docker's are skipped where no engine answers. And what is
+set once for all tests."""
 
 from __future__ import annotations
 
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +51,14 @@ def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "docker":
         request.getfixturevalue("image")
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def trackio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where trackio keeps its runs, which it asks for once, when it is imported."""
+    folder = tmp_path_factory.mktemp("trackio")
+    os.environ["TRACKIO_DIR"] = str(folder)
+    return folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

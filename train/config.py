@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from collect.tracking.config import TrackioSettings, WandbSettings
 from format.config import Why
 from train.base_model import SMOLLM2
 
@@ -24,28 +25,6 @@ class LoraSettings(BaseModel):
     """Adapt only this many layers next to the head; the backward pass ends below them."""
     quantize: Literal["4bit", "8bit"] | None = None
     """Hold the base model in so many bits while its adapters are trained (QLoRA)."""
-
-
-class WandbSettings(BaseModel):
-    """Where the curves go."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    mode: Literal["offline", "online"] = "offline"
-    """Offline writes below the run folder, for `wandb sync`."""
-    project: str = "stepinto"
-    name: str | None = None
-
-
-class TrackioSettings(BaseModel):
-    """Where the curves go, beside or instead of wandb; below `$TRACKIO_DIR`, for `trackio show`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    project: str = "stepinto"
-    name: str | None = None
-    space: str | None = None
-    """`OWNER/NAME` of a Space of the hub to send them to; null stays on this machine."""
 
 
 class SampleSettings(BaseModel):

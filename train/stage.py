@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from collect.models.model_folders import trained_on
+from collect.tracking.config import needed
 from train import card, checkpoints
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
@@ -35,7 +36,7 @@ from train.requirements import TRAINING, require
 from train.samples import add_callbacks, sample_texts
 from train.saving import finished, save_copy, save_model
 from train.tokenization import Tokenization, load_tokenization
-from train.tracking import needed, tracked
+from train.tracking import tracked
 from train.trainer import OnStep, load_model, loss_curve, on_cpu, report_steps
 
 
@@ -51,7 +52,7 @@ def run_train(
     Raises ConfigError where the input is wrong: no data, an option that TRL has not, rows that
     would not be trained on.
     """
-    require((*TRAINING, *needed(config)))
+    require((*TRAINING, *needed(config.wandb, config.trackio)))
     method = open_method(config, bench)
     method.check()
     cpu = on_cpu(config)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from typing import Any
 
+from collect.tracking.opening import trackio_run, wandb_run
 from configs.processes import is_main_process
-from train.config import TrainConfig
 from train.job import Job
 
 Row = dict[str, str | int]
@@ -43,12 +42,6 @@ class Trackers:
             self._trackio.log({name: trackio.Table(columns=columns, data=data)}, step=step)
 
 
-def needed(config: TrainConfig) -> tuple[str, ...]:
-    """The packages that a config's trackers are."""
-    chosen = {"wandb": config.wandb, "trackio": config.trackio}
-    return tuple(name for name, settings in chosen.items() if settings is not None)
-
-
 @contextmanager
 def tracked(job: Job) -> Iterator[Trackers]:
     """Runs of the config's trackers around the training, with its config and its data's hash.
@@ -58,55 +51,13 @@ def tracked(job: Job) -> Iterator[Trackers]:
     if not is_main_process():
         yield Trackers()
         return
-    with _wandb_run(job) as wandb_run, _trackio_run(job) as trackio_run:
-        yield Trackers(wandb_run, trackio_run)
-
-
-def _facts(job: Job) -> dict[str, Any]:
-    return job.config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
-
-
-@contextmanager
-def _wandb_run(job: Job) -> Iterator[Any]:
-    """A run that the trainer's own callback finds and logs to."""
-    settings = job.config.wandb
-    if settings is None:
-        yield None
-        return
-    import wandb
-
-    with wandb.init(
-        project=settings.project,
-        name=settings.name,
-        mode=settings.mode,
-        dir=str(job.work),
-        config=_facts(job),
-    ) as run:
-        yield run
-
-
-@contextmanager
-def _trackio_run(job: Job) -> Iterator[Any]:
-    settings = job.config.trackio
-    if settings is None:
-        yield None
-        return
-    import trackio
-
-    # It prints how to look at the run, among this command's own lines.
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-        run = trackio.init(
-            project=settings.project,
-            name=settings.name,
-            space_id=settings.space,
-            config=_facts(job),
-            embed=False,
-        )
-    try:
-        yield run
-    finally:
-        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-            trackio.finish()
+    facts = job.config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
+    # The trainer's own callback finds wandb's run and logs to it.
+    with (
+        wandb_run(job.config.wandb, job.work, facts) as for_wandb,
+        trackio_run(job.config.trackio, facts) as for_trackio,
+    ):
+        yield Trackers(for_wandb, for_trackio)
 
 
 def send_numbers(trackers: Trackers) -> Any:

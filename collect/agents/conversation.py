@@ -11,6 +11,12 @@ from collect.agents.tools import ToolReply
 from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import Completion, Usage
 from collect.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
+from collect.rollout_log import NO_LOG, Fact, RolloutLog
+from sandbox.debugger import Action
+
+STARTS = (Action.START, Action.RESTART)
+MAX_NAME_CHARS = 80
+"""Of a tool, as the model called it."""
 
 
 @dataclass
@@ -38,6 +44,7 @@ class ConversationLog:
     dollars: float = 0.0
     steps: int = 0
     stop_reason: StopReason = StopReason.FAILURE
+    rollout_log: RolloutLog = NO_LOG
 
     @property
     def last_index(self) -> int:
@@ -86,15 +93,37 @@ class ConversationLog:
                 finish_reason=completion.finish_reason,
             )
         )
+        self._tell(
+            "replied",
+            step=self.steps - 1,
+            seconds=completion.seconds,
+            prompt_tokens=completion.usage.prompt_tokens,
+            completion_tokens=completion.usage.completion_tokens,
+            dollars=completion.dollars,
+            finish_reason=completion.finish_reason,
+        )
 
-    def note(self, call: ToolCall, reply: ToolReply, message_index: int) -> None:
+    def note(self, call: ToolCall, reply: ToolReply, message_index: int, seconds: float) -> None:
         """Note what a call of the message at that index has done."""
         if reply.outcome is not ToolOutcome.INVALID:
             self.actions[reply.action or call.name] += 1
-        events = [event for event in (reply.event, *reply.later_events) if event is not None]
-        self.events += [EventRow(message_index, call.id, event) for event in events]
+        for event in (reply.event, *reply.later_events):
+            if event is not None:
+                self.add_event(EventRow(message_index, call.id, event))
         if reply.conclusion is not None:
             self.conclusion = reply.conclusion
+        name, outcome = call.name[:MAX_NAME_CHARS], reply.outcome.value
+        self._tell("tool_called", name=name, seconds=seconds, outcome=outcome)
+
+    def add_event(self, row: EventRow) -> None:
+        """Note what the debugger did."""
+        self.events.append(row)
+        event = row.event
+        if event.action in STARTS and event.error_kind is None:
+            self._tell("debug_started", state=event.state.value, seconds=event.seconds)
+
+    def _tell(self, event: str, **facts: Fact) -> None:
+        self.rollout_log.note(event, role=self.role.value, conversation=self.index, **facts)
 
     def finish(self, reason: StopReason) -> StopReason:
         """Note why the conversation ended."""

@@ -6,7 +6,6 @@ The four variants of section 5.5 differ only in the main agent's tools and promp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -34,7 +33,7 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
     Raises RolloutError, RolloutStopped, SandboxError.
     """
     gate = EditGate(is_open=variant is not Variant.DEBUG2FIX_TOOL_LIMIT)
-    with closing(context.debugger()) as debugger:
+    with context.debugger() as debugger:
         tools: list[Tool] = [
             Bash(context.sandbox, context.config.bash_timeout, gate),
             ReadFile(context.sandbox),
@@ -132,7 +131,7 @@ def run_subagent(
     RolloutError, RolloutStopped, SandboxError.
     """
     config = context.config
-    with closing(context.debugger()) as debugger:
+    with context.debugger() as debugger:
         tools = subagent_tools(debugger, context.sandbox, config.debug_run_code)
         spec = AgentSpec(
             subagent_prompt(context.wording, config.debug_run_code),

@@ -115,7 +115,7 @@ class AgentRun:
         started = time.monotonic()
         reply = self.spec.toolbox.call(call)
         answered = Answered(call, reply, time.monotonic() - started)
-        self.log.note(answered.call, reply, index)
+        self.log.note(answered.call, reply, index, answered.seconds)
         row = self.spec.form.answered(answered)
         if row is not None:
             self.log.add_row(row)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
 
@@ -15,9 +17,10 @@ from collect.benchmarks.workspace import reset_workspace
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.questions.records import Ask
 from collect.records import MODEL_TEACHER, ORACLE_TEACHER, Role
+from collect.rollout_log import NO_LOG, RolloutLog
 from sandbox import Sandbox
-from sandbox.debugger import Debugger
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import Debugger, State
+from sandbox.debugger.opening import DebuggerBackend, open_debugger
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,23 @@ class RolloutContext:
     logs: list[ConversationLog] = field(default_factory=list)
     ask: Ask | None = None
     """The runtime question that the rollout is about, where it is about no more than one."""
+    log: RolloutLog = NO_LOG
 
-    def debugger(self) -> Debugger:
-        """A debugger for the instance's language, not started yet. The caller closes it."""
-        config = self.config
-        return open_debugger(
-            self.instance.language, self.sandbox, config.debugger, config.debugger_backend
-        )
+    @contextmanager
+    def debugger(self, backend: DebuggerBackend | None = None) -> Iterator[Debugger]:
+        """A debugger for the instance's language, not started yet, and closed in the end.
+
+        None: the backend that the config names.
+        """
+        config, opened_at = self.config, time.monotonic()
+        chosen = backend or config.debugger_backend
+        opened = open_debugger(self.instance.language, self.sandbox, config.debugger, chosen)
+        with closing(opened):
+            try:
+                yield opened
+            finally:
+                if opened.state is not State.START:
+                    self.log.note("debug_ended", seconds=time.monotonic() - opened_at)
 
     def reset(self, program: str | None = None) -> None:
         """Lay the bug's files out anew, with another version of its program where one is given:
@@ -91,6 +104,7 @@ class RolloutContext:
             parent_index=None if parent_call_id is None else 0,
             parent_call_id=parent_call_id,
             patch_attempt=patch_attempt,
+            rollout_log=self.log,
         )
         self.logs.append(log)
         model = player.backend.open(
@@ -102,6 +116,7 @@ class RolloutContext:
                 log.index,
                 self.ask,
                 self.config.debug_run_code,
+                self.log,
             )
         )
         return AgentRun(spec, model, player.sampling, log, self.stop)

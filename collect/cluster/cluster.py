@@ -20,9 +20,11 @@ from collect.cluster.office import Office
 from collect.cluster.worker import Answer, NodeWorker
 from collect.errors import ConfigError, NodeLost, RolloutStopped
 from collect.heartbeat import NodeStatus
+from collect.log_lines import log_file, open_log
 from collect.models.budget import Budget
 from collect.models.waiting import POLL_SECONDS, raise_if_stopped
 from collect.places import Setup
+from collect.rollout_log import RolloutLog
 from collect.work import Rows, Work
 
 WATCH_SECONDS = 0.5
@@ -66,6 +68,7 @@ class RayCluster:
                 answer = self._answer(worker, work)
             except self._ray.exceptions.RayActorError:
                 lost.append(node.host)
+                self._log(work).note("lost", host=node.host)
                 self._lost(node, worker)
                 continue
             finally:
@@ -183,6 +186,10 @@ class RayCluster:
                 raise RolloutStopped("the run has ended")
             with suppress(TimeoutError):
                 return future.result(POLL_SECONDS)
+
+    def _log(self, work: Work) -> RolloutLog:
+        text = log_file(self._setup.folder, work.spec.id)
+        return open_log(self._setup.machinery.runner, text)
 
     def _lost(self, node: Node, worker: Any) -> None:
         with self._changed:

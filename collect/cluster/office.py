@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from collect.errors import BudgetExhausted
+from collect.log_lines import log_file
 from collect.models.budget import Budget
 from collect.rollout_journal import replies_of
 
@@ -49,6 +50,10 @@ class Office:
         """A worker is gone, and its requests with it."""
         for taken in self._taken.values():
             del taken[worker]
+
+    def add_log(self, rollout_id: str, text: str) -> None:
+        """Keep more of a rollout's log."""
+        log_file(self._folder, rollout_id).add(text)
 
     def replies(self, rollout_id: str) -> str | None:
         """The journal of a rollout."""

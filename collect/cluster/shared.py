@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,3 +75,15 @@ class OfficeJournal:
 
     def replace(self, text: str | None) -> None:
         ray.get(self.office.replace_replies.remote(self.rollout_id, text))
+
+
+@dataclass(frozen=True)
+class OfficeLog:
+    """The log of a rollout. See `collect.log_lines.LogText`."""
+
+    office: Any
+    rollout_id: str
+
+    def add(self, text: str) -> None:
+        with suppress(ray.exceptions.RayError):
+            ray.get(self.office.add_log.remote(self.rollout_id, text))

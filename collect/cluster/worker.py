@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from collect.build_info import code_version
 from collect.cluster.images import NodeImages
-from collect.cluster.shared import OfficeJournal, OfficeLimits
+from collect.cluster.shared import OfficeJournal, OfficeLimits, OfficeLog
 from collect.errors import ConfigError, RolloutStopped
 from collect.places import Setup, ThisMachine
 from collect.work import Rows, Work
@@ -75,7 +75,8 @@ class NodeWorker:
             self._images.require(work.spec.instance)
             limits = OfficeLimits(self._office, self._name)
             journal = partial(OfficeJournal, self._office)
-            self._place = ThisMachine(self._setup, limits, self._stop, journal)
+            log = partial(OfficeLog, self._office)
+            self._place = ThisMachine(self._setup, limits, self._stop, journal, log)
             for check in self._place.checks([work]):
                 check.look()
         except (ConfigError, SandboxError) as error:

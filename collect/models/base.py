@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from collect.messages import Message, ToolSchema
+from collect.rollout_log import NO_LOG, RolloutLog
 
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
@@ -80,7 +81,8 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class ConversationContext:
-    """Which conversation a model is opened for. Only the oracle and replay look at it."""
+    """Which conversation a model is opened for. Only the oracle and replay look at it, but for the
+    log."""
 
     instance: Instance
     variant: str
@@ -93,6 +95,8 @@ class ConversationContext:
     """The runtime question, where the rollout is about one alone: what is asked, not the answer."""
     run_code: bool = False
     """Whether those who debug are offered the tool that runs code."""
+    log: RolloutLog = NO_LOG
+    """The rollout's."""
 
 
 class ModelBackend(Protocol):

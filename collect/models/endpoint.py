@@ -31,6 +31,7 @@ from collect.models.waiting import (
     sleep_unless_stopped,
     slot_unless_stopped,
 )
+from collect.rollout_log import NO_LOG, RolloutLog
 
 CONNECT_SECONDS = 20.0
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -67,13 +68,13 @@ class EndpointBackend:
 
     def open(self, context: ConversationContext) -> EndpointModel:
         """The same for every conversation: the server keeps no state."""
-        return EndpointModel(self)
+        return EndpointModel(self, context.log)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def complete(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, fields: dict[str, Any], log: RolloutLog) -> dict[str, Any]:
         """Send one request until it is answered. Raises like `Model.complete`."""
         retries = self.config.retries
         for retry in range(retries.max_retries + 1):
@@ -85,7 +86,9 @@ class EndpointBackend:
             if not isinstance(answer, Refusal):
                 return answer
             self._raise_if_final(answer, retry)
-            sleep_unless_stopped(_wait_seconds(answer, retry, retries), self._stop)
+            wait = _wait_seconds(answer, retry, retries)
+            log.note("retried", why=self._said(answer), wait=wait)
+            sleep_unless_stopped(wait, self._stop)
         raise AssertionError("unreachable: the last refusal is final")
 
     def charge(self, usage: Usage | None) -> float:
@@ -121,10 +124,7 @@ class EndpointBackend:
         return _read_reply(raw.http_response.text)
 
     def _raise_if_final(self, refusal: Refusal, retry: int) -> None:
-        retries = self.config.retries
-        said = str(refusal)
-        if self._key:
-            said = said.replace(self._key, "[key]")
+        retries, said = self.config.retries, self._said(refusal)
         if refusal.context_exceeded:
             raise ContextTooLong(f"the context is too long for {self.where}: {said}")
         if refusal.content_refused:
@@ -138,12 +138,17 @@ class EndpointBackend:
             f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}"
         )
 
+    def _said(self, refusal: Refusal) -> str:
+        """What the server said, without the key."""
+        said = str(refusal)
+        return said.replace(self._key, "[key]") if self._key else said
+
 
 class EndpointModel:
     """A conversation with a server that keeps no state."""
 
-    def __init__(self, backend: EndpointBackend) -> None:
-        self._backend = backend
+    def __init__(self, backend: EndpointBackend, log: RolloutLog = NO_LOG) -> None:
+        self._backend, self._log = backend, log
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
@@ -151,7 +156,8 @@ class EndpointModel:
         """See `collect.models.base.Model`. `seconds` includes retries and the wait for a slot."""
         backend = self._backend
         started = time.monotonic()
-        reply = backend.complete(request_fields(backend.config, messages, tools, sampling))
+        fields = request_fields(backend.config, messages, tools, sampling)
+        reply = backend.complete(fields, self._log)
         usage = read_usage(reply.get("usage"))
         dollars = backend.charge(usage)
         choice = reply["choices"][0]

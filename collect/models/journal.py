@@ -139,15 +139,16 @@ class JournaledBackend:
 
     def open(self, context: ConversationContext) -> Model:
         """A model that begins with what it has replied already."""
-        return _JournaledModel(self._backend.open(context), self._journal, context.index)
+        return _JournaledModel(self._backend.open(context), self._journal, context)
 
     def close(self) -> None:
         """The backend is shared, and closed by its owner."""
 
 
 class _JournaledModel:
-    def __init__(self, model: Model, journal: Journal, conversation: int) -> None:
-        self._model, self._journal, self._conversation = model, journal, conversation
+    def __init__(self, model: Model, journal: Journal, context: ConversationContext) -> None:
+        self._model, self._journal = model, journal
+        self._conversation, self._log = context.index, context.log
         self._step = 0
 
     def complete(
@@ -158,6 +159,7 @@ class _JournaledModel:
         self._step += 1
         known = self._journal.reply(self._conversation, step, seen)
         if known is not None:
+            self._log.note("reply_kept", conversation=self._conversation, step=step)
             return known
         completion = self._model.complete(messages, tools, sampling)
         self._journal.add(self._conversation, step, seen, completion)

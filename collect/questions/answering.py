@@ -18,7 +18,6 @@ from collect.agents.rollout_context import RolloutContext
 from collect.batch import Batch
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
 from collect.questions.answered import Answered, Answers, Said
@@ -61,7 +60,7 @@ def hold_question(
     """
     bug, patch = spec.instance, question.patch
     player = for_attempt(settings.players[spec.main], spec.attempt)
-    with open_instance_sandbox(settings.sandbox, bug) as sandbox:
+    with settings.open_sandbox(bug) as sandbox:
         trace.image_digest = sandbox.image_digest
         lay_out(settings.benchmark, bug, sandbox, patch)
         instance = with_files(bug, bug.files, patch) if bug.files else bug
@@ -78,8 +77,10 @@ def hold_question(
             stop=settings.stop,
             logs=trace.logs,
             ask=question.ask,
+            log=settings.log,
         )
         verdict = run_question(context, question)
+        settings.log.note("scored", resolved=verdict.correct)
         trace.stop_reason = trace.logs[0].stop_reason
         return verdict
 

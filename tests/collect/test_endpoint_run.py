@@ -203,16 +203,21 @@ def test_no_key_lands_in_a_runs_folder(
     server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
-    server.will_answer(error(500, f"the key {KEY} is tired"), bash("env; set"), reply("Done."))
+    tired = error(500, f"the key {KEY} is tired")
+    server.will_answer(tired, tired, bash("env; set"), reply("Done."))
     named = "models.frontier.api_key_env=TEST_KEY"
-    _, rows = collect(server, tmp_path, named, "collect.benchmark.limit=2", "runner.again=0")
+    retries = "models.frontier.retries={max_retries: 1, backoff_base: 0.01}"
+    limit = ("collect.benchmark.limit=2", "runner.again=0")
+    _, rows = collect(server, tmp_path, named, retries, *limit)
     assert set(server.keys) == {f"Bearer {KEY}"}
     assert any("the key [key] is tired" in (row.failure_message or "") for row in rows)
     assert main(["view", str(tmp_path / "test")]) == 0
     tables = RunStore(tmp_path / "test")
     assert KEY not in str([list(tables.rollouts.rows()), list(tables.conversations.rows())])
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {path.suffix for path in files} >= {".html", ".parquet", ".yaml", ".json"}
+    assert {path.suffix for path in files} >= {".html", ".parquet", ".yaml", ".json", ".jsonl"}
+    logs = "".join(path.read_text() for path in (tmp_path / "test" / "logs").iterdir())
+    assert logs.count("the key [key] is tired") == 2, "retried, and failed in the end"
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 

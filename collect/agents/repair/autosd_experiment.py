@@ -4,7 +4,6 @@ taken back."""
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -60,7 +59,7 @@ class Experiment:
 
     def _debug(self, script: DebuggerScript) -> ToolReply:
         context = self.context
-        with closing(context.debugger()) as debugger:
+        with context.debugger() as debugger:
             max_hits = context.config.repair.max_experiment_hits
             run = ScriptRun(debugger, script, context.instance.solution, max_hits)
             return run.observe(self.test)

@@ -64,7 +64,7 @@ class Inspector:
                 self._spec(bench), Role.INSPECTOR, patch_attempt=current.number
             )
             if bench.started is not None:
-                agent.log.events.append(EventRow(TASK_MESSAGE, SESSION_START, bench.started))
+                agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, bench.started))
             task = self._context.instance.problem_statement
             try:
                 agent.run(inspector_task(task, current, bench.state))

@@ -27,7 +27,7 @@ from collect.agents.repair.simulated import Simulator, first_state, simulated_to
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Arguments, Tool, ToolReply
 from sandbox.debugger import DebugEvent
-from sandbox.debugger.opening import open_debugger, open_terminal
+from sandbox.debugger.opening import open_terminal
 
 RULES = {
     Variant.INSPECTCODER_NO_INSPECTION: only_modification,
@@ -66,7 +66,7 @@ def open_workbench(
 @contextmanager
 def _session(context: RolloutContext, variant: Variant, current: Round) -> Iterator[Workbench]:
     config, instance = context.config, context.instance
-    with closing(open_debugger(instance.language, context.sandbox, config.debugger)) as debugger:
+    with context.debugger("probe") as debugger:
         session = InspectorSession(
             debugger,
             current.version.failing.id,

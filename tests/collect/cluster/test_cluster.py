@@ -35,6 +35,7 @@ from collect.work import RolloutWork, Rows
 from configs.command_line.shared import STOPPED
 from stepinto import main
 from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
+from tests.wandb_file import offline_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
@@ -153,6 +154,30 @@ def test_dead_workers_are_started_again(
     assert run.result(SECONDS) == 0
     assert whole(tmp_path)
     assert len(server.requests) == 8 + 4
+
+
+def test_what_a_run_tells_reaches_the_driver(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path
+) -> None:
+    pytest.importorskip("wandb", reason="wandb is not installed")
+    with four_under_way(server, tmp_path, nodes, "runner.wandb={}") as run:
+        assert nodes.kill_workers() == 2
+    assert run.result(SECONDS) == 0
+    logs = {path.stem: path.read_text() for path in (tmp_path / "test" / "logs").iterdir()}
+    assert logs.keys() == {row.rollout_id for row in rows(tmp_path)}
+    for text in logs.values():
+        told = [json.loads(line) for line in text.splitlines()]
+        names = [event["event"] for event in told]
+        lost = names.index("lost")
+        assert names[lost + 1 :] == [
+            *("begun", "sandbox_opened", "reply_kept", "replied", "tool_called", "replied"),
+            *("scored", "ended"),
+        ]
+        assert names[0] == "begun"
+        assert told[0]["process"] != told[lost + 1]["process"]
+    (tracked,) = offline_runs(tmp_path / "test")
+    end = tracked.numbers[-1]
+    assert (end["rollouts/done"], end["nodes/ready"], end["nodes/lost_rollouts"]) == (4, 2, 4)
 
 
 def test_a_new_node_is_used(nodes: RayNodes, server: ChatServer, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Numbers of a run for wandb and trackio, while it goes on."""
