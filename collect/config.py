@@ -34,8 +34,6 @@ class RayConfig(BaseModel):
     """With so many nodes a rollout may be lost before it has failed."""
     node_timeout: float = Field(default=300, gt=0)
     """Seconds that a rollout waits where there is no node at all."""
-    worker_memory_gb: float | None = Field(default=None, gt=0)
-    """Of each node's memory, which Ray keeps for StepInto; None: none is."""
 
 
 class RunnerConfig(BaseModel):

@@ -109,7 +109,7 @@ class Table:
         newest = self.compacted()
         if newest is None:
             return set()
-        with _readable(newest), pq.ParquetFile(newest) as file:
+        with _readable(newest), pq.ParquetFile(newest, pre_buffer=False) as file:
             _check_schema(newest, file.schema_arrow, self.schema)
             return set(file.read(["rollout_id"])["rollout_id"].to_pylist())
 
@@ -147,7 +147,8 @@ def _generation(path: Path) -> int:
 
 def _scan(path: Path, schema: pa.Schema, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    with _readable(path), pq.ParquetFile(path) as file:
+    # Buffered ahead, all that was read of the file would stay in memory.
+    with _readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
         _check_schema(path, file.schema_arrow, schema)
         for batch in file.iter_batches(ROWS_PER_BATCH, columns=wanted.names):
             yield batch.select(wanted.names).cast(wanted)

@@ -122,7 +122,9 @@ def read_rows(
     columns = columns or tuple(kinds)
     encoded = set(json_columns(kinds)) & set(columns) if decoded else ()
     try:
-        for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
+        # Buffered ahead, all that was read of the file would stay in memory.
+        file = pq.ParquetFile(path, pre_buffer=False)
+        for batch in file.iter_batches(ROWS_PER_GROUP, columns=list(columns)):
             for row in batch.to_pylist():
                 for name in encoded:
                     row[name] = [reader.decode_example(text) for text in row[name]]

@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 
 from rich.console import Console
 from rich.table import Table
@@ -37,11 +37,13 @@ from sandbox.leftovers import PREFIX
 CONFIG = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 VARIANTS = "[debug2fix_tool_limit, debug2fix, debug_tools_only, baseline]"
 SERVER = (
-    "api_key_env: null, sampling: {seed: 0}, concurrency: 32,"
+    "api_key_env: null, check_tools: false, sampling: {seed: 0}, concurrency: 32,"
     " retries: {max_retries: 3, backoff_base: 0.5, backoff_max: 2}"
 )
 """It is given up on sooner than it may be away, so that rollouts do fail for it."""
 MAX_STARTS = 400
+BAD_INPUT = 2
+"""Exit status of a driver that will not start."""
 LOOK_SECONDS = 0.2
 READS = 3
 """Tries: at its end a run moves its rows to another file."""
@@ -169,13 +171,16 @@ class Driver:
     def run(self, report: Report, console: Console) -> bool:
         """Start it, and strike until it ends; whether it has ended well."""
         report.starts += 1
-        silent = subprocess.DEVNULL
-        process = subprocess.Popen(self._command, stdout=silent, stderr=silent)
-        try:
-            self._strike(process, report, console)
-        finally:
-            process.kill()
-        return process.wait() == 0
+        with TemporaryFile() as said:
+            process = subprocess.Popen(self._command, stdout=said, stderr=said)
+            try:
+                self._strike(process, report, console)
+            finally:
+                process.kill()
+            if process.wait() == BAD_INPUT:
+                said.seek(0)
+                sys.exit(f"the driver does not start: {said.read().decode()}")
+            return process.returncode == 0
 
     def _strike(self, process: Process, report: Report, console: Console) -> None:
         last = _rows(self._store)

@@ -141,7 +141,7 @@ def _file_rows(file: Path) -> Iterator[Mapping[str, Any]]:
 
 def _parquet_rows(file: Path) -> Iterator[Any]:
     try:
-        for batch in pq.ParquetFile(file).iter_batches(ROWS_PER_GROUP):
+        for batch in pq.ParquetFile(file, pre_buffer=False).iter_batches(ROWS_PER_GROUP):
             yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise ConfigError(f"{file} can't be read as Parquet: {error}") from error
