@@ -9,6 +9,7 @@ from functools import partial
 
 from collect.benchmarks.base import Benchmark
 from collect.config import Machinery
+from collect.copying.run_copy import copy_of_this_run
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
 from collect.heartbeat import beating
@@ -42,7 +43,7 @@ class Batch:
         self.failures = FailuresInARow(machinery.runner.give_up_after)
         self._machinery, self._benchmark = machinery, benchmark
         self._works = {work.spec.id: work for work in works}
-        self._store = store
+        self._store, self._copy = store, copy_of_this_run()
         self.missing = self._without_row()
 
     def run(self) -> None:
@@ -57,6 +58,11 @@ class Batch:
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
             with progress, beating(self._store.folder, progress, place.nodes):
                 self._passes(runner, lambda work: self._do(work, place, progress), progress)
+
+    def compact(self) -> None:
+        """Merge the files of the rows; not before the copy has them, which takes each as it is."""
+        if self._copy is None or self._copy.up_to_date():
+            self._store.compact()
 
     def _passes(
         self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
@@ -84,6 +90,8 @@ class Batch:
         return ThisMachine(setup, budget, self.stop, partial(replies_of, folder))
 
     def _do(self, work: Work, place: Place, progress: Progress) -> None:
+        if self._copy is not None:
+            self._copy.hold(self.stop)
         progress.started(work.spec.id, work.label)
         try:
             row, conversations = place.do(work)

@@ -54,6 +54,13 @@ class RunnerConfig(BaseModel):
     a start."""
     give_up_after: int = Field(default=10, ge=1)
     """The run stops once so many rollouts in a row have failed for the infrastructure's sake."""
+    copy_to: str | None = None
+    """Where a copy of the run folder is kept meanwhile, as `RUN` in it: `s3://BUCKET/PREFIX`, any
+    other URI of pyarrow's file systems, or an absolute path. None: nowhere."""
+    copy_every: float = Field(default=60, gt=0)
+    """Seconds between two looks at what is to be copied."""
+    copy_behind: float = Field(default=900, gt=0)
+    """No rollout is begun while the copy lacks what is older than so many seconds."""
 
 
 class Machinery(BaseModel):
