@@ -51,8 +51,8 @@ class Owner(BaseModel):
 class Ownership:
     """Keeps the object fresh, from a thread of its own, and notices where it is taken away."""
 
-    def __init__(self, copy: Folder) -> None:
-        self._copy, self._here = copy, Owner.here()
+    def __init__(self, copy: Folder, every: float = BEAT_SECONDS) -> None:
+        self._copy, self._here, self._every = copy, Owner.here(), every
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name="copy-owner", daemon=True)
         self._other: Owner | None = None
@@ -97,7 +97,7 @@ class Ownership:
                 self._copy.remove(NAME)
 
     def _beat_on(self) -> None:
-        while self._other is None and not self._ended.wait(BEAT_SECONDS):
+        while self._other is None and not self._ended.wait(self._every):
             with suppress(OSError):
                 self._look()
                 if self._other is None:

@@ -18,7 +18,7 @@ from collect.copying.transfer import Changed, Transfer
 from collect.errors import ConfigError
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-LAST_TRIES = 5
+LAST_TRIES = 3
 """At the end, before what is not copied is given up."""
 HOLD_SECONDS = 0.5
 
