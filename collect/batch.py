@@ -10,6 +10,7 @@ from functools import partial
 from collect.benchmarks.base import Benchmark
 from collect.checks import Check, Finding, look_at_all
 from collect.config import Machinery
+from collect.copying.run_copy import copy_of_this_run
 from collect.cost_watch import CostWatch
 from collect.disk import room_for_rows
 from collect.dollars import check_dollars
@@ -46,7 +47,7 @@ class Batch:
         self.failures = FailuresInARow(machinery.runner.give_up_after)
         self._machinery, self._benchmark = machinery, benchmark
         self._works = {work.spec.id: work for work in works}
-        self._store = store
+        self._store, self._copy = store, copy_of_this_run()
         self.missing = self._without_row()
 
     def run(self) -> None:
@@ -90,6 +91,11 @@ class Batch:
         facts = public(self._machinery.model_dump(mode="json"))
         with followed(runner, self._store.folder, facts, numbers):
             yield tally
+
+    def compact(self) -> None:
+        """Merge the files of the rows; not before the copy has them, which takes each as it is."""
+        if self._copy is None or self._copy.up_to_date():
+            self._store.compact()
 
     def _passes(
         self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
@@ -138,6 +144,8 @@ class Batch:
         ended: Sequence[Callable[[Rollout], None]],
     ) -> None:
         """`ended` are told of its row."""
+        if self._copy is not None:
+            self._copy.hold(self.stop)
         progress.started(work.spec.id, work.label)
         log = open_log(self._machinery.runner, log_file(self._store.folder, work.spec.id))
         try:

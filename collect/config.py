@@ -71,6 +71,13 @@ class RunnerConfig(BaseModel):
     """Seconds between two lots of numbers."""
     logs: bool = True
     """Whether each rollout says what happens in it, in `RUN/logs`."""
+    copy_to: str | None = None
+    """Where a copy of the run folder is kept meanwhile, as `RUN` in it: `s3://BUCKET/PREFIX`, any
+    other URI of pyarrow's file systems, or an absolute path. None: nowhere."""
+    copy_every: float = Field(default=60, gt=0)
+    """Seconds between two looks at what is to be copied."""
+    copy_behind: float = Field(default=900, gt=0)
+    """No rollout is begun while the copy lacks what is older than so many seconds."""
 
 
 class Machinery(BaseModel):

@@ -71,7 +71,7 @@ def do_rollouts(
     with closing(RunStore.open(folder)) as store:
         batch = Batch(machinery, benchmark, works, store)
         batch.run()
-        store.compact()
+        batch.compact()
         return _summary(batch, folder, len(specs))
 
 

@@ -42,8 +42,8 @@ SERVER = (
 )
 """It is given up on sooner than it may be away, so that rollouts do fail for it."""
 MAX_STARTS = 400
-BAD_INPUT = 2
-"""Exit status of a driver that will not start."""
+MOST_IN_VAIN = 5
+"""Starts in a row without a new row; a driver may be struck before its first."""
 LOOK_SECONDS = 0.2
 READS = 3
 """Tries: at its end a run moves its rows to another file."""
@@ -167,20 +167,24 @@ class Driver:
         self._command = [sys.executable, "-m", "stepinto", "collect", str(CONFIG), *settings]
         self._store = RunStore(load_config(CONFIG, list(settings)).folder)
         self._every, self._turns = every, turns
+        self._in_vain = 0
 
     def run(self, report: Report, console: Console) -> bool:
         """Start it, and strike until it ends; whether it has ended well."""
         report.starts += 1
+        before = _rows(self._store)
         with TemporaryFile() as said:
             process = subprocess.Popen(self._command, stdout=said, stderr=said)
             try:
                 self._strike(process, report, console)
             finally:
                 process.kill()
-            if process.wait() == BAD_INPUT:
+            process.wait()
+            self._in_vain = self._in_vain + 1 if _rows(self._store) == before else 0
+            if self._in_vain == MOST_IN_VAIN:
                 said.seek(0)
-                sys.exit(f"the driver does not start: {said.read().decode()}")
-            return process.returncode == 0
+                sys.exit(f"the driver does nothing any more: {said.read().decode()}")
+        return process.returncode == 0
 
     def _strike(self, process: Process, report: Report, console: Console) -> None:
         last = _rows(self._store)

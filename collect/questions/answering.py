@@ -143,7 +143,7 @@ def answer_all(
     with closing(RunStore.open(run)) as store:
         batch = Batch(machinery, benchmark, works, store)
         batch.run()
-        store.compact()
+        batch.compact()
         return _answers(works, batch, store)
 
 

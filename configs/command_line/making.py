@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from collect.copying.run_copy import copying
 from configs.command_line.shared import (
     FAILED,
     SHOWN_REASONS,
@@ -49,8 +50,9 @@ def bench_questions(options: argparse.Namespace) -> int:
 
 def bench_answer(options: argparse.Namespace) -> int:
     config = load_config(options.config, overrides_of(options))
-    with config_saved(config):
-        return answer(config)
+    with copying(config.runner, config.folder) as not_copied, config_saved(config):
+        status = answer(config)
+    return status or (FAILED if not_copied else 0)
 
 
 def make(config: RunConfig) -> int:

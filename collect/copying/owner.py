@@ -1,0 +1,123 @@
+"""Who copies a run to a store: one driver at a time, as an object there says."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from collect.copying.folder import Folder
+from collect.errors import ConfigError
+
+NAME = ".owner.json"
+BEAT_SECONDS = 20.0
+SILENT_SECONDS = 120.0
+"""An owner that says nothing for so long has died."""
+SETTLE_SECONDS = 1.0
+"""In which of two that start at once the second has written its name over the first's."""
+
+
+class Owner(BaseModel):
+    """A driver."""
+
+    model_config = ConfigDict(frozen=True)
+
+    token: str
+    """No other start has it."""
+    host: str
+    process: int
+    machine: str
+    """In which processes have these numbers: two may be of one name."""
+
+    @classmethod
+    def here(cls) -> Owner:
+        """This process."""
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+        machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
+        return cls(token=uuid4().hex, host=platform.node(), process=os.getpid(), machine=machine)
+
+    def died(self, here: Owner) -> bool:
+        """Whether it is known to have, of a process of this machine."""
+        if self.machine != here.machine:
+            return False
+        return self.process == here.process or not Path(f"/proc/{self.process}").exists()
+
+
+class Ownership:
+    """Keeps the object fresh, from a thread of its own, and notices where it is taken away."""
+
+    def __init__(self, copy: Folder, every: float = BEAT_SECONDS) -> None:
+        self._copy, self._here, self._every = copy, Owner.here(), every
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat_on, name="copy-owner", daemon=True)
+        self._other: Owner | None = None
+
+    def take(self, now_ns: int) -> None:
+        """Become the owner; `now_ns` is the time by the clock of the store.
+
+        Raises ConfigError where another driver is, and OSError.
+        """
+        owner, stamp = self._read(), self._copy.stamp(NAME)
+        if owner is not None and stamp is not None and not owner.died(self._here):
+            silent = (now_ns - stamp.changed_ns) / 1e9
+            if silent < SILENT_SECONDS:
+                raise ConfigError(
+                    f"{_told(owner)} copies its rollouts to {self._copy.name}, last heard of "
+                    f"{max(silent, 0):.0f} seconds ago: stop it, or choose another `run` name; if "
+                    f"it has died, start again in {SILENT_SECONDS - silent:.0f} seconds"
+                )
+        self._write()
+        self._ended.wait(SETTLE_SECONDS)
+        self._look()
+        self.check()
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raises ConfigError where another driver has taken over."""
+        if self._other is not None:
+            raise ConfigError(
+                f"{_told(self._other)} has taken {self._copy.name} over, as this one was not heard "
+                f"of for {SILENT_SECONDS:.0f} seconds, or started at the same time; its rollouts "
+                "count. Leave them to it, or stop it and start again"
+            )
+
+    def give_back(self) -> None:
+        """Let another driver be the owner. What can't be removed now is taken over later."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with suppress(OSError):
+            self._look()
+            if self._other is None:
+                self._copy.remove(NAME)
+
+    def _beat_on(self) -> None:
+        while self._other is None and not self._ended.wait(self._every):
+            with suppress(OSError):
+                self._look()
+                if self._other is None:
+                    self._write()
+
+    def _look(self) -> None:
+        owner = self._read()
+        if owner is not None and owner.token != self._here.token:
+            self._other = owner
+
+    def _write(self) -> None:
+        self._copy.write(NAME, self._here.model_dump_json(indent=2).encode())
+
+    def _read(self) -> Owner | None:
+        text = self._copy.read(NAME)
+        try:
+            return Owner.model_validate_json(text) if text is not None else None
+        except ValidationError:
+            return None
+
+
+def _told(owner: Owner) -> str:
+    return f"another driver (process {owner.process} on {owner.host})"

@@ -1,0 +1,155 @@
+"""A run with a copy in a shared folder: kept, fetched back, and never written to by two."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from collect.config import RunnerConfig
+from collect.copying.folder import Folder
+from collect.copying.owner import NAME, SILENT_SECONDS, Owner, Ownership
+from collect.copying.run_copy import RunCopy
+from collect.errors import ConfigError
+from collect.store import RunStore
+from stepinto import main
+from tests.collect.copying.versions import add, versions
+
+ROOT = Path(__file__).resolve().parents[3]
+STRANGER = Owner(token="another", host="node-7", process=17, machine="another")
+
+
+def collect(folder: Path, place: str, *overrides: str) -> int:
+    settings = [f"runs_folder={folder}", "run=test", f"runner.copy_to={place}"]
+    few = ["collect.benchmark.limit=2", "runner.copy_every=0.2", *overrides]
+    return main(["collect", str(ROOT / "configs" / "quickstart.yaml"), *settings, *few])
+
+
+@pytest.mark.slow
+def test_a_run_is_copied_and_fetched(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store, copy = tmp_path / "store", tmp_path / "store" / "test"
+    assert collect(tmp_path / "one", str(store)) == 0
+    run = tmp_path / "one" / "test"
+    assert Folder.local(copy).listed(recursive=True).keys() == {
+        str(path.relative_to(run))
+        for path in run.rglob("*")
+        if path.is_file() and not path.name.startswith(".")
+    }
+    assert not (copy / NAME).exists()
+    assert main(["fetch", str(copy), str(tmp_path / "fetched")]) == 0
+    assert main(["status", str(tmp_path / "fetched")]) == 0
+    assert len(list(RunStore(tmp_path / "fetched").read_rollouts())) == 2
+    assert main(["fetch", str(copy), str(tmp_path / "fetched")]) == 2
+    assert "is not empty" in capfd.readouterr().err
+    assert main(["fetch", str(store / "none"), str(tmp_path / "none")]) == 2
+    assert "has no rollouts" in capfd.readouterr().err
+    before = started(run)
+    assert collect(tmp_path / "two", f"file://{store}", "collect.benchmark.limit=3") == 0
+    assert before.items() <= started(tmp_path / "two" / "test").items(), "they are not done again"
+    assert "was fetched from" in capfd.readouterr().err
+    assert collect(tmp_path / "one", str(store)) == 2
+    assert "has 1 rollouts that" in capfd.readouterr().err
+
+
+def started(run: Path) -> dict[str, str]:
+    return {row.rollout_id: str(row.started_at) for row in RunStore(run).read_rollouts()}
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("store", "is no place for a copy"),
+        ("s4://bucket/store", "is no place for a copy"),
+        ("s3://KEY:SECRET@bucket/store", "must hold no keys"),
+        ("/proc/version/store", "nothing can be written to"),
+    ],
+)
+def test_places_that_will_not_do_are_refused_before_any_work(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], place: str, told: str
+) -> None:
+    assert collect(tmp_path, place) == 2
+    error = capfd.readouterr().err
+    assert told in error
+    assert "SECRET@" not in error
+    assert not (tmp_path / "test").exists()
+
+
+def test_another_driver_is_refused_until_it_is_silent(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    owner = tmp_path / "store" / "test" / NAME
+    owner.parent.mkdir(parents=True)
+    owner.write_text(STRANGER.model_dump_json())
+    assert collect(tmp_path, str(tmp_path / "store")) == 2
+    assert "another driver (process 17 on node-7) copies its rollouts" in capfd.readouterr().err
+    assert owner.read_text() == STRANGER.model_dump_json()
+    long_ago = time.time() - SILENT_SECONDS - 1
+    os.utime(owner, (long_ago, long_ago))
+    ownership = Ownership(Folder.local(owner.parent))
+    ownership.take(time.time_ns())
+    assert owner.read_text() != STRANGER.model_dump_json()
+    ownership.give_back()
+    assert not owner.exists()
+
+
+def test_a_driver_whose_copy_is_taken_over_stops(tmp_path: Path) -> None:
+    ownership = Ownership(Folder.local(tmp_path), every=0.05)
+    ownership.take(time.time_ns())
+    ownership.check()
+    (tmp_path / NAME).write_text(STRANGER.model_dump_json())
+    time.sleep(0.5)
+    with pytest.raises(ConfigError, match=r"process 17 on node-7.* has taken"):
+        ownership.check()
+    ownership.give_back()
+    assert (tmp_path / NAME).read_text() == STRANGER.model_dump_json()
+
+
+def opened(tmp_path: Path, behind: float = 900) -> RunCopy:
+    copy = Folder.local(tmp_path / "store")
+    config = RunnerConfig(copy_every=0.1, copy_behind=behind)
+    run_copy = RunCopy(config, copy, tmp_path / "run")
+    run_copy.open()
+    return run_copy
+
+
+def test_a_fetch_that_was_cut_off_is_begun_again(tmp_path: Path) -> None:
+    for name in ("store", "run"):
+        with closing(RunStore.open(tmp_path / name)) as store:
+            for number in range(1 if name == "run" else 3):
+                add(store, number, 1)
+    with pytest.raises(ConfigError, match=r"has 2 rollouts that .* lacks"):
+        opened(tmp_path)
+    (tmp_path / "run" / ".fetching").touch()
+    assert opened(tmp_path).close() is None
+    assert len(versions(tmp_path / "run", tmp_path / "look")) == 3
+
+
+def test_rollouts_wait_for_a_copy_that_is_behind(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copy = opened(tmp_path, behind=0.5)
+    shutil.rmtree(tmp_path / "store")
+    (tmp_path / "store").write_text("no folder")
+    with closing(RunStore.open(tmp_path / "run")) as store:
+        add(store, 1, 1)
+    time.sleep(1)
+    went_on = threading.Event()
+
+    def wait() -> None:
+        copy.hold(threading.Event())
+        went_on.set()
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert not went_on.wait(1)
+    (tmp_path / "store").unlink()
+    assert went_on.wait(20)
+    waiting.join()
+    assert copy.close() is None
+    assert len(versions(tmp_path / "store", tmp_path / "look")) == 1
+    assert capfd.readouterr().err.count("can't be written now") == 1
