@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("ray", reason="needs stepinto[ray]")
 
 ROOT = Path(__file__).resolve().parents[2]
-SHORT = ["--rollouts", "24", "--nodes", "2", "--every", "2", "collect.benchmark.limit=6"]
+SHORT = ["--rollouts", "24", "--nodes", "2", "--per-node", "1", "--every", "2"]
+SHORT += ["collect.benchmark.limit=6"]
 ALWAYS = ("worker", "sandbox", "endpoint", "node", "driver")
 
 
