@@ -148,6 +148,8 @@ class Engine:
         assert self._process is not None, "started before"
         self._process.send_signal(signal.SIGTERM)
         self._process.wait()
+        # Those who watched containers of an engine that was killed go on.
+        subprocess.run(["pkill", "-KILL", "-f", str(self._state)], check=False)
         # The engine mounts its folder on itself, at every start.
         data = str(self._state / "data")
         while not subprocess.run(["umount", data], capture_output=True, check=False).returncode:
