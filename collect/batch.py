@@ -203,7 +203,8 @@ class Batch:
 
     def _spent(self) -> float:
         """Dollars of all starts so far."""
-        of_rows = sum(row.dollars for row in self._store.read_rollouts())
+        columns = ("rollout_id", "dollars")
+        of_rows = sum(row["dollars"] for row in self._store.rollouts.rows(columns=columns))
         return read_spent(self._store.folder, of_rows)
 
     def _watch(self, budget: Budget, progress: Progress) -> CostWatch:

@@ -28,8 +28,7 @@ class Cost:
 
     @classmethod
     def of(cls, row: Rollout, kind: Hashable) -> Self:
-        main = row.main_prompt_tokens + row.main_completion_tokens
-        return cls(kind, row.dollars, main + row.sub_prompt_tokens + row.sub_completion_tokens)
+        return cls(kind, row.dollars, row.tokens)
 
 
 @dataclass(frozen=True)

@@ -154,8 +154,7 @@ class Progress:
         self.done += 1
         self._resolved += rollout.resolved
         self._judged += rollout.failure_kind not in TRIED_AGAIN
-        self._tokens += rollout.main_prompt_tokens + rollout.main_completion_tokens
-        self._tokens += rollout.sub_prompt_tokens + rollout.sub_completion_tokens
+        self._tokens += rollout.tokens
         self._dollars += rollout.dollars
         if rollout.failure_kind is not None:
             self._failures[rollout.failure_kind.value] += 1

@@ -145,6 +145,21 @@ class Rollout:
     """Wall time of the whole rollout, scoring included."""
     scoring_seconds: float
 
+    @property
+    def main_tokens(self) -> int:
+        """Of the main agent, read and written."""
+        return self.main_prompt_tokens + self.main_completion_tokens
+
+    @property
+    def sub_tokens(self) -> int:
+        """Of the subagents, read and written."""
+        return self.sub_prompt_tokens + self.sub_completion_tokens
+
+    @property
+    def tokens(self) -> int:
+        """Of all agents."""
+        return self.main_tokens + self.sub_tokens
+
 
 @dataclass(frozen=True)
 class MessageRow:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from collect.durable import TEMPORARY, replacing
 from collect.errors import ConfigError
+from collect.parquet_files import open_parquet
 from collect.records import SCHEMA_VERSION
 
 ROWS_PER_GROUP = 1_024
@@ -109,7 +110,7 @@ class Table:
         newest = self.compacted()
         if newest is None:
             return set()
-        with _readable(newest), pq.ParquetFile(newest, pre_buffer=False) as file:
+        with _readable(newest), open_parquet(newest) as file:
             _check_schema(newest, file.schema_arrow, self.schema)
             return set(file.read(["rollout_id"])["rollout_id"].to_pylist())
 
@@ -147,8 +148,7 @@ def _generation(path: Path) -> int:
 
 def _scan(path: Path, schema: pa.Schema, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    # Buffered ahead, all that was read of the file would stay in memory.
-    with _readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
+    with _readable(path), open_parquet(path) as file:
         _check_schema(path, file.schema_arrow, schema)
         for batch in file.iter_batches(ROWS_PER_BATCH, columns=wanted.names):
             yield batch.select(wanted.names).cast(wanted)

@@ -192,9 +192,9 @@ def arm_metrics(
         main_steps=_mean([row.main_steps for row in rows]),
         sub_steps=_mean([row.sub_steps for row in called]),
         sub_steps_all=_mean([row.sub_steps for row in rows]) if has_subagent else None,
-        main_tokens=_mean([_main_tokens(row) for row in rows]),
-        sub_tokens=_mean([_sub_tokens(row) for row in called]),
-        sub_tokens_all=_mean([_sub_tokens(row) for row in rows]) if has_subagent else None,
+        main_tokens=_mean([row.main_tokens for row in rows]),
+        sub_tokens=_mean([row.sub_tokens for row in called]),
+        sub_tokens_all=_mean([row.sub_tokens for row in rows]) if has_subagent else None,
         dollars=sum(row.dollars for row in rollouts),
         dollars_per_rollout=_ratio(dollars, len(rows)),
         dollars_per_fix=_ratio(dollars, resolved),
@@ -222,14 +222,6 @@ def _interval(rollouts: Sequence[Rollout]) -> tuple[float | None, float | None]:
         clusters[instance_of(row)].append(row.resolved)
     low, high = clustered_wilson(list(clusters.values()))
     return 100 * low, 100 * high
-
-
-def _main_tokens(rollout: Rollout) -> int:
-    return rollout.main_prompt_tokens + rollout.main_completion_tokens
-
-
-def _sub_tokens(rollout: Rollout) -> int:
-    return rollout.sub_prompt_tokens + rollout.sub_completion_tokens
 
 
 def percent(part: float, whole: float) -> float | None:

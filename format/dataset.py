@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from collect.errors import ConfigError
+from collect.parquet_files import open_parquet
 from format.columns import Column, Kind, features
 from format.rows import COLUMNS, encode
 
@@ -122,9 +123,7 @@ def read_rows(
     columns = columns or tuple(kinds)
     encoded = set(json_columns(kinds)) & set(columns) if decoded else ()
     try:
-        # Buffered ahead, all that was read of the file would stay in memory.
-        file = pq.ParquetFile(path, pre_buffer=False)
-        for batch in file.iter_batches(ROWS_PER_GROUP, columns=list(columns)):
+        for batch in open_parquet(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
             for row in batch.to_pylist():
                 for name in encoded:
                     row[name] = [reader.decode_example(text) for text in row[name]]

@@ -50,13 +50,13 @@ def remove_leftovers() -> list[Path]:
 
 def owner_tag() -> str:
     """Names this process across restarts of the machine: boot, process number, start time."""
-    return f"{_boot()}:{os.getpid()}:{_start_time(os.getpid())}"
+    return f"{boot_id()}:{os.getpid()}:{_start_time(os.getpid())}"
 
 
 def owner_is_dead(tag: str) -> bool:
     """Whether the process of an `owner_tag` of this machine has ended."""
     boot, pid, started = tag.split(":")
-    return boot != _boot() or _start_time(int(pid)) != started
+    return boot != boot_id() or _start_time(int(pid)) != started
 
 
 def remove_folder(path: Path) -> None:
@@ -86,7 +86,8 @@ def _lock(path: Path) -> int | None:
     return None
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """Of this machine, since it was started last."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

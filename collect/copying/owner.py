@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.copying.folder import Folder
 from collect.errors import ConfigError
+from sandbox.leftovers import boot_id
 
 NAME = ".owner.json"
 BEAT_SECONDS = 20.0
@@ -37,8 +38,7 @@ class Owner(BaseModel):
     @classmethod
     def here(cls) -> Owner:
         """This process."""
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-        machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
+        machine = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
         return cls(token=uuid4().hex, host=platform.node(), process=os.getpid(), machine=machine)
 
     def died(self, here: Owner) -> bool:

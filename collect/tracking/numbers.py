@@ -27,10 +27,8 @@ class _Counted:
 
     @classmethod
     def of(cls, row: Rollout) -> Self:
-        main = row.main_prompt_tokens + row.main_completion_tokens
-        sub = row.sub_prompt_tokens + row.sub_completion_tokens
         judged = row.failure_kind not in TRIED_AGAIN
-        return cls(row.resolved, judged, row.failure_type, main + sub, row.dollars)
+        return cls(row.resolved, judged, row.failure_type, row.tokens, row.dollars)
 
 
 class Tally:

@@ -11,7 +11,7 @@ from collect.questions.config import SOURCE_READER
 from collect.questions.records import Category
 from collect.questions.rows import VARIANT
 from collect.questions.verdicts import Reason
-from collect.records import ORACLE_TEACHER, Rollout
+from collect.records import ORACLE_TEACHER
 from eval.intervals import clustered_wilson
 from eval.metrics import Arm, InstanceKey, percent
 
@@ -135,7 +135,7 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
         refused_calls=refused,
         valid_calls=percent(calls - invalid - refused, calls),
         steps=_average([row.sub_steps for row in rows]),
-        tokens=_average([_tokens(row) for row in rows]),
+        tokens=_average([row.sub_tokens for row in rows]),
         seconds=_average([row.seconds for row in rows]),
         dollars=dollars if rows else None,
         dollars_per_question=dollars / len(rows) if rows else None,
@@ -168,10 +168,6 @@ def by_category(answers: Sequence[Answered]) -> dict[Category, Accuracy]:
 def bug_of(answer: Answered) -> InstanceKey:
     """The bug that was asked about, unique over benchmarks."""
     return answer.question.benchmark, answer.question.instance_id
-
-
-def _tokens(row: Rollout) -> int:
-    return row.sub_prompt_tokens + row.sub_completion_tokens
 
 
 def _average(values: Sequence[float]) -> float | None:

@@ -139,8 +139,6 @@ def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[Rollou
 
 def facts_of(row: Rollout, stage: str) -> RolloutFacts:
     """What the index shows of a rollout."""
-    tokens = row.main_prompt_tokens + row.main_completion_tokens
-    tokens += row.sub_prompt_tokens + row.sub_completion_tokens
     failure = f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
     return RolloutFacts(
         stage=stage,
@@ -154,7 +152,7 @@ def facts_of(row: Rollout, stage: str) -> RolloutFacts:
         outcome=outcome_of(row),
         failure=failure,
         steps=row.main_steps + row.sub_steps,
-        tokens=tokens,
+        tokens=row.tokens,
         dollars=row.dollars,
         seconds=row.seconds,
         stops=row.debug_stops,

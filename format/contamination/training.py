@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from collect.benchmarks.base import Instance
 from collect.errors import ConfigError
+from collect.parquet_files import open_parquet
 from collect.store import RunStore
 from format.dataset import ROWS_PER_GROUP, read_rows
 
@@ -141,7 +141,7 @@ def _file_rows(file: Path) -> Iterator[Mapping[str, Any]]:
 
 def _parquet_rows(file: Path) -> Iterator[Any]:
     try:
-        for batch in pq.ParquetFile(file, pre_buffer=False).iter_batches(ROWS_PER_GROUP):
+        for batch in open_parquet(file).iter_batches(ROWS_PER_GROUP):
             yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise ConfigError(f"{file} can't be read as Parquet: {error}") from error

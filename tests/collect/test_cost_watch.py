@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -13,7 +12,7 @@ from collect.cost_watch import ACCEPTED
 from collect.store import RunStore
 from configs.command_line.shared import STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import NOT_ASKED_FIRST, ChatServer, reply
+from tests.collect.models.chat_server import ChatServer, frontier_at, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
@@ -22,24 +21,15 @@ EACH = "models.frontier.prices={input: 10000}"
 LIMIT = "runner.ask_above_dollars=4"
 
 
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer().running() as running:
-        yield running
-
-
 def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
     return [
         "collect",
         str(CONFIG),
         f"runs_folder={folder}",
         "run=test",
-        f"models.frontier.base_url={server.url}",
-        "models.frontier.api_key_env=null",
-        NOT_ASKED_FIRST,
+        *frontier_at(server),
         EACH,
         "collect.benchmark.limit=6",
-        "collect.variants=[baseline]",
         "runner.concurrency=1",
         "runner.budget_dollars=null",
         "runner.estimate_after=3",

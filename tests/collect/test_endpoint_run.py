@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,17 +15,11 @@ from collect.records import Rollout
 from collect.store import RunStore
 from configs.command_line.shared import FAILED, STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
+from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
 KEY = "sk-secret-of-the-test"
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer().running() as running:
-        yield running
 
 
 def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
@@ -35,12 +28,8 @@ def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
         str(CONFIG),
         f"runs_folder={folder}",
         "run=test",
-        f"models.frontier.base_url={server.url}",
-        "models.frontier.api_key_env=null",
-        NOT_ASKED_FIRST,
-        "models.frontier.retries={max_retries: 0}",
+        *frontier_at(server),
         "collect.benchmark.limit=3",
-        "collect.variants=[baseline]",
         "runner.concurrency=1",
         *overrides,
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import inspect
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from collect.store import RunStore
 from sandbox import errors as sandbox_errors
 from sandbox.errors import SandboxError
 from stepinto import main
-from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
+from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
@@ -56,12 +55,6 @@ def test_a_full_disk_is_told_apart() -> None:
     assert "/tmp/x" in failure.message
 
 
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer().running() as running:
-        yield running
-
-
 BAD_CALL = reply(tool_calls=[{"id": "c", "function": "ls"}])
 
 
@@ -86,12 +79,8 @@ def test_a_row_names_the_failure(
 ) -> None:
     server.will_answer(answer)
     settings = [
-        f"models.frontier.base_url={server.url}",
-        "models.frontier.api_key_env=null",
-        NOT_ASKED_FIRST,
-        "models.frontier.retries={max_retries: 0}",
+        *frontier_at(server),
         "collect.benchmark.limit=1",
-        "collect.variants=[baseline]",
     ]
     main(["collect", str(CONFIG), f"runs_folder={tmp_path}", "run=test", *settings])
     (row,) = RunStore(tmp_path / "test").read_rollouts()

@@ -9,7 +9,6 @@ import resource
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,12 @@ import pytest
 from collect.log_lines import LinesLog, LogFile
 from collect.store import RunStore
 from stepinto import main
-from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
+from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 ENDPOINT = ROOT / "configs" / "debug2fix.yaml"
 Event = dict[str, Any]
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer().running() as running:
-        yield running
 
 
 def collect(folder: Path, config: Path, *overrides: str) -> int:
@@ -40,11 +33,8 @@ def collect(folder: Path, config: Path, *overrides: str) -> int:
 
 def asking(server: ChatServer, folder: Path, *overrides: str) -> int:
     settings = (
-        f"models.frontier.base_url={server.url}",
-        "models.frontier.api_key_env=null",
-        NOT_ASKED_FIRST,
+        *frontier_at(server),
         "models.frontier.retries={max_retries: 1, backoff_base: 0.01}",
-        "collect.variants=[baseline]",
     )
     return collect(folder, ENDPOINT, *settings, *overrides)
 

@@ -34,7 +34,7 @@ from collect.store import RunStore
 from collect.work import RolloutWork, Rows
 from configs.command_line.shared import STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import NOT_ASKED_FIRST, Answer, ChatServer, error, reply
+from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 from tests.wandb_file import offline_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
@@ -44,12 +44,6 @@ QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 ENDPOINT = ROOT / "configs" / "debug2fix.yaml"
 SECONDS = 120
 """For what takes a few on a machine that is not busy."""
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer().running() as running:
-        yield running
 
 
 def command(folder: Path, nodes: RayNodes, *overrides: str, config: Path = QUICKSTART) -> list[str]:
@@ -69,14 +63,7 @@ def command(folder: Path, nodes: RayNodes, *overrides: str, config: Path = QUICK
 
 def asking(server: ChatServer, folder: Path, nodes: RayNodes, *overrides: str) -> list[str]:
     """The command for a main agent without a subagent, behind a server."""
-    settings = [
-        f"models.frontier.base_url={server.url}",
-        "models.frontier.api_key_env=null",
-        NOT_ASKED_FIRST,
-        "models.frontier.retries={max_retries: 0}",
-        "collect.variants=[baseline]",
-    ]
-    return command(folder, nodes, *settings, *overrides, config=ENDPOINT)
+    return command(folder, nodes, *frontier_at(server), *overrides, config=ENDPOINT)
 
 
 def rows(folder: Path) -> list[Rollout]:

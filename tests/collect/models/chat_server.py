@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-NOT_ASKED_FIRST = "models.frontier.check_tools=false"
-"""For tests that count a server's requests: those of rollouts alone."""
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -86,6 +83,17 @@ class ChatServer:
         if self.after_a_call is not None and request["messages"][-1]["role"] == "tool":
             return self.after_a_call
         return self._answers[0] if len(self._answers) == 1 else self._answers.popleft()
+
+
+def frontier_at(server: ChatServer) -> list[str]:
+    """Overrides for rollouts that ask it, and nothing before them, with no subagent."""
+    return [
+        f"models.frontier.base_url={server.url}",
+        "models.frontier.api_key_env=null",
+        "models.frontier.check_tools=false",
+        "models.frontier.retries={max_retries: 0}",
+        "collect.variants=[baseline]",
+    ]
 
 
 def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:

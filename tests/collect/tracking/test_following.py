@@ -6,7 +6,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,17 +13,11 @@ import pytest
 from collect.store import RunStore
 from collect.tracking.public import public
 from stepinto import main
-from tests.collect.models.chat_server import NOT_ASKED_FIRST, ChatServer, error, reply
+from tests.collect.models.chat_server import ChatServer, error, frontier_at, reply
 from tests.wandb_file import offline_runs
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer().running() as running:
-        yield running
 
 
 def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
@@ -33,12 +26,8 @@ def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
         str(CONFIG),
         f"runs_folder={folder}",
         "run=test",
-        f"models.frontier.base_url={server.url}",
-        "models.frontier.api_key_env=null",
-        NOT_ASKED_FIRST,
-        "models.frontier.retries={max_retries: 0}",
+        *frontier_at(server),
         "collect.benchmark.limit=2",
-        "collect.variants=[baseline]",
         "runner.concurrency=1",
         *overrides,
     ]
