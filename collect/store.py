@@ -3,17 +3,19 @@
 Layout of a run folder::
 
     rollouts/part-ROLLOUT_ID.parquet         one finished rollout
-    rollouts/data-N.parquet                  compacted rows; N grows with every rewrite
+    rollouts/data-N.parquet                  compacted rows; N grows with every rewrite, of both
     conversations/...                        the same, every conversation of a rollout in one part
     .lock                                    held by the process that writes
 
 A rollout counts once its file under `rollouts/` exists, which is written last; a part stands for
-the compacted rows of the same id. Each file appears whole, by rename. `RunStore.open` mends what
-an interrupted writer left: temporary files, conversations without their rollout, and the older
-copy of rows that stand twice. Reading passes over all of these, opened or not.
+the compacted rows of the same id. Each file appears whole, by rename. Reading passes over what an
+interrupted writer left: temporary files, conversations without their rollout, and compacted files
+that don't count.
 
-Conversations are compacted before rollouts and removed after them. So a conversations part
-without a rollouts part of the same id is always one whose rollout was never finished.
+Both tables are compacted together. The new files count once `rollouts/data-N.parquet` is there,
+which is written after that of the conversations; what they replace is removed after it, and
+rollouts' parts before those of conversations. So a conversations part without a rollouts part of
+the same id is always one whose rollout was never finished, or stands in the compacted files.
 """
 
 from __future__ import annotations
@@ -40,23 +42,24 @@ class RunStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rollouts = Table(folder / "rollouts", ROLLOUTS)
-        self.conversations = Table(folder / "conversations", CONVERSATIONS)
+        self.conversations = Table(folder / "conversations", CONVERSATIONS, self.rollouts)
         self._lock: IO[str] | None = None
 
     @classmethod
     def open(cls, folder: Path) -> RunStore:
-        """Open for writing: make the folders, and mend what an interrupted writer left.
+        """Open for writing: make the folders, and remove what an interrupted writer left, but for
+        conversations without their rollout: they show that it had a row, until `compact`.
 
         Raises ConfigError where another process writes here, or a file is broken or foreign.
         """
         store = cls(folder)
         folder.mkdir(parents=True, exist_ok=True)
         store._lock = locked(folder / ".lock")
-        for table in (store.rollouts, store.conversations):
+        tables = (store.rollouts, store.conversations)
+        for table in tables:
+            table.check()
+        for table in tables:
             table.mend()
-        store.conversations.drop_parts(store._unfinished())
-        orphans = set(store.conversations.ids()) - set(store.rollouts.ids())
-        store.conversations.drop(orphans)
         return store
 
     def close(self) -> None:
@@ -78,14 +81,25 @@ class RunStore:
         self.rollouts.write(rollout.rollout_id, [plain(rollout)])
 
     def remove(self, rollout_ids: Collection[str]) -> None:
-        """Forget rollouts, so that they can be done again."""
-        self.rollouts.drop(set(rollout_ids))
-        self.conversations.drop(set(rollout_ids))
+        """Forget rollouts, so that they can be done again. Nothing may be added meanwhile."""
+        if not set(self.rollouts.ids()).isdisjoint(rollout_ids):
+            self._rewrite(without=rollout_ids)
 
     def compact(self) -> None:
-        """Merge the part files into one file a table."""
-        self.conversations.compact()
-        self.rollouts.compact()
+        """Merge the part files into one file a table. Nothing may be added meanwhile."""
+        if self.rollouts.parts() or self.conversations.parts():
+            self._rewrite(without=())
+
+    def _rewrite(self, without: Collection[str]) -> None:
+        rollouts, conversations = self.rollouts.parts(), self.conversations.parts()
+        finished = {key: path for key, path in conversations.items() if key in rollouts}
+        generation = self.rollouts.next_generation()
+        self.conversations.rewrite(generation, finished, without)
+        self.rollouts.rewrite(generation, rollouts, without)
+        self.rollouts.drop_parts(rollouts)
+        self.conversations.drop_parts(conversations)
+        self.rollouts.mend()
+        self.conversations.mend()
 
     def read_rollouts(self, only: Collection[str] | None = None) -> Iterator[Rollout]:
         """Every rollout once, or those of some ids, in no particular order.

@@ -27,11 +27,16 @@ class TableChanged(ConfigError):
 
 
 class Table:
-    """One folder of part files and a compacted file, all of one schema, keyed by rollout id."""
+    """One folder of part files and a compacted file, all of one schema, keyed by rollout id.
 
-    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+    Of a table that belongs to another, that compacted file counts which has the other's number: so
+    the compacted rows of both change in one moment, when the other's file appears.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema, belongs_to: Table | None = None) -> None:
         self.folder = folder
         self.schema = schema
+        self._numbered_by = belongs_to or self
 
     def parts(self) -> dict[str, Path]:
         """Part files by rollout id."""
@@ -39,8 +44,14 @@ class Table:
         return {path.stem.removeprefix("part-"): path for path in found}
 
     def compacted(self) -> Path | None:
-        """The newest compacted file; it holds all that older ones held."""
-        return max(self._all_compacted(), key=_generation, default=None)
+        """The compacted file that counts; it holds all that older ones held."""
+        newest = self._numbered_by._newest()
+        return self.folder / newest.name if newest is not None else None
+
+    def next_generation(self) -> int:
+        """The number of the compacted file that comes after the newest."""
+        newest = self._newest()
+        return _generation(newest) + 1 if newest is not None else 0
 
     def ids(self) -> list[str]:
         """The rollout ids of all rows, each once."""
@@ -70,23 +81,28 @@ class Table:
         target = self.folder / f"part-{rollout_id}.parquet"
         _write_atomically(target, lambda file: pq.write_table(table, file, compression="zstd"))
 
+    def check(self) -> None:
+        """Raises ConfigError where the compacted file is missing, broken or foreign."""
+        path = self.compacted()
+        if path is None:
+            return
+        if not path.exists():
+            raise ConfigError(
+                f"{path} is missing, without which {self._numbered_by.compacted()} is not whole; "
+                "restore it, or move the latter away, and the next start does its rollouts again"
+            )
+        with _opened(path, self.schema):
+            pass
+
     def mend(self) -> None:
-        """Remove temporary files and older compacted files."""
+        """Remove temporary files, and compacted files that don't count."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in self.folder.glob(f"{TEMPORARY}*"):
             leftover.unlink()
-        newest = self.compacted()
+        counts = self.compacted()
         for path in self._all_compacted():
-            if path != newest:
+            if path != counts:
                 path.unlink()
-
-    def drop(self, rollout_ids: Collection[str]) -> None:
-        """Remove the rows of some rollouts."""
-        newest = self.compacted()
-        if newest is not None and not self._compacted_ids().isdisjoint(rollout_ids):
-            self._rewrite(newest, self._batches({}, without=rollout_ids))
-            newest.unlink()
-        self.drop_parts(rollout_ids)
 
     def drop_parts(self, rollout_ids: Collection[str]) -> None:
         """Remove part files; the compacted rows of these rollouts, if any, stand again."""
@@ -94,35 +110,43 @@ class Table:
             (self.folder / f"part-{rollout_id}.parquet").unlink(missing_ok=True)
 
     def compact(self) -> None:
-        """Write all rows to a new compacted file, then remove the files it replaces."""
-        parts, newest = self.parts(), self.compacted()
-        if not parts:
-            return
-        self._rewrite(newest, self._batches(parts, without=parts.keys()))
-        for path in [*parts.values(), *([newest] if newest else [])]:
-            path.unlink()
+        """Merge the part files into one compacted file."""
+        parts = self.parts()
+        if parts:
+            self.rewrite(self.next_generation(), parts)
+            self.drop_parts(parts)
+            self.mend()
 
-    def _all_compacted(self) -> list[Path]:
-        found = self.folder.glob("data-*.parquet")
-        return [path for path in found if path.stem.removeprefix("data-").isdecimal()]
+    def rewrite(
+        self, generation: int, parts: Mapping[str, Path], without: Collection[str] = ()
+    ) -> None:
+        """Write the compacted rows and those of some parts to a new compacted file.
 
-    def _compacted_ids(self) -> set[str]:
-        newest = self.compacted()
-        if newest is None:
-            return set()
-        with _readable(newest), open_parquet(newest) as file:
-            _check_schema(newest, file.schema_arrow, self.schema)
-            return set(file.read(["rollout_id"])["rollout_id"].to_pylist())
-
-    def _rewrite(self, newest: Path | None, batches: Iterable[pa.RecordBatch]) -> None:
-        target = self.folder / f"data-{_generation(newest) + 1 if newest else 0}.parquet"
+        `without`: rollouts whose rows are left out. What the file replaces stays.
+        """
+        read = {key: path for key, path in parts.items() if key not in without}
+        batches = self._batches(read, without={*parts, *without})
 
         def write(file: pa.NativeFile) -> None:
             with pq.ParquetWriter(file, self.schema, compression="zstd") as writer:
                 for group in _groups(batches, self.schema):
                     writer.write_table(group, row_group_size=ROWS_PER_GROUP)
 
-        _write_atomically(target, write)
+        _write_atomically(self.folder / f"data-{generation}.parquet", write)
+
+    def _newest(self) -> Path | None:
+        return max(self._all_compacted(), key=_generation, default=None)
+
+    def _all_compacted(self) -> list[Path]:
+        found = self.folder.glob("data-*.parquet")
+        return [path for path in found if path.stem.removeprefix("data-").isdecimal()]
+
+    def _compacted_ids(self) -> set[str]:
+        path = self.compacted()
+        if path is None:
+            return set()
+        with _opened(path, self.schema) as file:
+            return set(file.read(["rollout_id"])["rollout_id"].to_pylist())
 
     def _batches(
         self,
@@ -131,10 +155,10 @@ class Table:
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The compacted rows but for some rollouts, then these parts."""
-        newest = self.compacted()
-        if newest is not None:
+        path = self.compacted()
+        if path is not None:
             left_out = pa.array(list(without), pa.string())
-            for batch in _scan(newest, self.schema, columns):
+            for batch in _scan(path, self.schema, columns):
                 kept = batch.filter(pc.invert(pc.is_in(batch["rollout_id"], left_out)))
                 if kept.num_rows:
                     yield kept
@@ -148,8 +172,7 @@ def _generation(path: Path) -> int:
 
 def _scan(path: Path, schema: pa.Schema, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    with _readable(path), open_parquet(path) as file:
-        _check_schema(path, file.schema_arrow, schema)
+    with _opened(path, schema) as file:
         for batch in file.iter_batches(ROWS_PER_BATCH, columns=wanted.names):
             yield batch.select(wanted.names).cast(wanted)
 
@@ -173,9 +196,11 @@ def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
     try:
-        yield
+        with open_parquet(path) as file:
+            _check_schema(path, file.schema_arrow, schema)
+            yield file
     except FileNotFoundError as error:
         raise TableChanged(
             f"{path} was moved while it was read: another process writes to this folder; try again"

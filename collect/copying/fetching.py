@@ -6,7 +6,16 @@ import os
 from pathlib import Path
 
 from collect.copying.folder import Folder
-from collect.copying.transfer import CONVERSATIONS, ROLLOUTS, Changed, Table, Transfer, stores_of
+from collect.copying.transfer import (
+    CONVERSATIONS,
+    ROLLOUTS,
+    Changed,
+    Table,
+    Transfer,
+    ids_of,
+    parts_of,
+    stores_of,
+)
 from collect.errors import ConfigError
 
 MARK = ".fetching"
@@ -75,7 +84,7 @@ def _known(folder: Folder) -> set[tuple[str, str]]:
     begun = {
         (store, rollout_id)
         for store in stores_of(folder.listed(recursive=True))
-        for rollout_id in Table.of(folder, f"{store}{CONVERSATIONS}").rollout_ids(folder)
+        for rollout_id in ids_of(parts_of(folder, f"{store}{CONVERSATIONS}"))
     }
     finished = _finished(folder)
     return finished | begun if finished else set()

@@ -4,11 +4,12 @@ After every single step the target is what a store may be after a kill (`collect
 rollout stands there whole, with the conversations of the same attempt, or not at all.
 
 - A table's parts are listed before its compacted file: a part that is gone by then stands in it.
-  Rollouts are listed before conversations, whose files are written first.
+  Rollouts are listed before conversations, whose files are written first, and of which that
+  compacted file counts which has the number of the rollouts'.
 - Conversations are written before rollouts. Where those of a rollout that stands there change, its
   row is removed first, as `RunStore.add` does.
-- What a compacted file replaces is removed when both tables have theirs; rollouts' parts first, for
-  conversations without one are passed over.
+- What a compacted file replaces is removed when both tables have theirs, as
+  `RunStore.compact` does.
 """
 
 from __future__ import annotations
@@ -39,15 +40,25 @@ class Table:
 
     parts: Listing
     compacted: Listing
-    """The newest; none where nothing was compacted yet."""
+    """The one that counts; none where nothing was compacted yet."""
 
     @classmethod
     def of(cls, folder: Folder, path: str) -> Table:
-        """List it."""
-        parts = {n: s for n, s in folder.listed(path).items() if _stem(n).startswith("part-")}
-        compacted = {n: s for n, s in folder.listed(path).items() if _generation(n) is not None}
-        newest = max(compacted, key=lambda name: _generation(name) or 0, default=None)
-        return cls(parts, {newest: compacted[newest]} if newest is not None else {})
+        """List one that belongs to no other."""
+        parts = parts_of(folder, path)
+        found = {n: s for n, s in folder.listed(path).items() if _generation(n) is not None}
+        newest = max(found, key=lambda name: _generation(name) or 0, default=None)
+        return cls(parts, {newest: found[newest]} if newest is not None else {})
+
+    def conversations(self, folder: Folder, path: str) -> Table:
+        """List those of these rollouts. Raises Changed."""
+        parts, compacted = parts_of(folder, path), {}
+        for name in (f"{path}/{PurePosixPath(name).name}" for name in self.compacted):
+            stamp = folder.stamp(name)
+            if stamp is None:
+                raise Changed(f"{name} is gone")
+            compacted[name] = stamp
+        return Table(parts, compacted)
 
     @property
     def files(self) -> Listing:
@@ -55,7 +66,7 @@ class Table:
 
     def rollout_ids(self, folder: Folder) -> Iterator[str]:
         """Those that have a row in it. Raises ConfigError on a broken file."""
-        yield from (_stem(name).removeprefix("part-") for name in self.parts)
+        yield from ids_of(self.parts)
         for name in self.compacted:
             yield from folder.rollout_ids(name)
 
@@ -96,24 +107,26 @@ class Transfer:
 
     def _take_store(self, store: str) -> None:
         rollouts = Table.of(self._source, f"{store}{ROLLOUTS}")
-        conversations = Table.of(self._source, f"{store}{CONVERSATIONS}")
+        conversations = rollouts.conversations(self._source, f"{store}{CONVERSATIONS}")
         changed = self._new(conversations.files)
         rows = {f"{store}{ROLLOUTS}/{PurePosixPath(name).name}" for name in changed}
         self._each(self._remove, [n for n in rows & self._there if _generation(n) is None])
         self._each(lambda name: self._take(name, conversations.files[name]), changed)
         files = rollouts.files
         self._each(lambda name: self._take(name, files[name]), self._new(files))
-        for path, table in ((ROLLOUTS, rollouts), (CONVERSATIONS, conversations)):
-            self._each(self._remove, self._replaced(f"{store}{path}", table))
+        if rollouts.compacted:
+            self._each(self._remove, self._replaced(f"{store}{ROLLOUTS}", rollouts))
+            self._each(self._remove, self._replaced(f"{store}{CONVERSATIONS}", conversations))
+        elif any(_generation(name) is not None for name in self._names(f"{store}{ROLLOUTS}")):
+            raise Changed(f"{store}{ROLLOUTS} has no compacted file any more")
 
     def _replaced(self, path: str, table: Table) -> list[str]:
-        """What of a table the source has no longer; nothing that no compacted file replaces."""
-        there = {name for name in self._there if str(PurePosixPath(name).parent) == path}
-        if not table.compacted:
-            if any(_generation(name) is not None for name in there):
-                raise Changed(f"{path} has no compacted file any more")
-            return []
-        return sorted(there - table.files.keys())
+        """What of a table the source has no longer, where a compacted file replaces it."""
+        return sorted(self._names(path) - table.files.keys())
+
+    def _names(self, path: str) -> set[str]:
+        """What the target has in a folder."""
+        return {name for name in self._there if str(PurePosixPath(name).parent) == path}
 
     def _new(self, listed: Listing) -> list[str]:
         return [name for name, stamp in listed.items() if self.taken.get(name) != stamp]
@@ -159,6 +172,16 @@ class Transfer:
                 raise
 
 
+def parts_of(folder: Folder, path: str) -> Listing:
+    """The part files of a table."""
+    return {n: s for n, s in folder.listed(path).items() if _stem(n).startswith("part-")}
+
+
+def ids_of(parts: Listing) -> set[str]:
+    """The rollouts that part files are of."""
+    return {_stem(name).removeprefix("part-") for name in parts}
+
+
 def stores_of(listed: Iterable[str]) -> list[str]:
     """The stores of a run, as what stands before `rollouts/` in their files' paths."""
     tables = {_table_of(name) for name in listed} - {None}
@@ -181,6 +204,10 @@ def _left_out(name: str) -> bool:
 
 def _is_journal(name: str) -> bool:
     return PurePosixPath(name).parent.name == JOURNAL
+
+
+def _parts(folder: Folder, path: str) -> Listing:
+    return {n: s for n, s in folder.listed(path).items() if _stem(n).startswith("part-")}
 
 
 def _stem(name: str) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,12 @@ def test_leftovers_of_a_killed_writer_are_mended(tmp_path: Path) -> None:
     store.add(in_flight, make_conversations(in_flight))
     (tmp_path / "rollouts" / f"part-{in_flight.rollout_id}.parquet").unlink()
     (tmp_path / "rollouts" / ".tmp-part-0123456789abcdef.parquet").write_bytes(b"PAR1 cut sho")
-    assert reopened(tmp_path) == {finished.rollout_id: (finished, 2)}
+    expected = {finished.rollout_id: (finished, 2)}
+    assert reopened(tmp_path) == expected
+    store.compact()
+    assert contents(tmp_path) == expected
+    for table in ("rollouts", "conversations"):
+        assert [path.name for path in (tmp_path / table).iterdir()] == ["data-0.parquet"]
 
 
 class Crash(BaseException):
@@ -197,14 +203,17 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
 
 
 def crash_everywhere(
-    folder: Path, prepare: Callable[[RunStore], Any], act: Callable[[RunStore], Any]
+    folder: Path, *actions: Callable[[RunStore], Any]
 ) -> list[dict[str, tuple[Rollout, int]]]:
-    """What a store holds when opened after a crash at each step of an action; last, after none."""
+    """What a store holds when opened after a crash at each step of the last action, after all that
+    come before it; last, after none."""
+    *preparations, act = actions
     found = []
     for step in range(100):
         run = folder / str(step)
         store = RunStore.open(run)
-        prepare(store)
+        for prepare in preparations:
+            prepare(store)
         crashed = False
         with pytest.MonkeyPatch.context() as patch:
             crash_at(patch, step)
@@ -252,6 +261,26 @@ def test_a_crash_during_replacement_never_mixes_two_rollouts(tmp_path: Path, num
     assert states[-1][replaced][0].dollars == 9.0
 
 
+@pytest.mark.parametrize("first", range(8))
+def test_a_second_crash_never_mixes_two_rollouts(tmp_path: Path, first: int) -> None:
+    def interrupted(store: RunStore) -> None:
+        fill(store, 2, 4, sub_calls=0, dollars=5.0)
+        with pytest.MonkeyPatch.context() as patch, suppress(Crash):
+            crash_at(patch, first)
+            store.compact()
+        store.close()
+        RunStore.open(store.folder).close()
+
+    def replace_all(store: RunStore) -> None:
+        fill(store, 1, 2, 3, 4, dollars=9.0)
+
+    states = crash_everywhere(tmp_path, compacted_and_parts, interrupted, replace_all)
+    for state in states:
+        for row, conversations in state.values():
+            assert conversations == (1 if row.dollars == 5.0 else 2)
+    assert [row.dollars for row, _ in states[-1].values()] == [9.0] * 4
+
+
 def test_a_crash_during_removal_touches_no_other_row(tmp_path: Path) -> None:
     removed = {make_rollout(f"ledger-{number}").rollout_id for number in (1, 3, 4)}
     states = crash_everywhere(
@@ -273,8 +302,15 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
         list(store.read_rollouts())
     with pytest.raises(ConfigError, match=part.name):
         store.compact()
-    (tmp_path / "conversations" / "data-0.parquet").write_bytes(b"")
-    with pytest.raises(ConfigError, match=r"conversations/data-0\.parquet"):
+    store.add(rollout, make_conversations(rollout))
+    store.compact()
+    store.close()
+    told = tmp_path / "conversations" / "data-0.parquet"
+    told.write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"conversations/data-0\.parquet is not a readable"):
+        RunStore.open(tmp_path)
+    told.unlink()
+    with pytest.raises(ConfigError, match=r"conversations/data-0\.parquet is missing"):
         RunStore.open(tmp_path)
 
 
