@@ -8,21 +8,18 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from collect.benchmarks.base import Benchmark
-from collect.checks import Check, Finding, look_at_all
 from collect.config import Machinery
 from collect.copying.run_copy import copy_of_this_run
-from collect.cost_watch import CostWatch
-from collect.disk import room_for_rows
-from collect.dollars import check_dollars
+from collect.cost.dollars import check_dollars
+from collect.cost.forecast import Forecast
+from collect.cost.watch import CostWatch
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
-from collect.forecast import Forecast
-from collect.heartbeat import beating
-from collect.log_lines import log_file, note_end, open_log
 from collect.models.budget import Budget, read_spent
 from collect.models.config import ModelConfig
 from collect.places import Place, Setup, ThisMachine, models_of, tool_users
-from collect.progress import Progress
+from collect.preflight.checks import Check, Finding, look_at_all
+from collect.preflight.disk import room_for_rows
 from collect.records import Rollout
 from collect.rollout import RolloutSpec
 from collect.rollout_journal import forget_replies, replies_of
@@ -33,6 +30,9 @@ from collect.tracking.config import needed
 from collect.tracking.following import followed, require_trackers
 from collect.tracking.numbers import Numbers, Tally, of_nodes, of_progress
 from collect.tracking.public import public
+from collect.watching.heartbeat import beating
+from collect.watching.log_lines import log_file, note_end, open_log
+from collect.watching.progress import Progress
 from collect.work import Work
 
 

@@ -13,19 +13,19 @@ from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.images import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.checks import Check
 from collect.config import Machinery
-from collect.disk import room_for_sandboxes
-from collect.heartbeat import NodeStatus
-from collect.log_lines import LogText, note_begin, open_log
 from collect.models.base import ConversationContext, Model, ModelBackend
 from collect.models.budget import Budget, Limits
 from collect.models.config import ModelConfig, OracleConfig, ReplayConfig
 from collect.models.journal import JournalText
 from collect.models.opening import open_and_ask, open_model
 from collect.models.replay import ReplayBackend
+from collect.preflight.checks import Check
+from collect.preflight.disk import room_for_sandboxes
 from collect.rollout import RolloutSettings, RolloutSpec
 from collect.rollout_journal import kept
+from collect.watching.heartbeat import NodeStatus
+from collect.watching.log_lines import LogText, note_begin, open_log
 from collect.work import Rows, Work
 from sandbox import clean_up
 

@@ -29,8 +29,8 @@ from collect.errors import (
 )
 from collect.patches import diff_trees, drop_paths
 from collect.records import Role, StopReason
-from collect.rollout_log import NO_LOG, RolloutLog
 from collect.scoring import Verdict, score
+from collect.watching.rollout_log import NO_LOG, RolloutLog
 from sandbox import Sandbox, SandboxConfig
 from sandbox.errors import SandboxError, SandboxFileError
 from sandbox.opening import backend_name

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from collect.batch import Batch
 from collect.benchmarks.base import Benchmark
-from collect.checks import Finding
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind
 from collect.models.config import ModelConfig, OracleConfig
 from collect.places import models_of
+from collect.preflight.checks import Finding
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.settings import settings_facts, settings_hash

@@ -8,9 +8,9 @@ from pathlib import Path
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.choosing import choose_instances, tell_skipped
 from collect.benchmarks.opening import open_benchmark
-from collect.checks import Finding
 from collect.config import CollectConfig, Machinery
 from collect.held_out import HeldOutConfig, refuse_held_out
+from collect.preflight.checks import Finding
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.rollouts import RolloutsSummary, do_rollouts, look_before_rollouts

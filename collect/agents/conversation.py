@@ -11,7 +11,7 @@ from collect.agents.tools import ToolReply
 from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import Completion, Usage
 from collect.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
-from collect.rollout_log import NO_LOG, Fact, RolloutLog
+from collect.watching.rollout_log import NO_LOG, Fact, RolloutLog
 from sandbox.debugger import Action
 
 STARTS = (Action.START, Action.RESTART)

@@ -17,7 +17,7 @@ from collect.benchmarks.workspace import reset_workspace
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.questions.records import Ask
 from collect.records import MODEL_TEACHER, ORACLE_TEACHER, Role
-from collect.rollout_log import NO_LOG, RolloutLog
+from collect.watching.rollout_log import NO_LOG, RolloutLog
 from sandbox import Sandbox
 from sandbox.debugger import Debugger, State
 from sandbox.debugger.opening import DebuggerBackend, open_debugger

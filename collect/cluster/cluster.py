@@ -13,18 +13,18 @@ from typing import Any, TypeVar
 
 from collect.benchmarks.images import required_images
 from collect.build_info import code_version
-from collect.checks import Check
 from collect.cluster.connecting import connect, nodes_with_room
 from collect.cluster.nodes import Node, Nodes
 from collect.cluster.office import Office
 from collect.cluster.worker import Answer, NodeWorker
 from collect.errors import ConfigError, NodeLost, RolloutStopped
-from collect.heartbeat import NodeStatus
-from collect.log_lines import log_file, open_log
 from collect.models.budget import Budget
 from collect.models.waiting import POLL_SECONDS, raise_if_stopped
 from collect.places import Setup
-from collect.rollout_log import RolloutLog
+from collect.preflight.checks import Check
+from collect.watching.heartbeat import NodeStatus
+from collect.watching.log_lines import log_file, open_log
+from collect.watching.rollout_log import RolloutLog
 from collect.work import Rows, Work
 
 WATCH_SECONDS = 0.5

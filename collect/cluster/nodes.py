@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from collect.heartbeat import NodeStatus
+from collect.watching.heartbeat import NodeStatus
 
 BACK_OFF_SECONDS = 1.0
 """After the first death of a worker; twice as long after each that follows."""

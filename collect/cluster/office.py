@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from collect.errors import BudgetExhausted
-from collect.log_lines import log_file
 from collect.models.budget import Budget
 from collect.rollout_journal import replies_of
+from collect.watching.log_lines import log_file
 
 
 class Office:

@@ -79,7 +79,7 @@ class OfficeJournal:
 
 @dataclass(frozen=True)
 class OfficeLog:
-    """The log of a rollout. See `collect.log_lines.LogText`."""
+    """The log of a rollout. See `collect.watching.log_lines.LogText`."""
 
     office: Any
     rollout_id: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from collect.messages import Message, ToolSchema
-from collect.rollout_log import NO_LOG, RolloutLog
+from collect.watching.rollout_log import NO_LOG, RolloutLog
 
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance

@@ -31,7 +31,7 @@ from collect.models.waiting import (
     sleep_unless_stopped,
     slot_unless_stopped,
 )
-from collect.rollout_log import NO_LOG, RolloutLog
+from collect.watching.rollout_log import NO_LOG, RolloutLog
 
 CONNECT_SECONDS = 20.0
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -20,7 +20,6 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.build_info import code_version
 from collect.config import Machinery
-from collect.progress_bar import ProgressBar
 from collect.questions.choosing import Funnel
 from collect.questions.config import ANSWERING, QuestionsConfig
 from collect.questions.investigating import Investigator, NoQuestions
@@ -34,6 +33,7 @@ from collect.questions.records import (
 )
 from collect.questions.workspace import reproducible
 from collect.runner import AsyncioRunner
+from collect.watching.progress_bar import ProgressBar
 from collect.work_file import WorkFile
 from sandbox import clean_up
 from sandbox.errors import SandboxError, SandboxUnavailable

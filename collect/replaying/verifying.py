@@ -15,7 +15,6 @@ from collect.config import Machinery
 from collect.durable import locked
 from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
-from collect.progress_bar import ProgressBar
 from collect.questions.workspace import reproducible
 from collect.records import Conversation, Rollout
 from collect.replaying.finding import Finder
@@ -24,6 +23,7 @@ from collect.replaying.replaying import verify
 from collect.rollout import RolloutSettings, failure_of
 from collect.runner import AsyncioRunner
 from collect.store import RunStore
+from collect.watching.progress_bar import ProgressBar
 from sandbox import clean_up
 
 

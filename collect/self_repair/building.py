@@ -23,7 +23,6 @@ from collect.funnel import funnel
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
 from collect.models.opening import open_model
-from collect.progress_bar import ProgressBar
 from collect.runner import AsyncioRunner
 from collect.self_repair.config import SelfRepairConfig
 from collect.self_repair.funnel import ORDER, Funnel, Outcome
@@ -32,6 +31,7 @@ from collect.self_repair.records import Bug, Card, Step, card_path
 from collect.self_repair.sources import data_name, read_problems
 from collect.self_repair.testing import Tester
 from collect.self_repair.writers import ModelWriter, OracleWriter, SolutionsFile, SolutionWriter
+from collect.watching.progress_bar import ProgressBar
 from collect.work_file import WorkFile
 from sandbox import clean_up
 

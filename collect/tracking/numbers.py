@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from collect.errors import TRIED_AGAIN
-from collect.heartbeat import NodeStatus
-from collect.progress import Progress
 from collect.records import Rollout
+from collect.watching.heartbeat import NodeStatus
+from collect.watching.progress import Progress
 
 Numbers = dict[str, float]
 """By the name of their curve."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
-from collect.progress_bar import ProgressBar
+from collect.watching.progress_bar import ProgressBar
 from configs.command_line.shared import FAILED, console, stopped
 from configs.loading import load_config
 from configs.run_config import RunConfig

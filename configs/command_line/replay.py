@@ -12,7 +12,7 @@ from rich.table import Table
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
-from collect.status import has_begun
+from collect.watching.status import has_begun
 from configs.command_line.shared import (
     FAILED,
     SHOWN_REASONS,

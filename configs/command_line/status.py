@@ -12,7 +12,7 @@ from rich.text import Text
 
 from collect.errors import ConfigError
 from collect.quantities import dollars, duration, tokens
-from collect.status import SILENT_SECONDS, RunStatus, has_begun, read_status
+from collect.watching.status import SILENT_SECONDS, RunStatus, has_begun, read_status
 from configs.command_line.shared import console
 
 SHOWN_RUNNING = 5

@@ -29,11 +29,11 @@ from collect.models.base import ConversationContext, ModelBackend
 from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.models.opening import open_model
-from collect.progress_bar import ProgressBar
 from collect.record_lines import read_lines
 from collect.runner import AsyncioRunner
 from collect.settings import model_facts
 from collect.strict_record import StrictRecord
+from collect.watching.progress_bar import ProgressBar
 from eval.qualitative.config import JudgeConfig
 from eval.qualitative.failure_modes import MODES, RECORDED
 from eval.qualitative.prompts import prompt

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from collect.durable import write_text
 from collect.errors import ConfigError
-from collect.progress_bar import ProgressBar
 from collect.questions.records import Question
 from collect.records import Conversation
 from collect.store import RunStore
+from collect.watching.progress_bar import ProgressBar
 from eval.labels import Labels
 from eval.report.conversations import RolloutPages, file_name, outcome_markup
 from eval.report.facts import RolloutFacts, Selection, Source, choose

@@ -24,13 +24,13 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.cluster.cluster import RayCluster
 from collect.config import Machinery, RayConfig, RunnerConfig
 from collect.errors import FailureKind
-from collect.heartbeat import read_heartbeat
 from collect.models.budget import Budget
 from collect.places import Setup
 from collect.records import Rollout
 from collect.rollout import RolloutSettings, RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.store import RunStore
+from collect.watching.heartbeat import read_heartbeat
 from collect.work import RolloutWork, Rows
 from configs.command_line.shared import STOPPED
 from stepinto import main

@@ -11,7 +11,6 @@ import pytest
 from collect.benchmarks.base import Instance
 from collect.config import Machinery
 from collect.errors import ConfigError
-from collect.heartbeat import read_heartbeat
 from collect.models.oracle.habits import Habits
 from collect.models.oracle.questions import OracleAnswerer
 from collect.questions.answers import answer
@@ -23,6 +22,7 @@ from collect.replaying.finding import Bugs, Finder
 from collect.replaying.records import ReplayStatus
 from collect.replaying.verifying import replay_rollouts
 from collect.store import RunStore
+from collect.watching.heartbeat import read_heartbeat
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.stage import run_format

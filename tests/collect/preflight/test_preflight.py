@@ -16,7 +16,7 @@ from collect.store import RunStore
 from tests.collect.models.chat_server import ChatServer, error, reply
 from tests.sandbox.image import TAG
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
 
 

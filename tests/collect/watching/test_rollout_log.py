@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from collect.log_lines import LinesLog, LogFile
 from collect.store import RunStore
+from collect.watching.log_lines import LinesLog, LogFile
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 ENDPOINT = ROOT / "configs" / "debug2fix.yaml"
 Event = dict[str, Any]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.errors import TRIED_AGAIN
-from collect.heartbeat import NAME as HEARTBEAT
-from collect.heartbeat import SECONDS, Heartbeat, read_heartbeat
 from collect.models.budget import read_spent
 from collect.store import RunStore
 from collect.table import TableChanged
+from collect.watching.heartbeat import NAME as HEARTBEAT
+from collect.watching.heartbeat import SECONDS, Heartbeat, read_heartbeat
 
 SILENT_SECONDS = 12 * SECONDS
 """A start that says nothing for so long has died."""

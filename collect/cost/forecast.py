@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
+from collect.cost.estimate import LEAST, Cost, Estimate, estimate
 from collect.errors import TRIED_AGAIN
-from collect.estimate import LEAST, Cost, Estimate, estimate
 from collect.records import Rollout
 from collect.rollout import RolloutSpec
 

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from collect.errors import FailureKind
-from collect.progress import Progress
-from collect.progress_bar import ProgressBar
 from collect.quantities import dollars, duration, tokens
+from collect.watching.progress import Progress
+from collect.watching.progress_bar import ProgressBar
 from tests.records import make_failed_rollout, make_rollout
 
 

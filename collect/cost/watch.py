@@ -6,13 +6,13 @@ import threading
 from pathlib import Path
 
 from collect.config import RunnerConfig
+from collect.cost.estimate import Estimate
+from collect.cost.forecast import Forecast
+from collect.cost.terminal import confirmed, somebody_is_there
 from collect.durable import write_text
-from collect.estimate import Estimate
-from collect.forecast import Forecast
-from collect.progress import Progress
 from collect.quantities import dollars, duration
 from collect.records import Rollout
-from collect.terminal import confirmed, somebody_is_there
+from collect.watching.progress import Progress
 
 ACCEPTED = "accepted_dollars.txt"
 """The highest estimate that the user agreed to."""

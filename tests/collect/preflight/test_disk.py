@@ -11,15 +11,15 @@ import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import Machinery, RunnerConfig
-from collect.disk import room_for_rows, room_for_sandboxes
 from collect.errors import ConfigError
+from collect.preflight.disk import room_for_rows, room_for_sandboxes
 from collect.store import RunStore
 from sandbox import SandboxConfig
 from sandbox.engine import local_root
 from stepinto import main
 from tests.records import make_conversations, make_rollout
 
-CONFIG = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
+CONFIG = Path(__file__).resolve().parents[3] / "configs" / "quickstart.yaml"
 FIRST = BundledBenchmark().instances()[0]
 LOW = RunnerConfig(min_free_disk_gb=1e-6, concurrency=1)
 """A floor of a kilobyte."""

@@ -8,13 +8,13 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from collect.cost_watch import ACCEPTED
+from collect.cost.watch import ACCEPTED
 from collect.store import RunStore
 from configs.command_line.shared import STOPPED
 from stepinto import main
 from tests.collect.models.chat_server import ChatServer, frontier_at, reply
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
 EACH = "models.frontier.prices={input: 10000}"
 """A dollar a rollout, of 100 prompt tokens."""

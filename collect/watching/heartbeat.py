@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.durable import write_text
 from collect.errors import ConfigError
-from collect.progress import Progress
+from collect.watching.progress import Progress
 
 NAME = "progress.json"
 SECONDS = 5.0

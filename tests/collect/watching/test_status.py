@@ -12,7 +12,9 @@ import pytest
 from rich.console import Console
 
 from collect.errors import ConfigError, FailureKind
-from collect.heartbeat import (
+from collect.models.budget import Budget
+from collect.store import RunStore
+from collect.watching.heartbeat import (
     NAME,
     Heartbeat,
     NodeStatus,
@@ -20,15 +22,13 @@ from collect.heartbeat import (
     beating,
     read_heartbeat,
 )
-from collect.models.budget import Budget
-from collect.progress import Progress
-from collect.status import SILENT_SECONDS, read_status
-from collect.store import RunStore
+from collect.watching.progress import Progress
+from collect.watching.status import SILENT_SECONDS, read_status
 from configs.command_line.status import render
 from stepinto import main
 from tests.records import make_failed_rollout, make_rollout
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 START = 1_000_000.0
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from collect.agents.config import Variant
+from collect.cost.estimate import Cost, estimate
+from collect.cost.forecast import Forecast
 from collect.errors import FailureKind
-from collect.estimate import Cost, estimate
-from collect.forecast import Forecast
 from collect.records import Rollout
 from collect.rollout import RolloutSpec
 from tests.collect.models.contexts import context

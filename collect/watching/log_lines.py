@@ -19,7 +19,7 @@ from typing import Protocol
 from collect.config import RunnerConfig
 from collect.records import Rollout
 from collect.rollout import RolloutSpec
-from collect.rollout_log import NO_LOG, Fact, RolloutLog
+from collect.watching.rollout_log import NO_LOG, Fact, RolloutLog
 
 FOLDER = "logs"
 LOT_SECONDS = 5.0

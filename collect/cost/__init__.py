@@ -1,0 +1,1 @@
+"""What a run costs: foretold, looked at before it starts, and asked for above a limit."""
