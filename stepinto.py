@@ -10,7 +10,7 @@ from pathlib import Path
 
 from collect.copying.run_copy import copying
 from collect.errors import ConfigError
-from configs.command_line.before_run import add_checks, check_collect
+from configs.command_line.before_run import add_checks, check_collect, check_eval
 from configs.command_line.bench import add_bench
 from configs.command_line.clean import add_clean
 from configs.command_line.fetch import add_fetch
@@ -77,9 +77,9 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
         if name in ROLLING_OUT:
             add_yes(command)
-        if name == "collect":
+        if name in CHECKED:
             add_checks(command)
-            command.set_defaults(command=_collect_or_check)
+            command.set_defaults(command=lambda options, name=name: _do_or_check(options, name))
         if name == "format":
             add_preflight(command)
             add_push(command)
@@ -113,8 +113,8 @@ def _format_and_check(options: argparse.Namespace) -> int:
     return _run_stages(options, stages)
 
 
-def _collect_or_check(options: argparse.Namespace) -> int:
-    return _run_stages(options, (check_collect if options.preflight else collect,))
+def _do_or_check(options: argparse.Namespace, name: str) -> int:
+    return _run_stages(options, (CHECKED[name],) if options.preflight else COMMANDS[name][0])
 
 
 def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> int:
@@ -155,6 +155,8 @@ COMMANDS: dict[str, tuple[tuple[Stage, ...] | None, str]] = {
 }
 """The stages of each command; None for those that the config names."""
 ROLLING_OUT = ("collect", "eval", "run")
+CHECKED: dict[str, Stage] = {"collect": check_collect, "eval": check_eval}
+"""What `--preflight` does instead, of the commands that have it."""
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -13,10 +13,11 @@ from collect.benchmarks.choosing import Choice, choose_instances, tell_skipped
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
+from collect.preflight.checks import Finding
 from collect.records import Rollout
 from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
-from collect.rollouts import RolloutsSummary, do_rollouts
+from collect.rollouts import RolloutsSummary, do_rollouts, look_before_rollouts
 from collect.store import RunStore
 from eval.config import EvalConfig
 from eval.figures import Record
@@ -69,6 +70,26 @@ class InPlaceStage:
         if self._config.judge is not None:
             check_judge(self._machinery, self._config.judge)
 
+    def preflight(self) -> list[Finding]:
+        """What a start looks at first; no rollout is done. Raises ConfigError."""
+        benchmark = open_benchmark(self._benchmark, self._machinery.sandbox)
+        choice = choose_instances(self._benchmark, benchmark, self._machinery.sandbox)
+        specs, identity = self._specs(choice), self._identity
+        return look_before_rollouts(self._machinery, benchmark, specs, identity, self._folder)
+
+    @property
+    def _identity(self) -> RunIdentity:
+        return RunIdentity(self._run.name, self._machinery.seed)
+
+    def _specs(self, choice: Choice) -> list[RolloutSpec]:
+        """Every attempt, bug and arm; all first attempts come first."""
+        return [
+            RolloutSpec(instance, variant, main, sub, attempt)
+            for attempt in range(self._config.attempts)
+            for instance in choice.instances
+            for variant, main, sub in self._config.arms()
+        ]
+
     def measure(self, described: dict[str, Any]) -> InPlaceReport:
         """Do the rollouts that are missing, and write the tables. Raises ConfigError."""
         benchmark = open_benchmark(self._benchmark, self._machinery.sandbox)
@@ -102,15 +123,9 @@ class InPlaceStage:
         self, benchmark: Benchmark, choice: Choice
     ) -> tuple[RolloutsSummary, list[Rollout]]:
         """What was done, and the rows of all that is asked for."""
-        specs = [
-            RolloutSpec(instance, variant, main, sub, attempt)
-            for attempt in range(self._config.attempts)
-            for instance in choice.instances
-            for variant, main, sub in self._config.arms()
-        ]
+        specs = self._specs(choice)
         tell_skipped(choice, self._folder)
-        identity = RunIdentity(self._run.name, self._machinery.seed)
-        done = do_rollouts(self._machinery, benchmark, specs, identity, self._folder)
+        done = do_rollouts(self._machinery, benchmark, specs, self._identity, self._folder)
         asked = {spec.id for spec in specs}
         store = RunStore(self._folder)
         return done, [row for row in store.read_rollouts() if row.rollout_id in asked]

@@ -11,6 +11,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.config import Machinery
 from collect.errors import ConfigError
 from collect.models.serving.pool import keep_servers
+from collect.preflight.checks import Finding
 from eval.alone.stage import AloneReport, AloneStage
 from eval.config import EvalConfig
 from eval.in_place import FOLDER, InPlaceReport, InPlaceStage
@@ -52,12 +53,33 @@ def run_eval(
     `collected` is collect's benchmark: its held-out split is evaluated where the config names no
     benchmark. `described` is the whole config, noted beside the numbers. Raises ConfigError.
     """
-    benchmark = config.benchmark or collected.model_copy(update={"split": "held_out"})
+    in_place, alone = _parts(machinery, config, collected, run)
+    arms = in_place.measure(described) if in_place is not None else None
+    stopped = arms is not None and arms.rollouts.stopped
+    asked = alone.measure(described) if alone is not None and not stopped else None
+    return EvalReport(arms, asked, _pages(config, run, labels_of(machinery)))
+
+
+@keep_servers()
+def look_before_eval(
+    machinery: Machinery, config: EvalConfig, collected: BenchmarkConfig, run: Path
+) -> dict[str, list[Finding]]:
+    """What `run_eval` looks at first, by what is measured; nothing is. Raises ConfigError."""
+    in_place, alone = _parts(machinery, config, collected, run)
+    found = {"pairs in place": in_place.preflight()} if in_place is not None else {}
+    return found | (alone.preflight() if alone is not None else {})
+
+
+def _parts(
+    machinery: Machinery, config: EvalConfig, collected: BenchmarkConfig, run: Path
+) -> tuple[InPlaceStage | None, AloneStage | None]:
+    """What the config measures. Raises ConfigError."""
     if not config.arms() and config.questions is None:
         raise ConfigError(
             "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "
             "eval.questions, e.g. {models: [b]}"
         )
+    benchmark = config.benchmark or collected.model_copy(update={"split": "held_out"})
     labels = labels_of(machinery)
     alone = None
     if config.questions is not None:
@@ -66,10 +88,7 @@ def run_eval(
         alone.check()
     in_place = InPlaceStage(machinery, config, benchmark, run, labels)
     in_place.check()
-    arms = in_place.measure(described) if config.arms() else None
-    stopped = arms is not None and arms.rollouts.stopped
-    asked = alone.measure(described) if alone is not None and not stopped else None
-    return EvalReport(arms, asked, _pages(config, run, labels))
+    return in_place if config.arms() else None, alone
 
 
 def _pages(config: EvalConfig, run: Path, labels: Labels) -> Path | None:

@@ -20,6 +20,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
+from collect.preflight.checks import Finding
 from collect.questions.answered import Answered, Answers, Said
 from collect.questions.config import QuestionsConfig
 from collect.questions.messages import arguments_for
@@ -127,6 +128,32 @@ def answer_all(
     """
     machinery = reproducible(machinery)
     benchmark = open_benchmark(config.benchmark, machinery.sandbox)
+    works = _works(machinery, config, questions, benchmark, run)
+    with closing(RunStore.open(run)) as store:
+        batch = Batch(machinery, benchmark, works, store)
+        batch.run()
+        batch.compact()
+        return _answers(works, batch, store)
+
+
+def look_before_answers(
+    machinery: Machinery, config: QuestionsConfig, questions: Sequence[Question], run: Path
+) -> list[Finding]:
+    """What `answer_all` looks at first; nothing is answered. Raises ConfigError."""
+    machinery = reproducible(machinery)
+    benchmark = open_benchmark(config.benchmark, machinery.sandbox)
+    works = _works(machinery, config, questions, benchmark, run)
+    with closing(RunStore.open(run)) as store:
+        return Batch(machinery, benchmark, works, store).preflight()
+
+
+def _works(
+    machinery: Machinery,
+    config: QuestionsConfig,
+    questions: Sequence[Question],
+    benchmark: Benchmark,
+    run: Path,
+) -> list[QuestionWork]:
     instances = instances_of(benchmark, questions)
     (model,) = config.answerers
     identity = RunIdentity(run.name, machinery.seed)
@@ -136,15 +163,10 @@ def answer_all(
         for attempt in range(config.attempts)
         for question in questions
     ]
-    works = [
+    return [
         QuestionWork(question, spec, identity, settings_hash(settings_facts(machinery, spec)))
         for question, spec in specs
     ]
-    with closing(RunStore.open(run)) as store:
-        batch = Batch(machinery, benchmark, works, store)
-        batch.run()
-        batch.compact()
-        return _answers(works, batch, store)
 
 
 def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping[str, Instance]:

@@ -1,21 +1,23 @@
-"""`stepinto collect --preflight`: all that is looked at before rollouts, and none of them."""
+"""`stepinto collect --preflight`, and `eval`'s: all that is looked at before rollouts, and none."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from rich.markup import escape
 from rich.table import Table
 
+from collect.preflight.checks import Finding
 from configs.command_line.shared import console
 from configs.run_config import RunConfig
 
 REFUSED = 2
-"""Exit status where a check failed: `stepinto collect` would refuse."""
+"""Exit status where a check failed: a start would refuse."""
 
 
 def add_checks(parser: argparse.ArgumentParser) -> None:
-    """The flag of `stepinto collect`."""
+    """The flag of commands that do rollouts."""
     told = "look at images, disks, sandbox, models and limits, say what was found, and end"
     parser.add_argument("--preflight", action="store_true", help=told)
 
@@ -24,8 +26,19 @@ def check_collect(config: RunConfig) -> int:
     """Look at all that the config's rollouts need, and print it; the exit status."""
     from collect.stage import look_before_collect
 
-    findings = look_before_collect(config, config.collect, config.folder, config.held_out)
-    table = Table("", "what", "found, or what to do")
+    return _told(look_before_collect(config, config.collect, config.folder, config.held_out))
+
+
+def check_eval(config: RunConfig) -> int:
+    """The same, of the config's evaluation: of each set of rollouts by itself."""
+    from eval.stage import look_before_eval
+
+    found = look_before_eval(config, config.eval, config.collect.benchmark, config.folder)
+    return max(_told(findings, name) for name, findings in found.items())
+
+
+def _told(findings: Sequence[Finding], name: str | None = None) -> int:
+    table = Table("", "what", "found, or what to do", title=name)
     for finding in findings:
         mark = "[green]ok[/green]" if finding.ok else "[red]no[/red]"
         table.add_row(mark, finding.name, escape(finding.said))

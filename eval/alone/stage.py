@@ -12,7 +12,9 @@ from collect.benchmarks.choosing import choose_instances, tell_skipped
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
-from collect.questions.answering import answer_all, instances_of
+from collect.preflight.checks import Finding
+from collect.questions.answering import answer_all, instances_of, look_before_answers
+from collect.questions.building import questions_path
 from collect.questions.config import SOURCE_READER, QuestionsConfig
 from collect.questions.records import Question
 from collect.questions.source_reader import read_all
@@ -70,6 +72,26 @@ class AloneStage:
         """Raises ConfigError where a model is not in the config."""
         for name in self.config.models:
             self.machinery.model_config_of(name)
+
+    def preflight(self) -> dict[str, list[Finding]]:
+        """What a start looks at first, by model; nothing is asked. Raises ConfigError."""
+        benchmark = open_benchmark(self.benchmark, self.machinery.sandbox)
+        choice = choose_instances(self.benchmark, benchmark, self.machinery.sandbox)
+        asking = asking_config(self.config, self.benchmark, self.folder)
+        path = questions_path(asking, self.folder)
+        if self.config.path is None and not path.is_file():
+            told = f"the start makes them, in {path}; their models can be looked at after that"
+            return {"questions": [Finding("questions", True, told)]}
+        questions = choose_questions(self.config, path, choice.instances).questions
+        return {
+            f"questions to {name}": look_before_answers(
+                self.machinery,
+                asking.model_copy(update={"answer_with": name}),
+                questions,
+                self.folder,
+            )
+            for name in self.config.models
+        }
 
     def measure(self, described: Mapping[str, Any]) -> AloneReport:
         """Ask what has no answer yet, and write the tables.

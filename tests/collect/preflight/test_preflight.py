@@ -1,4 +1,4 @@
-"""`stepinto collect --preflight`: what is looked at before rollouts, and none of them."""
+"""`--preflight` of collect and eval: what is looked at before rollouts, and none of them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def preflight(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, str]:
-    """The status, and the rows of the table, each in one line."""
-    command = [
-        *(sys.executable, "-m", "stepinto", "collect", str(CONFIG)),
+def preflight(
+    server: ChatServer, folder: Path, *overrides: str, command: str = "collect"
+) -> tuple[int, str]:
+    """The status, and the rows of the tables, each in one line."""
+    words = [
+        *(sys.executable, "-m", "stepinto", command, str(CONFIG)),
         f"runs_folder={folder}",
         "run=test",
         f"models.frontier.base_url={server.url}",
@@ -44,7 +46,7 @@ def preflight(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, s
     ]
     environment = os.environ | {"COLUMNS": "400", "TEST_KEY": "sk-secret"}
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     return done.returncode, "\n".join(" ".join(line.split()) for line in done.stdout.splitlines())
 
@@ -89,3 +91,18 @@ def test_images_are_counted(server: ChatServer, tmp_path: Path, image: str) -> N
     assert "│ ok │ images │ 1 of 1 are on this machine │" in table
     _, table = preflight(server, tmp_path, "sandbox={backend: docker, image: not-there:1}")
     assert "│ no │ images │ 1 of the 1 images that these bugs need are not on this" in table
+
+
+def test_an_evaluation_is_looked_at_part_by_part(server: ChatServer, tmp_path: Path) -> None:
+    pairs = (
+        "eval.pairs=[{main: frontier}]",
+        "eval.variants=[baseline]",
+        "eval.benchmark={name: bundled, limit: 2}",
+    )
+    questions = "eval.questions={models: [frontier], limit: 4}"
+    status, tables = preflight(server, tmp_path, *pairs, questions, command="eval")
+    assert status == 0
+    assert "│ ok │ rollouts │ 2 of 2 to do │" in tables
+    assert f"│ ok │ model frontier │ gpt-5 at {server.url}, key of $TEST_KEY; called" in tables
+    assert "│ ok │ questions │ the start makes them, in " in tables
+    assert not list(RunStore(tmp_path / "test" / "eval").read_rollouts())

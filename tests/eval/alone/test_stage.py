@@ -75,6 +75,20 @@ def test_a_subagent_alone(
     assert (compared["first_sub_model"], compared["attempts"]) == ("oracle", 3)
 
 
+def test_what_it_needs_is_looked_at_and_nothing_asked(
+    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = "models.other={backend: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}"
+    keyless = ("models.other.api_key_env=STEPINTO_TEST_NO_KEY", "eval.questions.models=[other]")
+    assert evaluate(config, tmp_path, "--preflight") == 0
+    printed = capsys.readouterr().out
+    assert "questions to oracle" in printed
+    assert "3 of 3 to do" in printed
+    assert evaluate(config, tmp_path, missing, *keyless, "--preflight") == 2
+    assert "STEPINTO_TEST_NO_KEY" in capsys.readouterr().out
+    assert not list(RunStore(tmp_path / "alone" / "eval" / "questions").read_rollouts())
+
+
 def test_a_model_that_does_not_answer(
     config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
