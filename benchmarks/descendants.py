@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def descendants() -> set[int]:
-    """All living processes below this one; zombies are not among them."""
+def descendants(of: int | None = None) -> set[int]:
+    """All living processes below one, by default this one; zombies are not among them."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             parent = _parent(folder)
             children.setdefault(parent, []).append(int(folder.name))
     found: set[int] = set()
-    pending = children.get(os.getpid(), [])
+    pending = children.get(os.getpid() if of is None else of, [])
     while pending:
         pid = pending.pop()
         found.add(pid)

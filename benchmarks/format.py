@@ -32,6 +32,7 @@ from collect.store import RunStore
 from configs.loading import load_config
 from format.candidates import Outcome
 from format.config import FormatConfig
+from format.duplicates import Duplicates, Mark
 from format.filters import build_filters
 from format.report import FormatReport
 from format.sources import Candidates
@@ -122,7 +123,7 @@ def _filter_table(run: Path) -> Table:
     config, store = FormatConfig(), RunStore(run)
     outcomes = {row.rollout_id: Outcome.of(row) for row in store.read_rollouts()}
     spent, seen = defaultdict[str, float](float), defaultdict[str, int](int)
-    filters = build_filters(HeldOut.of(HeldOutConfig()))
+    filters, duplicates = build_filters(HeldOut.of(HeldOutConfig())), Duplicates(config)
     began = time.process_time()
     for candidate in islice(Candidates(config, store, outcomes), SAMPLE):
         spent["reading"] += time.process_time() - began
@@ -134,6 +135,11 @@ def _filter_table(run: Path) -> Table:
             seen[each.name] += 1
             if not keeps:
                 break
+        else:
+            began = time.process_time()
+            duplicates.dropped_by(Mark.of(candidate.said, config))
+            spent["duplicates"] += time.process_time() - began
+            seen["duplicates"] += 1
         began = time.process_time()
     table = Table("filter", "conversations", "CPU ms each", title=f"of the first {SAMPLE:,}")
     for name, seconds in spent.items():

@@ -24,6 +24,8 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+import pyarrow as pa
+
 from collect.durable import locked
 from collect.records import Conversation, Rollout
 from collect.schema import (
@@ -34,6 +36,7 @@ from collect.schema import (
     rollout_from_plain,
 )
 from collect.table import Table
+from collect.whole_rollouts import whole_rollouts
 
 
 class RunStore:
@@ -117,6 +120,12 @@ class RunStore:
             finished = set(self.rollouts.ids())
         rows = self.conversations.rows(but_parts=self._unfinished(), only=only)
         return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
+
+    def conversation_tables(self, rows: int) -> Iterator[pa.Table]:
+        """The conversations as they are stored, whole rollouts together; of about so many rows
+        each, which `conversations_of` reads."""
+        batches = self.conversations.batches(but_parts=self._unfinished())
+        return whole_rollouts(batches, self.conversations.schema, rows)
 
     def _unfinished(self) -> set[str]:
         return self.conversations.parts().keys() - self.rollouts.parts().keys()

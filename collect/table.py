@@ -68,12 +68,21 @@ class Table:
         `only`: the rollouts whose rows are wanted, where it is not all of them. `columns`: what is
         wanted of each row, the rollout's id among it.
         """
+        for batch in self.batches(but_parts, only, columns):
+            yield from batch.to_pylist()
+
+    def batches(
+        self,
+        but_parts: Collection[str] = (),
+        only: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The same in Arrow's form, some rows at a time."""
         parts = {key: path for key, path in self.parts().items() if key not in but_parts}
         wanted = None if only is None else pa.array(list(only), pa.string())
         read = {key: path for key, path in parts.items() if only is None or key in only}
         for batch in self._batches(read, parts.keys(), columns):
-            kept = batch if wanted is None else _among(batch, wanted)
-            yield from kept.to_pylist()
+            yield batch if wanted is None else _among(batch, wanted)
 
     def write(self, rollout_id: str, rows: list[dict[str, Any]]) -> None:
         """Write one part file, durable when this returns."""

@@ -43,6 +43,8 @@ class Outcome:
     """The question's, or the bug's."""
     difficulty: DifficultyLevel | None = None
     code_version: str = ""
+    question_id: str | None = None
+    """Of the runtime question that was answered, where that is known."""
 
     @classmethod
     def of(
@@ -50,6 +52,7 @@ class Outcome:
         rollout: Rollout,
         pairs: Pairs | None = None,
         difficulty: DifficultyLevel | None = None,
+        question_id: str | None = None,
     ) -> Outcome:
         """The outcome of one rollout; `pairs` are those of its run."""
         return cls(
@@ -66,6 +69,7 @@ class Outcome:
             intern(rollout.category) if rollout.category is not None else None,
             difficulty,
             intern(rollout.code_version),
+            question_id,
         )
 
 

@@ -78,6 +78,18 @@ class PushConfig(BaseModel):
     """Of a repository that is made now."""
 
 
+class WorkersConfig(BaseModel):
+    """Who judges conversations. What is written is the same, however many do it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count: int = Field(default=1, ge=1)
+    """Processes; each takes a CPU and about 0.3 GB. 1: none but the command's own."""
+    ray_address: str | None = None
+    """`auto` or `HOST:PORT` of a Ray cluster, whose nodes do it in so many tasks at once
+    (`stepinto[ray]`). Null: processes of this machine."""
+
+
 class FormatConfig(BaseModel):
     """The `format` section of a run's config. A limit of null switches its filter off."""
 
@@ -149,6 +161,8 @@ class FormatConfig(BaseModel):
     """Write `sft/atif/` too: the rollouts of which there are rows, as ATIF trajectories."""
     push: PushConfig | None = None
     """Upload `sft/` to the hub, when it is done."""
+
+    workers: WorkersConfig = WorkersConfig()
 
     name: str = "StepInto debug sessions"
     """Title of the dataset card."""

@@ -6,8 +6,6 @@ what the funnel and the dataset card say of it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +14,6 @@ from collect.records import Conversation, StopReason, ToolOutcome
 from format.candidates import Candidate
 from format.config import FormatConfig
 from format.inspection import recorded_start
-from format.near_duplicates import NearDuplicates
 from format.turn_quality import trained_turns
 from format.vocabulary import PROPOSE
 from sandbox.debugger import INSPECTIONS, Action
@@ -158,39 +155,6 @@ def trainable(candidate: Candidate, config: FormatConfig) -> bool:
     return any(trained_turns(candidate.turn_quality, config.masked_turns))
 
 
-def unique() -> Predicate:
-    """A predicate that remembers what it let through."""
-    seen: set[bytes] = set()
-
-    def unique(candidate: Candidate, config: FormatConfig) -> bool:
-        """No row before it has the same messages, call ids aside (`deduplicate`)."""
-        key = session_key(candidate.as_row or candidate.conversation)
-        if config.deduplicate and key in seen:
-            return False
-        seen.add(key)
-        return True
-
-    return unique
-
-
-def not_near_duplicate() -> Predicate:
-    """A predicate that remembers the sessions that it let through."""
-    known = NearDuplicates()
-
-    def not_near_duplicate(candidate: Candidate, config: FormatConfig) -> bool:
-        """At most `max_similarity` of what was called and answered, line numbers aside, is the
-        same as in a session before it."""
-        if config.max_similarity is None:
-            return True
-        signature = known.signature(candidate.said)
-        if known.find(signature) > config.max_similarity:
-            return False
-        known.add(signature)
-        return True
-
-    return not_near_duplicate
-
-
 PREDICATES: tuple[Predicate, ...] = (
     no_failure,
     resolved,
@@ -207,13 +171,12 @@ PREDICATES: tuple[Predicate, ...] = (
     not_leaked,
     trainable,
 )
-"""The filters that need nothing else: `role` and `not_held_out` come before, those that look for
-duplicates after."""
+"""`role` and `not_held_out` come before, `format.duplicates` after."""
 
 
 def build_filters(held_out: HeldOut) -> tuple[Filter, ...]:
-    """All filters in order, for one pass over the conversations."""
-    predicates = (role, not_held_out(held_out), *PREDICATES, unique(), not_near_duplicate())
+    """Those that need a conversation alone, in order."""
+    predicates = (role, not_held_out(held_out), *PREDICATES)
     return tuple(
         Filter(keep.__name__, " ".join((keep.__doc__ or "").split()), keep) for keep in predicates
     )
@@ -225,13 +188,3 @@ def characters(conversation: Conversation) -> int:
     calls = [call for message in messages for call in message.tool_calls]
     text = sum(len(message.content) + len(message.reasoning or "") for message in messages)
     return text + sum(len(call.name + call.arguments) for call in calls) + len(conversation.tools)
-
-
-def session_key(conversation: Conversation) -> bytes:
-    """Hash of what was said and called, without the call ids, which differ on every run."""
-    said = [
-        [row.message.role, row.message.content, row.message.reasoning, row.message.name]
-        + [[call.name, call.arguments] for call in row.message.tool_calls]
-        for row in conversation.messages
-    ]
-    return hashlib.sha256(json.dumps(said).encode()).digest()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,6 @@ class NearDuplicates:
     """Remembers the sessions that it was given."""
 
     def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
-        numbers = np.random.default_rng(SEED)
-        size = (BANDS * ROWS, 1)
-        self._factors = numbers.integers(1 << 64, size=size, dtype=np.uint64) | np.uint64(1)
-        self._offsets = numbers.integers(1 << 64, size=size, dtype=np.uint64)
         self._capacity, self._slots = capacity, slots
         self._signatures = np.zeros((min(1_024, capacity), BANDS * ROWS), dtype=np.uint32)
         self._tables = np.zeros((BANDS, slots), dtype=np.uint32)
@@ -72,19 +69,29 @@ class NearDuplicates:
         self._tables[np.arange(BANDS), self._places(signature)] = place + 1
         self._count += 1
 
-    def signature(self, conversation: Conversation) -> Signature:
-        """Of what was called and answered: as many of its numbers are equal, on average, as there
-        are equal shingles among the two sessions' different ones."""
-        hashes = shingles(session_text(conversation))
-        if not hashes.size:
-            return np.zeros(BANDS * ROWS, dtype=np.uint32)
-        # Multiply-shift (Dietzfelbinger et al. 1997): the upper half of the products, modulo 2**64.
-        mixed = self._factors * hashes[None, :] + self._offsets
-        return np.asarray(mixed.min(axis=1) >> HALF, dtype=np.uint32)
-
     def _places(self, signature: Signature) -> Any:
         bands = signature.reshape(BANDS, ROWS)
         return [zlib.crc32(band.tobytes()) % self._slots for band in bands]
+
+
+def signature_of(conversation: Conversation) -> Signature:
+    """Of what was called and answered: as many of its numbers are equal, on average, as there are
+    equal shingles among the two sessions' different ones."""
+    hashes = shingles(session_text(conversation))
+    if not hashes.size:
+        return np.zeros(BANDS * ROWS, dtype=np.uint32)
+    # Multiply-shift (Dietzfelbinger et al. 1997): the upper half of the products, modulo 2**64.
+    factors, offsets = _hash_functions()
+    mixed = factors * hashes[None, :] + offsets
+    return np.asarray(mixed.min(axis=1) >> HALF, dtype=np.uint32)
+
+
+@cache
+def _hash_functions() -> tuple[Any, Any]:
+    numbers = np.random.default_rng(SEED)
+    size = (BANDS * ROWS, 1)
+    factors = numbers.integers(1 << 64, size=size, dtype=np.uint64) | np.uint64(1)
+    return factors, numbers.integers(1 << 64, size=size, dtype=np.uint64)
 
 
 def session_text(conversation: Conversation) -> str:

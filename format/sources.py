@@ -3,20 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
 
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.records import Conversation
 from collect.replaying.records import verified_conversations
 from collect.store import RunStore
+from collect.whole_rollouts import conversations_of
 from format.candidates import Background, Candidate, Outcome
 from format.config import FormatConfig
 from format.leaks import gold_lines, reads_git_history
 from format.preferences.siblings import asked_before_changes
 
+ROWS_PER_CHUNK = 256
+
+GoldLines = Mapping[str, frozenset[str]]
+"""The telling lines that each gold patch adds, by the bug's hash."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rollouts' conversations as they are stored, all of each, and what is known of these.
+
+    Can be sent to another process.
+    """
+
+    table: pa.Table
+    outcomes: Mapping[str, Outcome]
+    """By rollout. One without is still under way; its conversations do not count."""
+    verified: Mapping[str, bool]
+    """By conversation, of those that were replayed."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled as it is, a table that was cut takes along all that it was cut from.
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        return _unpacked, (sink.getvalue().to_pybytes(), self.outcomes, self.verified)
+
+    def rollouts(self, config: FormatConfig, gold: GoldLines) -> Iterator[Sequence[Candidate]]:
+        """The conversations of each rollout."""
+        for rollout_id, held in groupby(conversations_of(self.table), _rollout_id):
+            outcome = self.outcomes.get(rollout_id)
+            if outcome is None:
+                continue
+            conversations = list(held)
+            lines = gold.get(outcome.instance_hash)
+            git = any(map(reads_git_history, conversations))
+            background = Background(lines, git, asked_before_changes(conversations))
+            yield [
+                Candidate(
+                    each,
+                    outcome,
+                    config.vocabulary,
+                    background,
+                    self.verified.get(each.conversation_id),
+                )
+                for each in conversations
+            ]
+
 
 class Candidates:
-    """Can be read again and again; no more than one rollout's conversations are held at once."""
+    """Can be read again and again; no more than a chunk of them is held at once."""
 
     def __init__(
         self, config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome]
@@ -24,7 +76,7 @@ class Candidates:
         """`outcomes` are those of the rollouts, by id. Raises ConfigError for a benchmark whose
         gold patches can't be read."""
         self._config, self._store, self._outcomes = config, store, outcomes
-        self._gold = _gold(config)
+        self.gold = _gold(config)
         self._verified = verified_conversations(store.folder)
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -33,32 +85,29 @@ class Candidates:
 
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
         """The conversations of each rollout."""
-        # Those of a rollout stand together.
-        # A rollout still in flight has no row yet; its conversations do not count.
-        found = self._store.read_conversations(finished=self._outcomes.keys())
-        for rollout_id, held in groupby(found, _rollout_id):
-            outcome = self._outcomes[rollout_id]
-            conversations = list(held)
-            lines = self._gold.get(outcome.instance_hash)
-            git = any(map(reads_git_history, conversations))
-            background = Background(lines, git, asked_before_changes(conversations))
-            yield [self._candidate(each, outcome, background) for each in conversations]
+        for chunk in self.chunks():
+            yield from chunk.rollouts(self._config, self.gold)
 
-    def _candidate(
-        self, conversation: Conversation, outcome: Outcome, background: Background
-    ) -> Candidate:
-        verified = self._verified.get(conversation.conversation_id)
-        return Candidate(
-            conversation,
-            outcome,
-            self._config.vocabulary,
-            background,
-            verified,
-        )
+    def chunks(self) -> Iterator[Chunk]:
+        """The same, not yet read."""
+        for table in self._store.conversation_tables(ROWS_PER_CHUNK):
+            rollouts = set(table["rollout_id"].to_pylist()) & self._outcomes.keys()
+            held = table["conversation_id"].to_pylist() if self._verified else ()
+            yield Chunk(
+                table,
+                {name: self._outcomes[name] for name in rollouts},
+                {name: self._verified[name] for name in held if name in self._verified},
+            )
 
 
-def _gold(config: FormatConfig) -> dict[str, frozenset[str]]:
-    """The telling lines that each gold patch adds, by the bug's hash."""
+def _unpacked(
+    stored: bytes, outcomes: Mapping[str, Outcome], verified: Mapping[str, bool]
+) -> Chunk:
+    with pa.ipc.open_stream(stored) as reader:
+        return Chunk(reader.read_all(), outcomes, verified)
+
+
+def _gold(config: FormatConfig) -> GoldLines:
     return {
         bug.hash: gold_lines(bug.gold_patch)
         for each in config.gold_benchmarks

@@ -11,29 +11,28 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from collect.agents.config import AgentsConfig
 from collect.errors import ConfigError
 from collect.held_out import HeldOut, HeldOutConfig
 from collect.store import RunStore
-from format.candidates import Candidate, Outcome
+from format.candidates import Outcome
 from format.card import write_card
 from format.config import FormatConfig
 from format.credit import Pairs
 from format.difficulty import Asked, asked_of, levels
-from format.filters import build_filters, characters
+from format.duplicates import RULES, Duplicates
+from format.judging import Judge
 from format.kept import KeptRows
-from format.labels import label_columns
 from format.mixture import RULE as MIXTURE_RULE
 from format.preferences.attempts import Attempts
 from format.preferences.siblings import question_ids
 from format.preferences.writing import PREFERENCES, write_preferences
 from format.prompts import PROMPTS, choose_questions, write_prompts
 from format.report import FormatReport, Funnel, FunnelStep
-from format.rows import stored_row
 from format.sources import Candidates
 from format.splits import Splits
+from format.workers import judging
 from format.writing import write_rows, write_trajectories
 
 
@@ -56,10 +55,10 @@ def run_format(
     held_out = held_out or HeldOutConfig()
     source, bugs = Candidates(config, store, outcomes), HeldOut.of(held_out)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
-    attempts = _attempts(config, store)
+    attempts, judge = Attempts(), Judge(config, bugs, source.gold)
     with _replacing(run / "sft") as folder:
         kept = KeptRows(folder, config.mixture)
-        funnel = _select(config, source, bugs, kept, attempts)
+        funnel = _select(judge, source, kept, attempts)
         if not kept:
             raise ConfigError(_nothing_left(run, funnel))
         mixed = kept.mixed()
@@ -69,7 +68,7 @@ def run_format(
         kept.remove()
         if config.atif:
             write_trajectories(source, written, folder)
-        if attempts is not None:
+        if config.preferences is not None:
             pairs = write_preferences(config, attempts, source, splits, folder)
             written.outputs[PREFERENCES.name] = pairs.totals
         if questions:
@@ -88,14 +87,6 @@ def run_format(
     return report
 
 
-def _attempts(config: FormatConfig, store: RunStore) -> Attempts | None:
-    """Where pairs are asked for: an empty collection of what they can be made of."""
-    if config.preferences is None:
-        return None
-    ids = question_ids(config.preferences, store.folder, store.read_rollouts())
-    return Attempts(config, ids)
-
-
 def _outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
     """How each of the run's rollouts ended, by its id."""
     pairs, asked = Pairs(), set[Asked]()
@@ -105,40 +96,39 @@ def _outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
         if by is not None:
             asked.add(by)
     difficulty = levels(config.questions, store.folder, asked)
+    questions = _question_ids(config, store)
     return {
-        row.rollout_id: Outcome.of(row, pairs, difficulty.get(row.rollout_id))
+        row.rollout_id: Outcome.of(
+            row, pairs, difficulty.get(row.rollout_id), questions.get(row.rollout_id)
+        )
         for row in store.read_rollouts()
     }
 
 
-def _select(
-    config: FormatConfig,
-    source: Candidates,
-    held_out: HeldOut,
-    kept: KeptRows,
-    attempts: Attempts | None,
-) -> Funnel:
+def _question_ids(config: FormatConfig, store: RunStore) -> dict[str, str]:
+    """The runtime questions that rollouts answered, where pairs of answers are asked for."""
+    if config.preferences is None:
+        return {}
+    return question_ids(config.preferences, store.folder, store.read_rollouts())
+
+
+def _select(judge: Judge, source: Candidates, kept: KeptRows, attempts: Attempts) -> Funnel:
     """The funnel; the rows of what comes through it are added to `kept`, and what pairs can be
     made of to `attempts`."""
-    filters = build_filters(held_out)
-    funnel = Funnel(steps=[FunnelStep(name=each.name, rule=each.rule) for each in filters])
-    for candidate in source:
-        dropped_by = next(
-            (i for i, each in enumerate(filters) if not each.keep(candidate, config)), None
-        )
-        funnel.count(dropped_by)
-        if attempts is not None:
-            attempts.add(candidate, None if dropped_by is None else filters[dropped_by].name)
-        if dropped_by is None:
-            kept.add(_row(candidate, config), characters(candidate.said))
+    rules = {each.name: each.rule for each in judge.filters} | RULES
+    funnel = Funnel(steps=[FunnelStep(name=name, rule=rule) for name, rule in rules.items()])
+    duplicates, places = Duplicates(judge.config), {name: i for i, name in enumerate(rules)}
+    with judging(judge, judge.config.workers) as judged:
+        for each in judged(source.chunks()):
+            if each.attempt is not None:
+                attempts.add(each.attempt)
+            dropped_by = each.dropped_by
+            if each.row is not None:
+                dropped_by = duplicates.dropped_by(each.row.mark)
+            funnel.count(places[dropped_by] if dropped_by is not None else None)
+            if each.row is not None and dropped_by is None:
+                kept.add(each.row.columns, each.row.characters)
     return funnel
-
-
-def _row(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
-    outcome, texts = candidate.outcome, candidate.texts
-    assert texts is not None, "the filters have let it through"
-    row = stored_row(candidate.said, texts, outcome.language, outcome.teacher, outcome.system)
-    return row | label_columns(candidate, config)
 
 
 def _nothing_left(run: Path, funnel: Funnel) -> str:

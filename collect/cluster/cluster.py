@@ -40,7 +40,7 @@ class RayCluster:
         """Raises ConfigError where there is no cluster at the address."""
         self._config = setup.machinery.runner.ray
         self._setup, self._stop = setup, stop
-        self._ray = ray = connect(self._config)
+        self._ray = ray = connect(self._config.address, "runner.ray.address")
         self._setup_ref = ray.put(setup)
         self._office = self._on(ray.get_runtime_context().get_node_id(), Office).remote(
             setup.folder.resolve(), budget.limit_dollars, budget.spent

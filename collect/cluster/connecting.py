@@ -7,7 +7,6 @@ import os
 import socket
 from typing import Any
 
-from collect.config import RayConfig
 from collect.errors import ConfigError
 
 # Ray asks its vendor's server otherwise.
@@ -15,29 +14,33 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 LOOK_SECONDS = 10.0
 
 
-def connect(config: RayConfig) -> Any:
-    """The `ray` module, connected. Raises ConfigError where there is no Ray, or no cluster."""
+def connect(address: str | None, setting: str) -> Any:
+    """The `ray` module, connected. Raises ConfigError where there is no Ray, or no cluster.
+
+    `address`: `auto`, or `HOST:PORT` of a head; None starts a cluster of this machine's own.
+    `setting`: where the config has it.
+    """
     try:
         import ray
     except ImportError as error:
         raise ConfigError(
-            "runner.backend=ray needs Ray: pip install 'stepinto[ray]', or set "
-            "runner.backend=asyncio"
+            "runner.backend=ray and format.workers.ray_address need Ray: pip install "
+            "'stepinto[ray]', or do without them"
         ) from error
     if ray.is_initialized():
         return ray
     try:
-        _look_for(config.address)
+        _look_for(address)
         ray.init(
-            address=config.address or "local",
+            address=address or "local",
             log_to_driver=False,
             logging_level=logging.ERROR,
-            include_dashboard=None if config.address else False,
+            include_dashboard=None if address else False,
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(
-            f"no Ray cluster answers at runner.ray.address={config.address!r}: {error}; start one "
-            "with `ray start --head`, or set runner.ray.address=null for one of this machine's own"
+            f"no Ray cluster answers at {setting}={address!r}: {error}; start one with `ray start "
+            f"--head`, or set {setting}=null to do it on this machine"
         ) from error
     return ray
 

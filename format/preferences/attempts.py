@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from sys import intern
 
 from collect.records import Role
 from format.candidates import Candidate
 from format.config import FormatConfig
-from format.filters import exact_arguments, grounded, session_key, within_length
+from format.duplicates import session_key
+from format.filters import exact_arguments, grounded, within_length
 from format.leaks import Leak
 from format.preferences.siblings import question_key
 
 NEVER = ("role", "not_held_out", "no_failure")
 """Filters whose drops are no side of a pair at all."""
-DUPLICATES = ("unique", "not_near_duplicate")
-"""Filters that say nothing of how good an attempt is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,39 +29,47 @@ class Attempt:
     """Fit to be the better one; else it is fit to be the worse one alone."""
     turns: int
     """Messages of the assistant."""
+    question: bytes
+    """The same for attempts at the same question."""
+    said: bytes
+    """The same for conversations that say the same."""
+
+
+def attempt_of(
+    candidate: Candidate, dropped_by: str | None, config: FormatConfig
+) -> Attempt | None:
+    """What a conversation may be in a pair; None where it is fit for none.
+
+    `dropped_by` is the filter that dropped it; that it is like another counts for nothing.
+    """
+    right = _right(candidate, dropped_by)
+    if not right and not _wrong(candidate, dropped_by, config):
+        return None
+    conversation, outcome = candidate.conversation, candidate.outcome
+    return Attempt(
+        conversation.conversation_id,
+        intern(conversation.repository),
+        outcome.question_id,
+        right,
+        sum(row.message.role == "assistant" for row in conversation.messages),
+        question_key(conversation, outcome.instance_hash, outcome.question_id),
+        session_key(conversation)[:16],
+    )
 
 
 class Attempts:
     """Those of a run, by question; of conversations that are equal, the first."""
 
-    def __init__(self, config: FormatConfig, question_ids: Mapping[str, str]) -> None:
-        """`question_ids` are by rollout, as far as they are known."""
-        self._config, self._question_ids = config, question_ids
+    def __init__(self) -> None:
         self._seen: set[bytes] = set()
         self.by_question: dict[bytes, list[Attempt]] = defaultdict(list)
 
-    def add(self, candidate: Candidate, dropped_by: str | None) -> None:
-        """Note a conversation; `dropped_by` is the filter that dropped it, None where all let it
-        through."""
-        right = _right(candidate, dropped_by)
-        if not right and not _wrong(candidate, dropped_by, self._config):
-            return
-        conversation = candidate.conversation
-        question = self._question_ids.get(conversation.rollout_id)
-        key = question_key(conversation, candidate.outcome.instance_hash, question)
-        said = key + session_key(conversation)[:16]
-        if said in self._seen:
-            return
-        self._seen.add(said)
-        self.by_question[key].append(
-            Attempt(
-                conversation.conversation_id,
-                intern(conversation.repository),
-                question,
-                right,
-                sum(row.message.role == "assistant" for row in conversation.messages),
-            )
-        )
+    def add(self, attempt: Attempt) -> None:
+        """Note one."""
+        said = attempt.question + attempt.said
+        if said not in self._seen:
+            self._seen.add(said)
+            self.by_question[attempt.question].append(attempt)
 
 
 def _is_attempt(candidate: Candidate) -> bool:
@@ -76,8 +82,7 @@ def _is_attempt(candidate: Candidate) -> bool:
 
 
 def _right(candidate: Candidate, dropped_by: str | None) -> bool:
-    passed = dropped_by is None or dropped_by in DUPLICATES
-    return passed and candidate.outcome.resolved and _is_attempt(candidate)
+    return dropped_by is None and candidate.outcome.resolved and _is_attempt(candidate)
 
 
 def _wrong(candidate: Candidate, dropped_by: str | None, config: FormatConfig) -> bool:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from format.near_duplicates import NearDuplicates, session_text, shingles
+from format.near_duplicates import NearDuplicates, session_text, shingles, signature_of
 from tests.format.sessions import Session, see, stop
 
 
@@ -40,15 +40,15 @@ def test_the_similarity_is_estimated(common: int) -> None:
     one, other = session(40, 1), session(common, 1)
     other.rows += session(40 - common, 2).rows[2:]
     known = NearDuplicates(capacity=8, slots=64)
-    known.add(known.signature(one.answer("x")))
-    found = known.find(known.signature(other.answer("x")))
+    known.add(signature_of(one.answer("x")))
+    found = known.find(signature_of(other.answer("x")))
     assert found == pytest.approx(jaccard(one, other), abs=0.1)
     assert (found > 0.9) is (common >= 39)
 
 
 def test_the_oldest_are_forgotten_and_memory_is_bounded() -> None:
     known = NearDuplicates(capacity=16, slots=4_096)
-    signatures = [known.signature(session(4, seed).answer("x")) for seed in range(40)]
+    signatures = [signature_of(session(4, seed).answer("x")) for seed in range(40)]
     for signature in signatures:
         assert known.find(signature) < 0.9
         known.add(signature)
@@ -68,7 +68,7 @@ def test_arrays_grow_with_what_they_hold() -> None:
 
 def test_a_session_without_words_is_like_another() -> None:
     known = NearDuplicates(capacity=4, slots=16)
-    empty = known.signature(Session().answer("x"))
+    empty = signature_of(Session().answer("x"))
     assert known.find(empty) == 0
     known.add(empty)
     assert known.find(empty) == 1

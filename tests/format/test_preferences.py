@@ -92,7 +92,7 @@ def test_attempts_in_a_changed_workspace_are_no_siblings() -> None:
 
 
 def test_pairs_are_few_spread_and_the_same_each_time() -> None:
-    attempts = [Attempt(f"c{n}", "ledger", None, n % 2 == 0, 10) for n in range(8)]
+    attempts = [Attempt(f"c{n}", "ledger", None, n % 2 == 0, 10, b"", b"%d" % n) for n in range(8)]
     assert PAIRS.preferences is not None
     pairs = list(choose_pairs(PAIRS.preferences, {b"": attempts}))
     assert len({pair.chosen.conversation_id for pair in pairs}) == 4

@@ -1,0 +1,78 @@
+"""What each conversation of a run comes to by itself: what takes `stepinto format` its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from collect.held_out import HeldOut
+from format.candidates import Candidate
+from format.config import FormatConfig
+from format.duplicates import Mark
+from format.filters import Filter, build_filters, characters
+from format.labels import label_columns
+from format.preferences.attempts import Attempt, attempt_of
+from format.rows import stored_row
+from format.sources import Chunk, GoldLines
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What becomes of a conversation that is kept."""
+
+    columns: dict[str, Any]
+    """JSON columns as texts."""
+    characters: int
+    """Of its messages and tools."""
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one conversation comes to, duplicates aside."""
+
+    row: Row | None
+    """None where it was dropped."""
+    dropped_by: str | None
+    """The name of the filter."""
+    attempt: Attempt | None
+    """None where it is fit for no pair, or the config wants none."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Can be sent to another process."""
+
+    config: FormatConfig
+    held_out: HeldOut
+    gold: GoldLines
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Filters are made anew there.
+        return Judge, (self.config, self.held_out, self.gold)
+
+    def judge(self, chunk: Chunk) -> list[Judgement]:
+        """All of a chunk's conversations, in their order."""
+        rollouts = chunk.rollouts(self.config, self.gold)
+        return [self._judge(each) for rollout in rollouts for each in rollout]
+
+    @cached_property
+    def filters(self) -> tuple[Filter, ...]:
+        return build_filters(self.held_out)
+
+    def _judge(self, candidate: Candidate) -> Judgement:
+        config = self.config
+        drops = (each.name for each in self.filters if not each.keep(candidate, config))
+        dropped_by = next(drops, None)
+        pairs = config.preferences is not None
+        attempt = attempt_of(candidate, dropped_by, config) if pairs else None
+        row = self._row(candidate) if dropped_by is None else None
+        return Judgement(row, dropped_by, attempt)
+
+    def _row(self, candidate: Candidate) -> Row:
+        outcome, said, texts = candidate.outcome, candidate.said, candidate.texts
+        assert texts is not None, "the filters have let it through"
+        columns = stored_row(said, texts, outcome.language, outcome.teacher, outcome.system)
+        columns |= label_columns(candidate, self.config)
+        return Row(columns, characters(said), Mark.of(said, self.config))
