@@ -9,6 +9,7 @@ debug sessions, tests and records. The sections:
     places      rollouts an hour, CPU and memory of each, by sandbox and by rollouts at once
     runners     the same work by asyncio and on a Ray cluster of this machine, side by side
     parts       where the time of a rollout goes
+    warm        what debug sessions would save by a warm start
     records     rows written, compacted and read a second
     instances   the cost of a run by how many bugs it is of
 
@@ -21,7 +22,7 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +33,7 @@ from rich.table import Table
 from benchmarks.machine import Spent, spending
 from benchmarks.rollout_parts import part_seconds
 from benchmarks.synthetic_run import Template, templates_of, write_run
+from benchmarks.warm_start import warm_start_seconds
 from collect.store import RunStore
 from sandbox.engine import connect
 from sandbox.errors import SandboxUnavailable
@@ -114,12 +116,12 @@ def runners(options: Options) -> Table:
 
 def parts(options: Options) -> Table:
     """One after the other, in the local sandbox."""
-    table = Table(
-        "part", "seconds", title="parts: of a rollout, the median of 5", title_justify="left"
-    )
-    for name, seconds in part_seconds().items():
-        table.add_row(name, f"{seconds:.3f}")
-    return table
+    return _seconds_table("parts: of a rollout, the median of 5", part_seconds())
+
+
+def warm(options: Options) -> Table:
+    """The most that could be saved of a session's start."""
+    return _seconds_table("warm: what a warm start could save, at the most", warm_start_seconds())
 
 
 def records(options: Options) -> Table:
@@ -175,6 +177,13 @@ def _sandboxes(options: Options) -> list[tuple[str, list[str]]]:
     return [*found, ("docker", ["sandbox.backend=docker", f"sandbox.image={options.image}"])]
 
 
+def _seconds_table(title: str, found: Mapping[str, float]) -> Table:
+    table = Table("part", "seconds", title=title, title_justify="left")
+    for name, seconds in found.items():
+        table.add_row(name, f"{seconds:.3f}")
+    return table
+
+
 def _table(title: str) -> Table:
     columns = ("", "rollouts an hour", "CPU s each", "MB at most, all together", "seconds")
     return Table(*columns, title=title, title_justify="left")
@@ -200,6 +209,7 @@ SECTIONS: dict[str, Callable[[Options], Table]] = {
     "places": places,
     "runners": runners,
     "parts": parts,
+    "warm": warm,
     "records": records,
     "instances": instances,
 }
