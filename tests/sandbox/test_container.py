@@ -80,7 +80,7 @@ def test_image_of_the_config_comes_before_the_instance_s(image: str) -> None:
 def test_no_engine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
     with pytest.raises(SandboxUnavailable, match="DOCKER_HOST"):
-        open_sandbox(SandboxConfig(backend="docker", image=TAG))
+        open_sandbox(SandboxConfig(backend="docker", image=TAG, engine_wait=0.5))
 
 
 def test_image_that_cannot_idle_is_unavailable(engine: Any) -> None:
