@@ -90,8 +90,10 @@ class RunStore:
 
     def compact(self) -> None:
         """Merge the part files into one file a table. Nothing may be added meanwhile."""
-        if self.rollouts.parts() or self.conversations.parts():
+        if self.rollouts.parts():
             self._rewrite(without=())
+        else:
+            self.conversations.drop_parts(self.conversations.parts())
 
     def _rewrite(self, without: Collection[str]) -> None:
         rollouts, conversations = self.rollouts.parts(), self.conversations.parts()
@@ -118,14 +120,17 @@ class RunStore:
         rollout together. `finished` are the ids of the rollouts, where they are known already."""
         if finished is None:
             finished = set(self.rollouts.ids())
-        rows = self.conversations.rows(but_parts=self._unfinished(), only=only)
+        rows = self.conversations.rows(self._finished_parts(), only=only)
         return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
 
     def conversation_tables(self, rows: int) -> Iterator[pa.Table]:
         """The conversations as they are stored, whole rollouts together; of about so many rows
         each, which `conversations_of` reads."""
-        batches = self.conversations.batches(but_parts=self._unfinished())
+        batches = self.conversations.batches(self._finished_parts())
         return whole_rollouts(batches, self.conversations.schema, rows)
 
-    def _unfinished(self) -> set[str]:
-        return self.conversations.parts().keys() - self.rollouts.parts().keys()
+    def _finished_parts(self) -> dict[str, Path]:
+        """Of the conversations."""
+        conversations = self.conversations.parts()
+        rollouts = self.rollouts.parts()
+        return {key: path for key, path in conversations.items() if key in rollouts}

@@ -59,26 +59,27 @@ class Table:
 
     def rows(
         self,
-        but_parts: Collection[str] = (),
+        parts: Mapping[str, Path] | None = None,
         only: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """All rows as plain dicts, read batch by batch; as if some part files were not there.
+        """All rows as plain dicts, read batch by batch.
 
-        `only`: the rollouts whose rows are wanted, where it is not all of them. `columns`: what is
-        wanted of each row, the rollout's id among it.
+        `parts`: the part files that count, where it is not all of them. `only`: the rollouts whose
+        rows are wanted, where it is not all of them. `columns`: what is wanted of each row, the
+        rollout's id among it.
         """
-        for batch in self.batches(but_parts, only, columns):
+        for batch in self.batches(parts, only, columns):
             yield from batch.to_pylist()
 
     def batches(
         self,
-        but_parts: Collection[str] = (),
+        parts: Mapping[str, Path] | None = None,
         only: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The same in Arrow's form, some rows at a time."""
-        parts = {key: path for key, path in self.parts().items() if key not in but_parts}
+        parts = self.parts() if parts is None else parts
         wanted = None if only is None else pa.array(list(only), pa.string())
         read = {key: path for key, path in parts.items() if only is None or key in only}
         for batch in self._batches(read, parts.keys(), columns):

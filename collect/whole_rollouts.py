@@ -11,28 +11,30 @@ from collect.schema import conversation_from_plain
 
 ROWS_AT_ONCE = 32
 """Which are held as Python's objects."""
+BYTES_AT_ONCE = 16_000_000
+"""Of a table: conversations may be long."""
 
 
 def whole_rollouts(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int
 ) -> Iterator[pa.Table]:
-    """The batches as tables of at least so many rows, but for the last; in none is a part of a
-    rollout, whose rows stand together."""
+    """The batches as tables of at least so many rows, or `BYTES_AT_ONCE`, but for the last; in none
+    is a part of a rollout, whose rows stand together."""
     held: list[pa.RecordBatch] = []
-    count = 0
+    count = size = 0
     for batch in batches:
         rest = batch
-        if count >= rows:
+        if count >= rows or size >= BYTES_AT_ONCE:
             same = _of_rollout(batch, held[-1]["rollout_id"][-1])
             held.append(batch.slice(0, same))
             rest = batch.slice(same)
             if not rest.num_rows:
                 continue
             yield pa.Table.from_batches(held, schema)
-            held, count = [], 0
+            held, count, size = [], 0, 0
         if rest.num_rows:
             held.append(rest)
-            count += rest.num_rows
+            count, size = count + rest.num_rows, size + rest.nbytes
     if held:
         yield pa.Table.from_batches(held, schema)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import cycle
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context
+from traceback import format_exc
 
 from collect.build_info import code_version
 from collect.errors import ConfigError
@@ -50,20 +48,47 @@ def _in_order(submit: Submit, chunks: Iterable[Chunk], ahead: int) -> Iterator[J
 
 @contextmanager
 def _processes(judge: Judge, config: WorkersConfig) -> Iterator[Submit]:
-    # A pool each: one of several does not always notice when a process of it dies at its start.
-    spawn = get_context("spawn")
-    pools = [ProcessPoolExecutor(1, spawn, _begin, (judge,)) for _ in range(config.count)]
-    turns = cycle(pools)
-    try:
-        yield lambda chunk: next(turns).submit(_judge_here, chunk)
-    except BrokenProcessPool as error:
-        raise ConfigError(
-            f"one of the {config.count} processes of format.workers was killed, most likely for "
-            "want of memory; nothing is written; lower format.workers.count, and start again"
-        ) from error
-    finally:
-        for pool in pools:
-            pool.shutdown(cancel_futures=True)
+    with ExitStack() as stack:
+        workers = [stack.enter_context(closing(_Process(judge))) for _ in range(config.count)]
+        turns = cycle(workers)
+        yield lambda chunk: next(turns).submit(chunk)
+
+
+class _Process:
+    """One that judges. A thread waits for it, and sees the end of the pipe where it is killed."""
+
+    def __init__(self, judge: Judge) -> None:
+        spawn = get_context("spawn")
+        self._pipe, theirs = spawn.Pipe()
+        self._process = spawn.Process(target=_work, args=(theirs, judge), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._thread = ThreadPoolExecutor(1)
+
+    def submit(self, chunk: Chunk) -> Future[list[Judgement]]:
+        """Raises ConfigError out of the future where the process is gone."""
+        return self._thread.submit(self._ask, chunk)
+
+    def close(self) -> None:
+        """Also with work under way."""
+        self._process.kill()
+        self._thread.shutdown(cancel_futures=True)
+        self._process.join()
+
+    def _ask(self, chunk: Chunk) -> list[Judgement]:
+        try:
+            self._pipe.send(chunk)
+            answer = self._pipe.recv()
+        except (EOFError, OSError) as error:
+            self._process.join()
+            raise ConfigError(
+                f"a process of format.workers ended before its work (exit code "
+                f"{self._process.exitcode}; -9 is mostly a want of memory); nothing is written; "
+                "lower format.workers.count, and start again"
+            ) from error
+        if isinstance(answer, str):
+            raise RuntimeError(f"a process of format.workers failed:\n{answer}")
+        return list(answer)
 
 
 @contextmanager
@@ -87,29 +112,18 @@ def _on_ray(judge: Judge, config: WorkersConfig) -> Iterator[Submit]:
         ray.shutdown()
 
 
-_lent: list[Judge] = []
-"""To a process that judges: one."""
-
-
-def _begin(judge: Judge) -> None:
-    """In a process of its own, which ends with the command."""
-    _lent[:] = [judge]
+def _work(pipe: connection.Connection, judge: Judge) -> None:
+    """Judge what comes, in a process of its own, which ends with the command."""
     # Ctrl-C reaches the whole group; the command ends its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    # A pool's processes would wait for ever where the command was killed.
-    parent = parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel])
-    os._exit(1)
-
-
-def _judge_here(chunk: Chunk) -> list[Judgement]:
-    (judge,) = _lent
-    return judge.judge(chunk)
+    with suppress(EOFError, ConnectionError):
+        while True:
+            chunk = pipe.recv()
+            try:
+                answer: list[Judgement] | str = judge.judge(chunk)
+            except Exception:
+                answer = format_exc()
+            pipe.send(answer)
 
 
 def _judge_on_node(judge: Judge, chunk: Chunk, version: str) -> list[Judgement]:

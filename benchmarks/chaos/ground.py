@@ -18,6 +18,10 @@ from sandbox.engine import connect, find_image
 from sandbox.errors import EngineDown
 
 START_SECONDS = 60.0
+ENGINE_STARTS = 5
+"""Tries: an engine that finds what a killed one left may end again, and is started anew, as a
+service manager does."""
+LOG_BYTES = 3_000
 LOOK_SECONDS = 0.1
 ADDRESS = "127.0.0.1"
 
@@ -49,7 +53,8 @@ class Endpoint:
         """Return once it answers."""
         command = [sys.executable, "-m", "benchmarks.chaos.oracle_server", str(self._port)]
         self._process = subprocess.Popen(command)
-        _wait(self._answers, "the oracle's server")
+        if not _wait(self._answers, self._process):
+            sys.exit("the oracle's server does not start")
 
     def kill(self) -> None:
         """At once, with all requests that are under way."""
@@ -128,6 +133,15 @@ class Engine:
 
     def start(self) -> None:
         """Return once it answers."""
+        for _ in range(ENGINE_STARTS):
+            self._process = self._begun()
+            if _wait(self._answers, self._process):
+                return
+            self.kill()
+        said = (self._state / "log").read_bytes()[-LOG_BYTES:].decode(errors="replace")
+        sys.exit(f"dockerd does not start: {said}")
+
+    def _begun(self) -> subprocess.Popen[bytes]:
         command = [
             *("dockerd", "--data-root", str(self._state / "data")),
             *("--exec-root", str(self._state / "exec"), "-p", str(self._state / "pid")),
@@ -135,8 +149,7 @@ class Engine:
             *("--ip-forward=false", "--bridge=none"),
         ]
         with (self._state / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        _wait(self._answers, f"dockerd (see {self._state / 'log'})")
+            return subprocess.Popen(command, stdout=log, stderr=log)
 
     def kill(self) -> None:
         """At once; its containers go on until it is back."""
@@ -150,10 +163,9 @@ class Engine:
         self._process.wait()
         # Those who watched containers of an engine that was killed go on.
         subprocess.run(["pkill", "-KILL", "-f", str(self._state)], check=False)
-        # The engine mounts its folder on itself, at every start.
-        data = str(self._state / "data")
-        while not subprocess.run(["umount", data], capture_output=True, check=False).returncode:
-            pass
+        # What an engine mounts that is killed stays mounted; its folder is, at every start.
+        for point in reversed(_mounted_below(self._state)):
+            subprocess.run(["umount", "--lazy", point], check=False)
         subprocess.run(["rm", "-rf", str(self._state)], check=False)
 
     def _answers(self) -> bool:
@@ -164,9 +176,17 @@ class Engine:
         return True
 
 
-def _wait(answers: Callable[[], bool], what: str) -> None:
+def _mounted_below(folder: Path) -> list[str]:
+    """Mount points, in the order in which they were mounted."""
+    points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    return [point for point in points if point.startswith(f"{folder}/")]
+
+
+def _wait(answers: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
+    """Whether it answers, before it ends and in time."""
     until = time.monotonic() + START_SECONDS
     while not answers():
-        if time.monotonic() > until:
-            sys.exit(f"{what} did not answer within {START_SECONDS:g} s")
+        if process.poll() is not None or time.monotonic() > until:
+            return False
         time.sleep(LOOK_SECONDS)
+    return True

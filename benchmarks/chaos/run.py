@@ -108,12 +108,15 @@ def run(options: Options, console: Console) -> Report:
         began = time.monotonic()
         turns = cycle([*ground.strikes(random.Random(options.seed))])
         driver = Driver(settings, options.every, turns)
-        while report.starts < MAX_STARTS and not driver.run(report, console):
-            pass
-        report.seconds = time.monotonic() - began
-        _look(config, ground, report)
-        if ground.disk is not None:
-            shutil.copytree(config.folder, options.work / config.folder.name, dirs_exist_ok=True)
+        try:
+            while report.starts < MAX_STARTS and not driver.run(report, console):
+                pass
+            report.seconds = time.monotonic() - began
+            _look(config, ground, report)
+        finally:
+            if ground.disk is not None and config.folder.is_dir():
+                kept = options.work / config.folder.name
+                shutil.copytree(config.folder, kept, dirs_exist_ok=True)
     return report
 
 

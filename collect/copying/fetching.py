@@ -6,16 +6,8 @@ import os
 from pathlib import Path
 
 from collect.copying.folder import Folder
-from collect.copying.transfer import (
-    CONVERSATIONS,
-    ROLLOUTS,
-    Changed,
-    Table,
-    Transfer,
-    ids_of,
-    parts_of,
-    stores_of,
-)
+from collect.copying.lineage import knows, learn, mark_of
+from collect.copying.transfer import Changed, Transfer, stores_of
 from collect.errors import ConfigError
 
 MARK = ".fetching"
@@ -26,21 +18,30 @@ TRIES = 5
 def restore(copy: Folder, run: Path) -> bool:
     """Fetch a run whose folder has no rows here; whether it was.
 
-    Raises ConfigError where the copy has rollouts that the folder lacks, and OSError.
+    Raises ConfigError where the copy has what another driver did meanwhile, and OSError.
     """
-    there = _finished(copy)
-    here = _known(Folder.local(run))
-    if there and (not here or (run / MARK).exists()):
+    if not has_rollouts(copy):
+        return False
+    if (run / MARK).exists() or not has_rollouts(Folder.local(run)):
         fetch(copy, run)
         return True
-    lacking = there - here
-    if lacking:
+    if not knows(run, mark_of(copy)):
         raise ConfigError(
-            f"{copy.name} has {len(lacking)} rollouts that {run} lacks: another driver did them "
-            f"meanwhile. To go on from the copy, move {run} away and start again: it is fetched; "
-            "to go on from the folder, choose another runner.copy_to, or remove that copy"
+            f"{copy.name} has rollouts that were not copied from {run}: another driver has gone on "
+            f"with the run meanwhile. To go on from the copy, move {run} away and start again: it "
+            "is fetched; to go on from the folder, choose another runner.copy_to, or remove that "
+            "copy"
         )
     return False
+
+
+def refuse_part_of_run(run: Path) -> None:
+    """Raises ConfigError where a run that was being fetched is not all there."""
+    if (run / MARK).exists():
+        raise ConfigError(
+            f"{run} is fetched in part only: give the runner.copy_to that it came from, and it is "
+            "fetched to its end; or remove the folder"
+        )
 
 
 def fetch(copy: Folder, run: Path) -> None:
@@ -50,7 +51,7 @@ def fetch(copy: Folder, run: Path) -> None:
     """
     run.mkdir(parents=True, exist_ok=True)
     (run / MARK).touch()
-    transfer = Transfer(copy, Folder.local(run))
+    transfer, mark = Transfer(copy, Folder.local(run)), mark_of(copy)
     for _ in range(TRIES):
         try:
             transfer.run()
@@ -62,29 +63,10 @@ def fetch(copy: Folder, run: Path) -> None:
     # As old as in the copy, so that the next start knows that they are the same.
     for name, stamp in transfer.taken.items():
         os.utime(run / name, ns=(stamp.changed_ns, stamp.changed_ns))
+    learn(run, mark)
     (run / MARK).unlink()
 
 
 def has_rollouts(copy: Folder) -> bool:
     """Whether there are any."""
     return bool(stores_of(copy.listed(recursive=True)))
-
-
-def _finished(folder: Folder) -> set[tuple[str, str]]:
-    """All rollouts that have a row, with the store that they are in."""
-    return {
-        (store, rollout_id)
-        for store in stores_of(folder.listed(recursive=True))
-        for rollout_id in Table.of(folder, f"{store}{ROLLOUTS}").rollout_ids(folder)
-    }
-
-
-def _known(folder: Folder) -> set[tuple[str, str]]:
-    """The same, and those that were about to be written anew when a kill came."""
-    begun = {
-        (store, rollout_id)
-        for store in stores_of(folder.listed(recursive=True))
-        for rollout_id in ids_of(parts_of(folder, f"{store}{CONVERSATIONS}"))
-    }
-    finished = _finished(folder)
-    return finished | begun if finished else set()

@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from collect.durable import TEMPORARY
 from collect.errors import ConfigError
@@ -141,16 +140,6 @@ class Folder:
                 f"bucket, or give rights to it: {KEYS}"
             ) from error
         return stamp.changed_ns if stamp is not None else 0
-
-    def rollout_ids(self, name: str) -> set[str]:
-        """Those of a Parquet file's rows. Raises ConfigError where it is broken."""
-        try:
-            with self.files.open_input_file(f"{self.path}/{name}") as file:
-                return set(pq.read_table(file, columns=["rollout_id"])["rollout_id"].to_pylist())
-        except (pa.ArrowException, KeyError) as error:
-            raise ConfigError(
-                f"{self.name}/{name} is not a readable Parquet file: {error}; move it away"
-            ) from error
 
 
 def copy_stream(source: IO[bytes], target: IO[bytes]) -> None:

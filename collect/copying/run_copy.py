@@ -11,8 +11,9 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from collect.config import RunnerConfig
-from collect.copying.fetching import restore
+from collect.copying.fetching import refuse_part_of_run, restore
 from collect.copying.folder import Folder
+from collect.copying.lineage import leave_mark
 from collect.copying.owner import Ownership
 from collect.copying.transfer import Changed, Transfer
 from collect.errors import ConfigError
@@ -21,6 +22,8 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 LAST_TRIES = 3
 """At the end, before what is not copied is given up."""
 HOLD_SECONDS = 0.5
+TOLD_AFTER = 10
+"""Tries in a row that the run folder had changed under."""
 
 
 class RunCopy:
@@ -45,6 +48,7 @@ class RunCopy:
             self._owner.take(now_ns)
             if restore(self._copy, self._run):
                 _tell(f"{self._run} was fetched from {self._copy.name}")
+            leave_mark(self._copy, self._run)
             self._begin()
         except OSError as error:
             self._owner.give_back()
@@ -96,6 +100,11 @@ class RunCopy:
                 failed = 0 if self._bring() else failed + 1
             except ConfigError:  # which `hold` raises
                 return
+            if failed == TOLD_AFTER and isinstance(self._failure, Changed):
+                _tell(
+                    f"{self._copy.name} can't be brought up to date: {self._failure}; the run goes "
+                    "on, and it is tried again"
+                )
             longest = min(FIRST_WAIT * 2.0 ** min(failed, 10), LONGEST_WAIT)
             wait = longest if failed else self._config.copy_every
 
@@ -146,6 +155,7 @@ def copying(config: RunnerConfig, run: Path) -> Iterator[list[str]]:
     """
     missing: list[str] = []
     if config.copy_to is None:
+        refuse_part_of_run(run)
         yield missing
         return
     copy = RunCopy(config, Folder.at(config.copy_to).below(run.name), run)

@@ -14,7 +14,7 @@ rollout stands there whole, with the conversations of the same attempt, or not a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -64,12 +64,6 @@ class Table:
     def files(self) -> Listing:
         return self.parts | self.compacted
 
-    def rollout_ids(self, folder: Folder) -> Iterator[str]:
-        """Those that have a row in it. Raises ConfigError on a broken file."""
-        yield from ids_of(self.parts)
-        for name in self.compacted:
-            yield from folder.rollout_ids(name)
-
 
 class Transfer:
     """Takes files from one folder to another, those that are new or changed."""
@@ -108,6 +102,8 @@ class Transfer:
     def _take_store(self, store: str) -> None:
         rollouts = Table.of(self._source, f"{store}{ROLLOUTS}")
         conversations = rollouts.conversations(self._source, f"{store}{CONVERSATIONS}")
+        if ids_of(rollouts.parts) - ids_of(conversations.parts):
+            raise Changed(f"{store}{ROLLOUTS} was compacted, or written anew")
         changed = self._new(conversations.files)
         rows = {f"{store}{ROLLOUTS}/{PurePosixPath(name).name}" for name in changed}
         self._each(self._remove, [n for n in rows & self._there if _generation(n) is None])
@@ -204,10 +200,6 @@ def _left_out(name: str) -> bool:
 
 def _is_journal(name: str) -> bool:
     return PurePosixPath(name).parent.name == JOURNAL
-
-
-def _parts(folder: Folder, path: str) -> Listing:
-    return {n: s for n, s in folder.listed(path).items() if _stem(n).startswith("part-")}
 
 
 def _stem(name: str) -> str:

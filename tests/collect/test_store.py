@@ -107,6 +107,14 @@ def test_an_empty_store(tmp_path: Path) -> None:
     assert list(RunStore(tmp_path / "absent").read_rollouts()) == []
 
 
+def test_a_store_without_a_finished_rollout(tmp_path: Path) -> None:
+    store = RunStore.open(tmp_path)
+    (rollout,) = fill(store, 1)
+    (tmp_path / "rollouts" / f"part-{rollout.rollout_id}.parquet").unlink()
+    store.compact()
+    assert not list(tmp_path.glob("*/*.parquet"))
+
+
 def test_text_that_utf8_cannot_hold_is_replaced(tmp_path: Path) -> None:
     store = RunStore.open(tmp_path)
     rollout = make_rollout()

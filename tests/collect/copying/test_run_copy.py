@@ -13,8 +13,9 @@ import pytest
 
 from collect.config import RunnerConfig
 from collect.copying.folder import Folder
+from collect.copying.lineage import MARK
 from collect.copying.owner import NAME, SILENT_SECONDS, Owner, Ownership
-from collect.copying.run_copy import RunCopy
+from collect.copying.run_copy import RunCopy, copying
 from collect.errors import ConfigError
 from collect.store import RunStore
 from stepinto import main
@@ -53,7 +54,7 @@ def test_a_run_is_copied_and_fetched(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert before.items() <= started(tmp_path / "two" / "test").items(), "they are not done again"
     assert "was fetched from" in capfd.readouterr().err
     assert collect(tmp_path / "one", str(store)) == 2
-    assert "has 1 rollouts that" in capfd.readouterr().err
+    assert "has rollouts that were not copied from" in capfd.readouterr().err
 
 
 def started(run: Path) -> dict[str, str]:
@@ -122,11 +123,80 @@ def test_a_fetch_that_was_cut_off_is_begun_again(tmp_path: Path) -> None:
         with closing(RunStore.open(tmp_path / name)) as store:
             for number in range(1 if name == "run" else 3):
                 add(store, number, 1)
-    with pytest.raises(ConfigError, match=r"has 2 rollouts that .* lacks"):
+    with pytest.raises(ConfigError, match="has rollouts that were not copied from"):
         opened(tmp_path)
     (tmp_path / "run" / ".fetching").touch()
+    with (
+        pytest.raises(ConfigError, match=r"is fetched in part only: give the runner\.copy_to"),
+        copying(RunnerConfig(), tmp_path / "run"),
+    ):
+        pass
     assert opened(tmp_path).close() is None
     assert len(versions(tmp_path / "run", tmp_path / "look")) == 3
+    with copying(RunnerConfig(), tmp_path / "run") as missing:
+        assert not missing
+
+
+def test_a_folder_with_another_history_than_the_copy_is_refused(tmp_path: Path) -> None:
+    with closing(RunStore.open(tmp_path / "run")) as store:
+        for number in range(3):
+            add(store, number, 1)
+        assert opened(tmp_path).close() is None
+        store.compact()
+    shutil.move(tmp_path / "run", tmp_path / "first")
+    second = opened(tmp_path)
+    with closing(RunStore.open(tmp_path / "run")) as store:
+        add(store, 2, 20)
+        store.compact()
+    assert second.close() is None
+    shutil.move(tmp_path / "run", tmp_path / "second")
+    shutil.move(tmp_path / "first", tmp_path / "run")
+    before = versions(tmp_path / "store", tmp_path / "look")
+    assert set(before.values()) == {1, 20}
+    with pytest.raises(ConfigError, match="another driver has gone on"):
+        opened(tmp_path)
+    assert versions(tmp_path / "store", tmp_path / "look") == before
+    shutil.rmtree(tmp_path / "run")
+    shutil.move(tmp_path / "second", tmp_path / "run")
+    assert opened(tmp_path).close() is None
+
+
+def test_a_driver_that_died_before_it_left_its_mark_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(RunStore.open(tmp_path / "run")) as store:
+        add(store, 1, 1)
+    assert opened(tmp_path).close() is None
+    write = Folder.write
+
+    def dies(folder: Folder, name: str, content: bytes) -> None:
+        if name == MARK:
+            raise OSError("the store is gone")
+        write(folder, name, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "write", dies)
+        with pytest.raises(ConfigError, match="the store is gone"):
+            opened(tmp_path)
+    assert opened(tmp_path).close() is None
+
+
+def test_a_copy_that_can_t_follow_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collect.copying.run_copy.FIRST_WAIT", 0.001)
+    with closing(RunStore.open(tmp_path / "run")) as store:
+        add(store, 1, 1)
+        store.compact()
+        assert opened(tmp_path).close() is None
+        for path in (tmp_path / "run").glob("*/data-*"):
+            path.unlink()
+        add(store, 2, 1)
+        copy = opened(tmp_path)
+        time.sleep(3)
+        assert "has no compacted file any more" in str(copy.close())
+    assert "can't be brought up to date" in capfd.readouterr().err
+    assert len(versions(tmp_path / "store", tmp_path / "look")) >= 1
 
 
 def test_rollouts_wait_for_a_copy_that_is_behind(
