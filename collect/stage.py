@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from collect.benchmarks.base import Benchmark, Instance
-from collect.benchmarks.choosing import choose_instances, tell_skipped
-from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.choosing import open_chosen, tell_skipped
 from collect.config import CollectConfig, Machinery
 from collect.held_out import HeldOutConfig, refuse_held_out
 from collect.preflight.checks import Finding
@@ -45,8 +44,7 @@ def look_before_collect(
 def _asked_for(
     machinery: Machinery, config: CollectConfig, run: Path, held_out: HeldOutConfig | None
 ) -> tuple[Benchmark, list[RolloutSpec]]:
-    benchmark = open_benchmark(config.benchmark, machinery.sandbox)
-    choice = choose_instances(config.benchmark, benchmark, machinery.sandbox)
+    benchmark, choice = open_chosen(config.benchmark, machinery.sandbox)
     refuse_held_out(choice.instances, held_out or HeldOutConfig())
     specs = collect_specs(config, choice.instances)
     for name in {config.main, config.sub}:

@@ -96,13 +96,11 @@ class RunStore:
             self.conversations.drop_parts(self.conversations.parts())
 
     def _rewrite(self, without: Collection[str]) -> None:
-        rollouts, conversations = self.rollouts.parts(), self.conversations.parts()
-        finished = {key: path for key, path in conversations.items() if key in rollouts}
-        generation = self.rollouts.next_generation()
-        self.conversations.rewrite(generation, finished, without)
+        generation, rollouts = self.rollouts.next_generation(), self.rollouts.parts()
+        self.conversations.rewrite(generation, self._finished_parts(), without)
         self.rollouts.rewrite(generation, rollouts, without)
         self.rollouts.drop_parts(rollouts)
-        self.conversations.drop_parts(conversations)
+        self.conversations.drop_parts(self.conversations.parts())
         self.rollouts.mend()
         self.conversations.mend()
 

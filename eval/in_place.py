@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from collect.benchmarks.base import Benchmark
-from collect.benchmarks.choosing import Choice, choose_instances, tell_skipped
+from collect.benchmarks.choosing import Choice, open_chosen, tell_skipped
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
 from collect.preflight.checks import Finding
 from collect.records import Rollout
@@ -72,8 +71,7 @@ class InPlaceStage:
 
     def preflight(self) -> list[Finding]:
         """What a start looks at first; no rollout is done. Raises ConfigError."""
-        benchmark = open_benchmark(self._benchmark, self._machinery.sandbox)
-        choice = choose_instances(self._benchmark, benchmark, self._machinery.sandbox)
+        benchmark, choice = open_chosen(self._benchmark, self._machinery.sandbox)
         specs, identity = self._specs(choice), self._identity
         return look_before_rollouts(self._machinery, benchmark, specs, identity, self._folder)
 
@@ -92,8 +90,7 @@ class InPlaceStage:
 
     def measure(self, described: dict[str, Any]) -> InPlaceReport:
         """Do the rollouts that are missing, and write the tables. Raises ConfigError."""
-        benchmark = open_benchmark(self._benchmark, self._machinery.sandbox)
-        choice = choose_instances(self._benchmark, benchmark, self._machinery.sandbox)
+        benchmark, choice = open_chosen(self._benchmark, self._machinery.sandbox)
         rollouts, rows = self._roll_out(benchmark, choice)
         comparison, panels = self._compared(benchmark, choice, rows)
         paired = paired_report(rows, self._config.statistics, self._config.baseline)

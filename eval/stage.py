@@ -53,11 +53,12 @@ def run_eval(
     `collected` is collect's benchmark: its held-out split is evaluated where the config names no
     benchmark. `described` is the whole config, noted beside the numbers. Raises ConfigError.
     """
-    in_place, alone = _parts(machinery, config, collected, run)
+    labels = labels_of(machinery)
+    in_place, alone = _parts(machinery, config, collected, run, labels)
     arms = in_place.measure(described) if in_place is not None else None
     stopped = arms is not None and arms.rollouts.stopped
     asked = alone.measure(described) if alone is not None and not stopped else None
-    return EvalReport(arms, asked, _pages(config, run, labels_of(machinery)))
+    return EvalReport(arms, asked, _pages(config, run, labels))
 
 
 @keep_servers()
@@ -65,13 +66,17 @@ def look_before_eval(
     machinery: Machinery, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> dict[str, list[Finding]]:
     """What `run_eval` looks at first, by what is measured; nothing is. Raises ConfigError."""
-    in_place, alone = _parts(machinery, config, collected, run)
+    in_place, alone = _parts(machinery, config, collected, run, labels_of(machinery))
     found = {"pairs in place": in_place.preflight()} if in_place is not None else {}
     return found | (alone.preflight() if alone is not None else {})
 
 
 def _parts(
-    machinery: Machinery, config: EvalConfig, collected: BenchmarkConfig, run: Path
+    machinery: Machinery,
+    config: EvalConfig,
+    collected: BenchmarkConfig,
+    run: Path,
+    labels: Labels,
 ) -> tuple[InPlaceStage | None, AloneStage | None]:
     """What the config measures. Raises ConfigError."""
     if not config.arms() and config.questions is None:
@@ -80,7 +85,6 @@ def _parts(
             "eval.questions, e.g. {models: [b]}"
         )
     benchmark = config.benchmark or collected.model_copy(update={"split": "held_out"})
-    labels = labels_of(machinery)
     alone = None
     if config.questions is not None:
         bugs = config.questions.benchmark or benchmark

@@ -13,6 +13,7 @@ from multiprocessing import connection, get_context
 from traceback import format_exc
 
 from collect.build_info import code_version
+from collect.cluster.connecting import connect
 from collect.errors import ConfigError
 from format.config import WorkersConfig
 from format.judging import Judge, Judgement
@@ -93,9 +94,6 @@ class _Process:
 
 @contextmanager
 def _on_ray(judge: Judge, config: WorkersConfig) -> Iterator[Submit]:
-    # Not everybody has it.
-    from collect.cluster.connecting import connect
-
     assert config.ray_address is not None
     ray = connect(config.ray_address, "format.workers.ray_address")
     lent, task, version = ray.put(judge), ray.remote(_judge_on_node), code_version()

@@ -12,7 +12,7 @@ from rich.console import Console
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.marks import Mark, Verification
-from collect.benchmarks.opening import select_instances
+from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.ran_in import RanIn
 from collect.benchmarks.verifications import Verifications, with_verifications
 from collect.durable import write_text
@@ -40,6 +40,12 @@ class Choice:
         groups = [f"{len(ids)} {mark} ({_listed(ids)})" for mark, ids in sorted(by_mark.items())]
         bugs = "1 bug is" if len(self.skipped) == 1 else f"{len(self.skipped)} bugs are"
         return f"{bugs} skipped: {', '.join(groups)}"
+
+
+def open_chosen(config: BenchmarkConfig, sandbox: SandboxConfig) -> tuple[Benchmark, Choice]:
+    """A config's benchmark, and which of its bugs are worked on. Raises ConfigError."""
+    benchmark = open_benchmark(config, sandbox)
+    return benchmark, choose_instances(config, benchmark, sandbox)
 
 
 def choose_instances(

@@ -10,7 +10,7 @@ from collect.copying.lineage import knows, learn, mark_of
 from collect.copying.transfer import Changed, Transfer, stores_of
 from collect.errors import ConfigError
 
-MARK = ".fetching"
+UNFINISHED = ".fetching"
 """A file in a folder that is not fetched as a whole yet."""
 TRIES = 5
 
@@ -22,7 +22,7 @@ def restore(copy: Folder, run: Path) -> bool:
     """
     if not has_rollouts(copy):
         return False
-    if (run / MARK).exists() or not has_rollouts(Folder.local(run)):
+    if (run / UNFINISHED).exists() or not has_rollouts(Folder.local(run)):
         fetch(copy, run)
         return True
     if not knows(run, mark_of(copy)):
@@ -37,7 +37,7 @@ def restore(copy: Folder, run: Path) -> bool:
 
 def refuse_part_of_run(run: Path) -> None:
     """Raises ConfigError where a run that was being fetched is not all there."""
-    if (run / MARK).exists():
+    if (run / UNFINISHED).exists():
         raise ConfigError(
             f"{run} is fetched in part only: give the runner.copy_to that it came from, and it is "
             "fetched to its end; or remove the folder"
@@ -50,7 +50,7 @@ def fetch(copy: Folder, run: Path) -> None:
     Raises ConfigError where it is changed too often, and OSError.
     """
     run.mkdir(parents=True, exist_ok=True)
-    (run / MARK).touch()
+    (run / UNFINISHED).touch()
     transfer, mark = Transfer(copy, Folder.local(run)), mark_of(copy)
     for _ in range(TRIES):
         try:
@@ -64,9 +64,9 @@ def fetch(copy: Folder, run: Path) -> None:
     for name, stamp in transfer.taken.items():
         os.utime(run / name, ns=(stamp.changed_ns, stamp.changed_ns))
     learn(run, mark)
-    (run / MARK).unlink()
+    (run / UNFINISHED).unlink()
 
 
-def has_rollouts(copy: Folder) -> bool:
+def has_rollouts(folder: Folder) -> bool:
     """Whether there are any."""
-    return bool(stores_of(copy.listed(recursive=True)))
+    return bool(stores_of(folder.listed(recursive=True)))

@@ -45,14 +45,14 @@ class Table:
     @classmethod
     def of(cls, folder: Folder, path: str) -> Table:
         """List one that belongs to no other."""
-        parts = parts_of(folder, path)
+        parts = _parts(folder, path)
         found = {n: s for n, s in folder.listed(path).items() if _generation(n) is not None}
         newest = max(found, key=lambda name: _generation(name) or 0, default=None)
         return cls(parts, {newest: found[newest]} if newest is not None else {})
 
     def conversations(self, folder: Folder, path: str) -> Table:
         """List those of these rollouts. Raises Changed."""
-        parts, compacted = parts_of(folder, path), {}
+        parts, compacted = _parts(folder, path), {}
         for name in (f"{path}/{PurePosixPath(name).name}" for name in self.compacted):
             stamp = folder.stamp(name)
             if stamp is None:
@@ -102,7 +102,7 @@ class Transfer:
     def _take_store(self, store: str) -> None:
         rollouts = Table.of(self._source, f"{store}{ROLLOUTS}")
         conversations = rollouts.conversations(self._source, f"{store}{CONVERSATIONS}")
-        if ids_of(rollouts.parts) - ids_of(conversations.parts):
+        if _ids(rollouts.parts) - _ids(conversations.parts):
             raise Changed(f"{store}{ROLLOUTS} was compacted, or written anew")
         changed = self._new(conversations.files)
         rows = {f"{store}{ROLLOUTS}/{PurePosixPath(name).name}" for name in changed}
@@ -168,12 +168,12 @@ class Transfer:
                 raise
 
 
-def parts_of(folder: Folder, path: str) -> Listing:
+def _parts(folder: Folder, path: str) -> Listing:
     """The part files of a table."""
     return {n: s for n, s in folder.listed(path).items() if _stem(n).startswith("part-")}
 
 
-def ids_of(parts: Listing) -> set[str]:
+def _ids(parts: Listing) -> set[str]:
     """The rollouts that part files are of."""
     return {_stem(name).removeprefix("part-") for name in parts}
 

@@ -22,12 +22,12 @@ def add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def fetch_run(options: argparse.Namespace) -> int:
     """Fetch it to a folder that is empty, or into which it was not fetched as a whole yet."""
-    from collect.copying.fetching import MARK, fetch, has_rollouts
+    from collect.copying.fetching import UNFINISHED, fetch, has_rollouts
     from collect.copying.folder import Folder
 
     copy = Folder.at(options.copy)
     folder: Path = options.folder or Path("runs") / copy.path.rpartition("/")[2]
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).exists():
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / UNFINISHED).exists():
         raise ConfigError(f"{folder} is not empty; name a folder that is not there yet")
     try:
         if not has_rollouts(copy):

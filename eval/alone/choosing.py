@@ -46,9 +46,14 @@ def questions_file(
     None where the user stopped that: the next start goes on. Raises ConfigError, SandboxError.
     """
     path = questions_path(asking, folder)
-    if config.path is None and not path.is_file() and build(machinery, asking, folder).card is None:
+    if to_be_made(config, path) and build(machinery, asking, folder).card is None:
         return None
     return path
+
+
+def to_be_made(config: AloneConfig, path: Path) -> bool:
+    """Whether the questions of that file are to be made, and are not there yet."""
+    return config.path is None and not path.is_file()
 
 
 def choose_questions(

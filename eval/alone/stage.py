@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collect.benchmarks.choosing import choose_instances, tell_skipped
+from collect.benchmarks.choosing import open_chosen, tell_skipped
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
 from collect.preflight.checks import Finding
 from collect.questions.answering import answer_all, instances_of, look_before_answers
@@ -23,6 +22,7 @@ from eval.alone.choosing import (
     asking_config,
     choose_questions,
     questions_file,
+    to_be_made,
 )
 from eval.alone.comparing import paired_answers
 from eval.alone.config import AloneConfig
@@ -75,11 +75,10 @@ class AloneStage:
 
     def preflight(self) -> dict[str, list[Finding]]:
         """What a start looks at first, by model; nothing is asked. Raises ConfigError."""
-        benchmark = open_benchmark(self.benchmark, self.machinery.sandbox)
-        choice = choose_instances(self.benchmark, benchmark, self.machinery.sandbox)
+        _, choice = open_chosen(self.benchmark, self.machinery.sandbox)
         asking = asking_config(self.config, self.benchmark, self.folder)
         path = questions_path(asking, self.folder)
-        if self.config.path is None and not path.is_file():
+        if to_be_made(self.config, path):
             told = f"the start makes them, in {path}; their models can be looked at after that"
             return {"questions": [Finding("questions", True, told)]}
         questions = choose_questions(self.config, path, choice.instances).questions
@@ -98,8 +97,7 @@ class AloneStage:
 
         `described` is the whole config, noted beside the numbers. Raises ConfigError, SandboxError.
         """
-        benchmark = open_benchmark(self.benchmark, self.machinery.sandbox)
-        choice = choose_instances(self.benchmark, benchmark, self.machinery.sandbox)
+        benchmark, choice = open_chosen(self.benchmark, self.machinery.sandbox)
         asking = asking_config(self.config, self.benchmark, self.folder)
         path = questions_file(self.machinery, self.config, asking, self.folder)
         if path is None:

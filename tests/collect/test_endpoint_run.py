@@ -15,7 +15,7 @@ from collect.records import Rollout
 from collect.store import RunStore
 from configs.command_line.shared import FAILED, STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
+from tests.collect.models.chat_server import Answer, ChatServer, collect_from, error, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
@@ -23,16 +23,7 @@ KEY = "sk-secret-of-the-test"
 
 
 def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
-    return [
-        "collect",
-        str(CONFIG),
-        f"runs_folder={folder}",
-        "run=test",
-        *frontier_at(server),
-        "collect.benchmark.limit=3",
-        "runner.concurrency=1",
-        *overrides,
-    ]
+    return collect_from(server, folder, "collect.benchmark.limit=3", *overrides)
 
 
 def collect(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, list[Rollout]]:

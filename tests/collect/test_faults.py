@@ -16,7 +16,7 @@ from collect.store import RunStore
 from sandbox import errors as sandbox_errors
 from sandbox.errors import SandboxError
 from stepinto import main
-from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
+from tests.collect.models.chat_server import Answer, ChatServer, collect_from, error, reply
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
@@ -78,11 +78,7 @@ def test_a_row_names_the_failure(
     server: ChatServer, tmp_path: Path, answer: Answer, failure: type[RolloutError]
 ) -> None:
     server.will_answer(answer)
-    settings = [
-        *frontier_at(server),
-        "collect.benchmark.limit=1",
-    ]
-    main(["collect", str(CONFIG), f"runs_folder={tmp_path}", "run=test", *settings])
+    main(collect_from(server, tmp_path, "collect.benchmark.limit=1"))
     (row,) = RunStore(tmp_path / "test").read_rollouts()
     assert (row.failure_type, row.failure_kind) == (failure.__name__, failure.kind)
 

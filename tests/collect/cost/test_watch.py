@@ -12,7 +12,7 @@ from collect.cost.watch import ACCEPTED
 from collect.store import RunStore
 from configs.command_line.shared import STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import ChatServer, frontier_at, reply
+from tests.collect.models.chat_server import ChatServer, collect_from, reply
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
@@ -22,19 +22,13 @@ LIMIT = "runner.ask_above_dollars=4"
 
 
 def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
-    return [
-        "collect",
-        str(CONFIG),
-        f"runs_folder={folder}",
-        "run=test",
-        *frontier_at(server),
+    settings = (
         EACH,
         "collect.benchmark.limit=6",
-        "runner.concurrency=1",
         "runner.budget_dollars=null",
         "runner.estimate_after=3",
-        *overrides,
-    ]
+    )
+    return collect_from(server, folder, *settings, *overrides)
 
 
 def collect(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, int]:

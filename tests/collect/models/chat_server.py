@@ -9,7 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+CONFIG = Path(__file__).resolve().parents[3] / "configs" / "debug2fix.yaml"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,12 @@ def frontier_at(server: ChatServer) -> list[str]:
         "models.frontier.retries={max_retries: 0}",
         "collect.variants=[baseline]",
     ]
+
+
+def collect_from(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
+    """The command for such rollouts, one after the other, in `folder/test`."""
+    first = ("collect", str(CONFIG), f"runs_folder={folder}", "run=test")
+    return [*first, *frontier_at(server), "runner.concurrency=1", *overrides]
 
 
 def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:

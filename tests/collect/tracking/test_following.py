@@ -13,7 +13,7 @@ import pytest
 from collect.store import RunStore
 from collect.tracking.public import public
 from stepinto import main
-from tests.collect.models.chat_server import ChatServer, error, frontier_at, reply
+from tests.collect.models.chat_server import ChatServer, collect_from, error, reply
 from tests.wandb_file import offline_runs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,16 +21,7 @@ CONFIG = ROOT / "configs" / "debug2fix.yaml"
 
 
 def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
-    return [
-        "collect",
-        str(CONFIG),
-        f"runs_folder={folder}",
-        "run=test",
-        *frontier_at(server),
-        "collect.benchmark.limit=2",
-        "runner.concurrency=1",
-        *overrides,
-    ]
+    return collect_from(server, folder, "collect.benchmark.limit=2", *overrides)
 
 
 def test_two_starts_are_one_run_of_wandb(server: ChatServer, tmp_path: Path) -> None:
