@@ -13,7 +13,6 @@ import io
 import itertools
 import os
 import posixpath
-import socket
 import tarfile
 import threading
 import time
@@ -23,7 +22,7 @@ from functools import partial
 from typing import Any, Self
 
 from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
-from sandbox.container_exec import ContainerExecs, translated
+from sandbox.container_exec import ContainerExecs, ExecStream, translated
 from sandbox.disk_guard import DiskUse
 from sandbox.engine import (
     choose_users,
@@ -146,15 +145,16 @@ class ContainerSandbox:
         self._require_open()
         user = str(self._reader if command.read_only else self._uid)
         group = self._next_group()
-        exec_id, connection = self._execs.open_terminal(
+        stream = self._execs.open_terminal(
             command_argv(command),
             user,
             group,
             command.cwd or self.workspace,
             self._environment(command),
         )
-        process = _ContainerTerminalProcess(self._execs, exec_id, connection, user, group)
-        return PtyTerminal(os.dup(connection.fileno()), process).await_ready()
+        process = _ContainerTerminalProcess(self._execs, stream, user, group)
+        terminal = PtyTerminal(os.dup(stream.connection.fileno()), process, stream.early)
+        return terminal.await_ready()
 
     def read_file(self, path: str) -> bytes:
         limit = self._config.file_size_mb * 1024 * 1024
@@ -274,17 +274,10 @@ class ContainerSandbox:
 class _ContainerTerminalProcess:
     """An exec behind a terminal."""
 
-    def __init__(
-        self,
-        execs: ContainerExecs,
-        exec_id: str,
-        connection: socket.socket,
-        user: str,
-        group: int,
-    ) -> None:
+    def __init__(self, execs: ContainerExecs, stream: ExecStream, user: str, group: int) -> None:
         self._execs = execs
-        self._exec_id = exec_id
-        self._connection = connection
+        self._exec_id = stream.exec_id
+        self._connection = stream.connection
         self._user = user
         self._group = group
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sandbox.environment import KILLED
 from sandbox.errors import OutOfMemory, SandboxDead
@@ -79,6 +79,16 @@ class ExecResult:
     output: BoundedOutput
 
 
+@dataclass(frozen=True)
+class ExecStream:
+    """An exec's input and output: `early` came along with the engine's response, before what the
+    connection gives."""
+
+    exec_id: str
+    connection: socket.socket
+    early: bytes
+
+
 class ContainerExecs:
     """Starts, awaits and sweeps the execs of one container."""
 
@@ -102,24 +112,26 @@ class ContainerExecs:
         kept = BoundedOutput(limit)
         script = ["sh", "-c", _SWEEP + _RUN, "sh", str(group), cwd, *argv]
         with translated():
-            exec_id, connection = self._start(script, f"{user}:{group}", env, bool(stdin), False)
-            with connection:
-                ended = _stream(connection, stdin, deadline, kept)
-                code = self.exit_code(exec_id) if ended else None
+            stream = self._start(script, f"{user}:{group}", env, bool(stdin), False)
+            with stream.connection:
+                frames = _Frames(kept)
+                frames.add(stream.early)
+                ended = _pass(stream.connection, stdin, deadline, frames)
+                code = self.exit_code(stream.exec_id) if ended else None
                 if code in {None, KILLED}:
-                    self.sweep(user, group, connection, kept)
+                    self.sweep(user, group, stream.connection, frames)
                     self.require_running()
         return ExecResult(code, kept)
 
     def open_terminal(
         self, argv: Sequence[str], user: str, group: int, cwd: str, env: Mapping[str, str]
-    ) -> tuple[str, socket.socket]:
+    ) -> ExecStream:
         """Start an exec behind a terminal; it prints a READY line once its modes are set."""
         script = ["sh", "-c", _TERMINAL, "sh", READY.decode(), cwd, *argv]
         with translated():
             return self._start(script, f"{user}:{group}", env, True, True)
 
-    def sweep(self, user: str, group: int, connection: socket.socket, kept: BoundedOutput) -> None:
+    def sweep(self, user: str, group: int, connection: socket.socket, output: _Output) -> None:
         """End every process of an exec's group, reading the exec's `connection` to its end.
 
         The engine reports ends in order: one whose output nobody reads would hold up the sweep's.
@@ -127,11 +139,11 @@ class ContainerExecs:
         script = ["sh", "-c", f"{_SWEEP}\nsweep {group}"]
         deadline = time.monotonic() + SWEEP_TIMEOUT
         with translated():
-            exec_id, own = self._start(script, f"{user}:{user}", {}, False, False)
-            with own:
-                _stream(connection, b"", deadline, kept)
-                _stream(own, b"", deadline, BoundedOutput(1000))
-            if self.exit_code(exec_id) != 0:
+            own = self._start(script, f"{user}:{user}", {}, False, False)
+            with own.connection:
+                _pass(connection, b"", deadline, output)
+                _pass(own.connection, b"", deadline, BoundedOutput(1000))
+            if self.exit_code(own.exec_id) != 0:
                 self._await_notice()
 
     def exit_code(self, exec_id: str) -> int:
@@ -167,21 +179,32 @@ class ContainerExecs:
 
     def _start(
         self, argv: Sequence[str], user: str, env: Mapping[str, str], stdin: bool, tty: bool
-    ) -> tuple[str, socket.socket]:
+    ) -> ExecStream:
         exec_id = self._api.exec_create(
             self._container, list(argv), user=user, environment=dict(env), stdin=stdin, tty=tty
         )["Id"]
         stream = self._api.exec_start(exec_id, socket=True, tty=tty)
+        early = _early(stream)
         # The wrapper around the socket would close it when collected.
         connection = socket.socket(fileno=socket.dup(stream.fileno()))
+        connection.setblocking(False)
         stream.close()
-        return exec_id, connection
+        return ExecStream(exec_id, connection, early)
 
 
-def _stream(connection: socket.socket, stdin: bytes, deadline: float, kept: BoundedOutput) -> bool:
-    """Feed standard input and keep output until the end; False at the deadline."""
-    connection.setblocking(False)
-    frames = _Frames(kept)
+def _early(stream: Any) -> bytes:
+    """What the HTTP client has read beyond the response's head.
+
+    It reads the head through a buffer, and a command that is fast, or a client that is slow, has
+    output in there; the client's own readers lose it too (docker/api/client.py,
+    `_get_raw_response_socket`).
+    """
+    stream._sock.setblocking(False)
+    return bytes(stream._response.raw._fp.fp.peek())
+
+
+def _pass(connection: socket.socket, stdin: bytes, deadline: float, output: _Output) -> bool:
+    """Feed standard input and take output until the end; False at the deadline."""
     unsent = memoryview(stdin)
     poller = select.poll()
     poller.register(connection, select.POLLIN | (select.POLLOUT if stdin else 0))
@@ -195,7 +218,7 @@ def _stream(connection: socket.socket, stdin: bytes, deadline: float, kept: Boun
                 chunk = _receive(connection)
                 if not chunk:
                     return True
-                frames.add(chunk)
+                output.add(chunk)
     return False
 
 
@@ -215,6 +238,10 @@ def _send(connection: socket.socket, unsent: memoryview) -> memoryview:
         # The command has ended, or closed its input, without reading all of it.
         return memoryview(b"")
     return unsent
+
+
+class _Output(Protocol):
+    def add(self, chunk: bytes) -> None: ...
 
 
 class _Frames:

@@ -33,15 +33,18 @@ class TerminalProcess(Protocol):
 
 
 class PtyTerminal:
-    """A `Terminal` over the descriptor of a pseudo-terminal's master or of a container's socket."""
+    """A `Terminal` over the descriptor of a pseudo-terminal's master or of a container's socket.
 
-    def __init__(self, fd: int, process: TerminalProcess) -> None:
+    `early` is output that was read of the descriptor before.
+    """
+
+    def __init__(self, fd: int, process: TerminalProcess, early: bytes = b"") -> None:
         self._process = process
         self._fd = fd
         self._pexpect: fdspawn[bytes] = fdspawn(fd, timeout=None, maxread=READ_SIZE, use_poll=True)
         self._pexpect.delaybeforesend = None
         self._pexpect.delayafterread = None
-        self._buffer = bytearray()
+        self._buffer = bytearray(early)
         self._searched = 0
         """How far the buffer is known to hold no line end."""
         self._ended = False

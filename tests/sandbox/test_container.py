@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -126,6 +128,28 @@ def test_command_out_of_memory_is_killed_and_the_sandbox_lives(box: ContainerSan
     script = "held = []\nwhile True: held.append(bytearray(1 << 20))"
     assert box.run(Command([box.python, "-c", script])).exit_code == 137
     assert box.run(Command(["echo", "alive"])).output == "alive\n"
+
+
+def test_no_output_is_lost_to_a_client_that_is_slow(
+    box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = http.client.HTTPConnection.getresponse
+
+    def slowly(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+        time.sleep(0.5)
+        return answered(connection)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "getresponse", slowly)
+    assert box.run(Command(["echo", "at once"])).output == "at once\n"
+    assert box.run(Command(["cat"], stdin=b"in")).output == "in"
+    many = box.run(Command(["seq", "10000"])).output
+    assert many == "".join(f"{number}\n" for number in range(1, 10001))
+    late = box.run(Command(["sh", "-c", "echo early; sleep 1; echo late; sleep 60"], timeout=3))
+    assert (late.output, late.timed_out) == ("early\nlate\n", True)
+    terminal = box.spawn(Command(["sh", "-c", "echo at once; read line; echo $line"]))
+    terminal.send_line(b"told")
+    assert [terminal.read_line(10), terminal.read_line(10)] == [b"at once", b"told"]
+    assert terminal.close() == 0
 
 
 def test_image_may_name_its_user(engine: Any, image: str) -> None:
