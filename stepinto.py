@@ -48,7 +48,7 @@ KEPT = "rollouts that were finished before are kept"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 where it did what it was asked."""
-    options = _parser().parse_args(arguments)
+    options = _options(arguments)
     try:
         return int(options.command(options))
     except (ConfigError, SandboxError) as error:
@@ -62,6 +62,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"stepinto: {error}; mend that, and start again: {KEPT}", file=sys.stderr)
         return 2
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line, read; settings may stand before and after flags."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    unknown = [word for word in rest if word.startswith("-") or "=" not in word]
+    if unknown or (rest and not hasattr(options, "overrides")):
+        parser.error(f"unrecognized arguments: {' '.join(unknown or rest)}")
+    if rest:
+        options.overrides = [*options.overrides, *rest]
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:

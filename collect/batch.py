@@ -100,7 +100,7 @@ class Batch:
     def _passes(
         self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
     ) -> None:
-        """Do what is missing, and once more what has failed for the infrastructure's sake."""
+        """Do what is missing, and once more what has failed because of the infrastructure."""
         runner.run(self.missing, do)
         for _ in range(self._machinery.runner.again):
             failed = [] if self.stop.is_set() else self._without_row()

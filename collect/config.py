@@ -59,10 +59,10 @@ class RunnerConfig(BaseModel):
     """Gigabytes (10^9 bytes) that must be free on the run's and the sandboxes' disks beside what
     the rollouts are estimated to take; 0 starts on any disk."""
     again: int = Field(default=1, ge=0)
-    """How often rollouts that failed for the infrastructure's sake are done once more at the end of
+    """How often rollouts that failed because of the infrastructure are done once more at the end of
     a start."""
     give_up_after: int = Field(default=10, ge=1)
-    """The run stops once so many rollouts in a row have failed for the infrastructure's sake."""
+    """The run stops once so many rollouts in a row have failed because of the infrastructure."""
     wandb: WandbSettings | None = None
     """Where numbers of the rollouts go while they are done."""
     trackio: TrackioSettings | None = None
@@ -86,6 +86,7 @@ class Machinery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     seed: int = 0
+    """Of the order and the choices that are by chance; rows have it."""
     sandbox: SandboxConfig = SandboxConfig()
     images: ImagesConfig = ImagesConfig()
     """How `stepinto bench pull` and the nodes of a cluster fetch the images of bugs."""
@@ -109,6 +110,7 @@ class CollectConfig(BaseModel):
 
     benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
     variants: tuple[Variant, ...] = (Variant.DEBUG2FIX_TOOL_LIMIT,)
+    """What rolls out: an agent, one of its ablations or what it is compared with."""
     main: str = "oracle"
     """The main agent's model."""
     sub: str = "oracle"

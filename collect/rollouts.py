@@ -42,7 +42,7 @@ class RolloutsSummary:
     stopped: bool
     """Whether the user, the budget or `gave_up` ended it before the end."""
     gave_up: str | None
-    """What kept failing, where too many rollouts in a row failed for the infrastructure's sake."""
+    """What kept failing, where too many rollouts in a row failed because of the infrastructure."""
     dollars: float
     reasons: tuple[str, ...]
     """Different failures of the infrastructure or the budget, as `type: message`."""
@@ -51,7 +51,7 @@ class RolloutsSummary:
     def nothing_worked(self) -> str | None:
         """Why there is not one verdict on a model, or too many failures in a row; else None."""
         if self.gave_up is None and 0 < self.done == self.infrastructure_failures:
-            return f"all {self.done} rollouts failed for the infrastructure's sake"
+            return f"all {self.done} rollouts failed because of the infrastructure"
         return self.gave_up
 
 

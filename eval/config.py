@@ -21,6 +21,7 @@ class Pair(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     main: str = Field(min_length=1)
+    """The main agent's model."""
     sub: str | None = None
     """None: only variants without a subagent are run with this main model."""
 
@@ -33,7 +34,9 @@ class EvalConfig(BaseModel):
     benchmark: BenchmarkConfig | None = None
     """None: the bugs of collect's benchmark that its split holds out from training."""
     variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
+    """Each is run with every pair."""
     pairs: tuple[Pair, ...] = ()
+    """A main agent's model with a subagent's."""
     attempts: int = Field(default=1, ge=1)
     """Rollouts a bug in every arm."""
     baseline: Variant = Variant.BASELINE
@@ -85,6 +88,10 @@ class EvalConfig(BaseModel):
                     f"answers no eval.questions; there are: {', '.join(sorted(known))}"
                 )
         return self
+
+    def bugs_of(self, collected: BenchmarkConfig) -> BenchmarkConfig:
+        """The bugs to measure on, beside those that collect has."""
+        return self.benchmark or collected.model_copy(update={"split": "held_out"})
 
     def arms(self) -> tuple[tuple[Variant, str, str | None], ...]:
         """Every (variant, main model, sub model) to run, each once.

@@ -1,6 +1,6 @@
 """The papers' metrics, one set of numbers an arm (Debug2Fix, section 5.3; InspectCoder, 3.3).
 
-A rollout that failed for infrastructure's or the budget's sake says nothing about its models: it
+A rollout that failed because of the infrastructure or the budget says nothing about its models: it
 is counted as excluded and is part of no rate and no average. A model failure is judged like any
 other rollout, by the patch that the model left.
 """

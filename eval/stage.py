@@ -84,7 +84,7 @@ def _parts(
             "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "
             "eval.questions, e.g. {models: [b]}"
         )
-    benchmark = config.benchmark or collected.model_copy(update={"split": "held_out"})
+    benchmark = config.bugs_of(collected)
     alone = None
     if config.questions is not None:
         bugs = config.questions.benchmark or benchmark

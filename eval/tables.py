@@ -156,8 +156,8 @@ def _excluded(comparison: Comparison, labels: Labels) -> str:
         if m.excluded
     )
     return (
-        "Rollouts that failed for infrastructure's or the budget's sake have no verdict and are in "
-        f"no rate and no average: {counts}. A model failure is judged by its patch."
+        "Rollouts that failed because of the infrastructure or the budget have no verdict and are "
+        f"in no rate and no average: {counts}. A model failure is judged by its patch."
     )
 
 

@@ -142,6 +142,7 @@ class FormatConfig(BaseModel):
     test_fraction: float = Field(default=0.1, ge=0, lt=1)
     """Share of the repositories whose rows make the test split."""
     split_seed: int = 0
+    """Which repositories are in the test split."""
 
     preferences: PreferencesConfig | None = None
     """Write `sft/preferences/` too."""
@@ -169,3 +170,4 @@ class FormatConfig(BaseModel):
     license: str = "other"
     """The hub's id of a licence; the rows quote the benchmarks' repositories, whose own apply."""
     tags: tuple[str, ...] = ("debugging", "tool-use", "agent", "code")
+    """Of the dataset card, for the hub's search."""

@@ -27,7 +27,7 @@ class Pairs:
 
     @classmethod
     def of(cls, rollouts: Iterable[Rollout]) -> Pairs:
-        """Of a run's rollouts; those that failed for another's sake pair with none."""
+        """Of a run's rollouts; those that failed because of something else pair with none."""
         pairs = cls()
         for rollout in rollouts:
             pairs.add(rollout)

@@ -17,6 +17,7 @@ class SandboxConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     backend: Literal["local", "docker"] = "local"
+    """`local`: bubblewrap. `docker`: a container of `image`."""
     image: str | None = None
     """Docker image. None: the instance's own image, and an error where it names none."""
     python: str | None = None
@@ -25,8 +26,11 @@ class SandboxConfig(BaseModel):
     None: for `local` the interpreter that runs StepInto, for `docker` the first `python3` on PATH.
     """
     memory_mb: int = Field(default=4096, ge=64)
+    """MiB: of a whole container; in the local sandbox of each process's private memory."""
     pids: int = Field(default=256, ge=8)
+    """Processes and threads at the same time."""
     cpus: float = Field(default=2.0, gt=0)
+    """Processor cores of a container; the local sandbox may use all."""
     open_files: int = Field(default=4096, ge=64)
     """That one process may have open."""
     file_size_mb: int = Field(default=512, ge=1)

@@ -63,3 +63,15 @@ def test_a_bug_is_shown_without_its_gold_patch_unless_asked_for(
 def test_an_unknown_bug_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert stepinto.main(["bench", "show", CONFIG, "shopcart__negative-bas"]) == 2
     assert "shopcart__negative-base" in capsys.readouterr().err
+
+
+def test_settings_stand_before_and_after_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = ["run=x", "--preflight", "collect.atempts=4"]
+    assert stepinto.main(["collect", CONFIG, *wrong]) == 2
+    assert "atempts: there is no such key; did you mean 'attempts'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        stepinto.main(["collect", CONFIG, "--preflight", "run=x", "--now", "word"])
+    assert "unrecognized arguments: --now word" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        stepinto.main(["doctor", "run=x"])
+    assert "unrecognized arguments: run=x" in capsys.readouterr().err

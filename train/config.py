@@ -17,7 +17,9 @@ class LoraSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     r: int = Field(default=16, ge=1)
+    """Rank."""
     alpha: int = Field(default=32, ge=1)
+    """Scale: an update counts alpha / r."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     target_modules: str | tuple[str, ...] = "all-linear"
     """Names, a regular expression over the full names, or all-linear."""
@@ -37,6 +39,7 @@ class SampleSettings(BaseModel):
     every: int | None = Field(default=None, ge=1)
     """Optimizer steps; null asks only before the first and after the last step."""
     max_new_tokens: int = Field(default=256, ge=1)
+    """Of one reply."""
 
 
 class DpoSettings(BaseModel):
@@ -116,12 +119,14 @@ class TrainConfig(BaseModel):
     measured against."""
 
     epochs: float = Field(default=1.0, gt=0)
+    """Passes over the rows."""
     max_steps: int | None = Field(default=None, ge=1)
     """Ends training earlier or later than `epochs` says."""
     learning_rate: float = Field(default=2e-4, gt=0)
     batch_size: int = Field(default=1, ge=1)
     """Rows a device and step."""
     gradient_accumulation: int = Field(default=8, ge=1)
+    """Batches of one optimizer step."""
     max_length: int = Field(default=8_192, ge=1)
     """Tokens of a row; what is longer loses its end."""
     max_truncated_share: float = Field(default=0.0, ge=0, le=1)
@@ -136,6 +141,7 @@ class TrainConfig(BaseModel):
     checkpoint_every: int = Field(default=50, ge=1)
     """Optimizer steps."""
     device: Literal["auto", "cpu"] = "auto"
+    """auto: CUDA where there is a device."""
 
     curriculum: Literal["shuffle", "difficulty"] = "shuffle"
     """The order of the rows: by chance, or from easy to hard, in each epoch."""

@@ -17,7 +17,9 @@ class BenchmarkConfig(RepositoryConfig):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["bundled", "humanevalfix", "self_repair", "local", "swe_bench", "gitbug_java"]
+    """Which benchmark."""
     language: Literal["python", "java", "all"] = "python"
+    """Of the bugs: for `bundled` and `humanevalfix`."""
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
     with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote; for
@@ -45,6 +47,7 @@ class BenchmarkConfig(RepositoryConfig):
     held_out_fraction: float = Field(default=0.25, ge=0, le=1)
     """Share of each language's repositories in the held-out split."""
     split_seed: int = 0
+    """Which repositories are held out."""
     instances: tuple[str, ...] | None = None
     """Ids, or globs over them (`textflow__*`). None: all."""
     shuffle_seed: int | None = None

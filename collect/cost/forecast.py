@@ -58,7 +58,7 @@ class Forecast:
         return estimate(self._sample, self._spent(), left) if left else None
 
     def _take_in(self, row: Rollout) -> None:
-        """What failed for the infrastructure's sake says little of what it costs."""
+        """What failed because of the infrastructure says little of what it costs."""
         if row.failure_kind not in TRIED_AGAIN:
             self._ended.add(row.rollout_id)
             self._costs[row.rollout_id] = Cost.of(row, self._kinds[row.rollout_id])

@@ -21,6 +21,7 @@ class ProjectConfig(BaseModel):
     revision: str | None = None
     """Of `git`: a branch, tag or commit. None: the default branch."""
     folder: str | None = None
+    """A folder of this machine."""
     language: Language | None = None
     """None: Java where Maven's or Gradle's build file lies at the top, else Python."""
     name: str | None = None
@@ -63,9 +64,11 @@ class FactoryConfig(BaseModel):
 
     projects: tuple[ProjectConfig, ...] = ()
     bugs_per_project: int = Field(default=70, ge=1)
+    """Bugs kept at most."""
     candidates_per_project: int = Field(default=600, ge=1)
     """Edits tried at most."""
     bugs_per_function: int = Field(default=3, ge=1)
+    """The same, of one function."""
     combined_share: float = Field(default=0.1, ge=0, le=1)
     """Of the candidates: two edits at once."""
     max_tests: int = Field(default=150, ge=2)
@@ -85,5 +88,6 @@ class FactoryConfig(BaseModel):
     index_url: str = "https://pypi.org/simple"
     """The package index that sdists come from."""
     seed: int = 0
+    """Decides which edits are tried."""
     output: str | None = None
     """The folder to write. None: `factory` in the run's folder."""

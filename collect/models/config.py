@@ -56,6 +56,7 @@ class Retries(_Settings):
     backoff_base: NonNegativeFloat = 1.0
     """Seconds before the first retry; doubles with each, less a random part of up to half."""
     backoff_max: NonNegativeFloat = 60.0
+    """Seconds of one wait at most."""
     retry_after_max: NonNegativeFloat = 300.0
     """A server that asks for a longer wait than these seconds counts as failed."""
 
@@ -71,7 +72,9 @@ class EndpointConfig(_Settings):
     """Seconds that the server may stay silent."""
     retries: Retries = Retries()
     tool_choice: str | dict[str, Any] | None = None
+    """As the server takes it: `auto`, `required`, or a tool. None: not sent."""
     parallel_tool_calls: bool | None = None
+    """Whether a reply may have several calls. None: not sent."""
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     """What the server calls the limit of `sampling.max_tokens`."""
     reasoning_field: Literal["reasoning_content", "reasoning"] | None = None
@@ -116,6 +119,7 @@ class ServerConfig(_Settings):
     gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
     """Share of each GPU's memory. null: vLLM's own, about nine tenths."""
     host: str = "127.0.0.1"
+    """Where it listens."""
     port: int | None = Field(default=None, ge=1, le=65535)
     """null: a free one."""
     command: tuple[str, ...] | None = None
@@ -183,6 +187,7 @@ class LocalConfig(_Settings):
     """auto: bfloat16 on CUDA, float32 on the CPU. One with avx512_bf16 or amx_bf16 reads prompts
     faster in bfloat16, any other is slower."""
     max_batch: PositiveInt = 8
+    """Requests that are decoded together."""
     batch_wait_seconds: NonNegativeFloat = 0.02
     """How long the first request of a batch waits for others; for models with sliding windows or
     states alone, as a request can join the running batch of any other at every token."""
@@ -210,6 +215,7 @@ class OracleConfig(_Settings):
     candidates: int = Field(default=4, ge=2)
     """Patches, one of them right, among which the oracle as main agent has to choose."""
     answer: Literal["full", "nothing"] = "full"
+    """As a subagent: `nothing` sets a floor under the scores of others."""
     sessions: Literal["varied", "direct"] = "varied"
     """How it debugs as a subagent: as developers do, with looks around and wrong guesses; or the
     shortest way to the answer, of which a small model learns more from few sessions."""

@@ -39,7 +39,7 @@ class ReplayReport:
     left: int
     """Rollouts that were not replayed: stopped before, or something failed around them."""
     failed_before: int
-    """Rollouts that failed for the sake of the infrastructure or the budget: none is replayed."""
+    """Rollouts that failed because of the infrastructure or the budget: none is replayed."""
     reasons: tuple[str, ...]
     """Why some could not be replayed."""
     stopped: bool

@@ -16,6 +16,7 @@ class SelfRepairConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: SourceName = "bundled"
+    """Whose problems."""
     path: str | None = None
     """The problems' file: .jsonl, .jsonl.gz, .parquet or .csv. None: the hub, and for `bundled`
     the problems that come with StepInto."""

@@ -10,7 +10,7 @@ Fact = str | int | float | bool | None
 class RolloutLog(Protocol):
     """Takes the events of one rollout; of that rollout's thread alone.
 
-    Never raises: a rollout does not fail for its log's sake. What models, tools and programs said
+    Never raises: a rollout does not fail because of its log. What models, tools and programs said
     is no event, nor is any key.
     """
 

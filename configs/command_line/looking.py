@@ -105,7 +105,7 @@ def bench_contamination(options: argparse.Namespace) -> int:
     from format.contamination.rendering import report_tables, totals, write_report
 
     config = load_config(options.config, options.overrides)
-    instances = _selected(config, config.eval.benchmark or config.collect.benchmark)
+    instances = _selected(config, config.eval.bugs_of(config.collect.benchmark))
     rows = (row for path in options.training for row in _training_rows(path))
     report = measure(instances, rows, [str(path) for path in options.training], options.ngram)
     console.print(*report_tables(report))

@@ -23,7 +23,7 @@ console = Console(soft_wrap=True, quiet=not is_main_process())
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """Let a command take settings after its config."""
+    """Let a command take settings after its config; more of them may follow its flags."""
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="e.g. collect.attempts=4")
 
 

@@ -37,7 +37,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--outcome",
         action="append",
-        help="only these: resolved, 'not resolved', right, wrong, failed; may be given several "
+        help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
         "times, as may those that follow",
     )
     parser.add_argument("--variant", action="append", help="only these variants, as in configs")

@@ -24,7 +24,7 @@ class ModelAnswers:
     """`source_reader` for the reader of the source, which runs nothing."""
     answered: tuple[Answered, ...]
     missing: int = 0
-    """Questions without a verdict: they failed for the infrastructure's or the budget's sake, or
+    """Questions without a verdict: they failed because of the infrastructure or the budget, or
     were not asked yet."""
 
     @property

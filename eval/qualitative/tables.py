@@ -136,7 +136,7 @@ def failures_figure(study: Study, labels: Labels) -> Figure:
         for arm, findings in arms.items()
     )
     return Figure(
-        "failure_modesby_arm",
+        "failure_modes_by_arm",
         "Why rollouts failed, by arm",
         "Debug2Fix, table 4",
         "Primary mode",

@@ -28,7 +28,7 @@ class Outcome(StrEnum):
     """Of a runtime question's answer."""
     WRONG = "wrong"
     FAILED = "failed"
-    """For the infrastructure's or the budget's sake: it says nothing about a model."""
+    """Because of the infrastructure or the budget: it says nothing about a model."""
 
 
 @dataclass(frozen=True)

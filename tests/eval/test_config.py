@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from collect.benchmarks.config import BenchmarkConfig
 from eval.config import EvalConfig
 
 
@@ -46,3 +47,10 @@ def test_arms_are_run_once_each() -> None:
 def test_mistakes_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         config(**fields)
+
+
+def test_the_bugs_are_those_that_collect_holds_out() -> None:
+    collected = BenchmarkConfig(name="bundled", split="train")
+    assert EvalConfig().bugs_of(collected).split == "held_out"
+    named = BenchmarkConfig(name="humanevalfix")
+    assert EvalConfig(benchmark=named).bugs_of(collected) == named

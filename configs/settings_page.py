@@ -1,0 +1,208 @@
+"""docs/settings.md, every setting of a run's config, out of the classes that read them:
+`python -m configs.settings_page > docs/settings.md`."""
+
+from __future__ import annotations
+
+import ast
+import collections.abc
+import dataclasses
+import inspect
+import json
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
+from configs.run_config import RunConfig
+
+HEAD = "\n\n".join(
+    (
+        "# Settings",
+        "Every key of a run's YAML file, with its default. A dot goes into a section, on the "
+        "command line as well: `stepinto collect CONFIG runner.concurrency=8`. What is not named "
+        "keeps its default, and an unknown key is refused. `{run}` in any text stands for the "
+        "run's folder.",
+        "`python -m configs.settings_page` makes this page out of the classes that read the "
+        "settings.",
+    )
+)
+
+PLAIN = {
+    bool: "true or false",
+    int: "integer",
+    float: "number",
+    str: "text",
+    Path: "path",
+    Any: "anything",
+    types.NoneType: "null",
+}
+BOUNDS = ((Ge, "ge", "at least"), (Gt, "gt", "above"), (Le, "le", "at most"), (Lt, "lt", "below"))
+
+
+@dataclass
+class Section:
+    """The settings of one class, and the places of a config that have them."""
+
+    settings: type[Any]
+    backend: str | None
+    places: list[str]
+
+    @property
+    def title(self) -> str:
+        """The first place, with the backend where that chooses among classes."""
+        chosen = f", backend {self.backend}" if self.backend else ""
+        return (f"`{self.places[0]}`" if self.places[0] else "The top level") + chosen
+
+    @property
+    def anchor(self) -> str:
+        """What a link to the title has after its #."""
+        return re.sub(r"[^\w -]", "", self.title.lower()).replace(" ", "-")
+
+
+def settings_page() -> str:
+    """The page, as Markdown."""
+    sections: dict[type[Any], Section] = {}
+    _find(RunConfig, "", sections)
+    return "\n\n".join([HEAD, *(_rendered(each, sections) for each in sections.values())]) + "\n"
+
+
+def _find(settings: type[Any], place: str, sections: dict[type[Any], Section]) -> None:
+    """Add a class and all that its settings hold, each once; of further places only the name."""
+    if settings in sections:
+        sections[settings].places.append(place)
+        return
+    sections[settings] = Section(settings, _backend(settings), [place])
+    for name, field in _fields(settings).items():
+        for inner, path in _held(field.annotation, f"{place}.{name}".lstrip(".")):
+            _find(inner, path, sections)
+
+
+def _held(annotation: Any, place: str) -> Iterator[tuple[type[Any], str]]:
+    """The classes of settings within a type, and where they stand."""
+    if _has_settings(annotation):
+        yield annotation, place
+    elif typing.get_origin(annotation) in (dict, collections.abc.Mapping):
+        yield from _held(typing.get_args(annotation)[1], f"{place}.NAME")
+    elif typing.get_origin(annotation) is tuple:
+        yield from _held(typing.get_args(annotation)[0], f"{place}[]")
+    elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        for member in typing.get_args(annotation):
+            yield from _held(member, place)
+    elif typing.get_origin(annotation) is typing.Annotated:
+        yield from _held(typing.get_args(annotation)[0], place)
+
+
+def _has_settings(annotation: Any) -> bool:
+    if not isinstance(annotation, type):
+        return False
+    return issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)
+
+
+def _fields(settings: type[Any]) -> dict[str, FieldInfo]:
+    """Those that a config file may hold."""
+    fields = getattr(settings, "model_fields", None) or {
+        each.name: FieldInfo.from_annotated_attribute(
+            typing.get_type_hints(settings, include_extras=True)[each.name],
+            PydanticUndefined if each.default is dataclasses.MISSING else each.default,
+        )
+        for each in dataclasses.fields(settings)
+    }
+    return {name: field for name, field in fields.items() if not field.exclude}
+
+
+def _backend(settings: type[Any]) -> str | None:
+    """The one backend that a class is for."""
+    field = _fields(settings).get("backend")
+    values = typing.get_args(field.annotation) if field and field.is_required() else ()
+    return str(values[0]) if len(values) == 1 else None
+
+
+def _rendered(section: Section, sections: dict[type[Any], Section]) -> str:
+    lines = [f"## {section.title}", "", _sentence(inspect.getdoc(section.settings) or "")]
+    if others := sorted(set(section.places[1:]) - {section.places[0]}):
+        lines += ["", f"The same: {', '.join(f'`{place}`' for place in others)}."]
+    lines += ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"]
+    meanings = _meanings(section.settings)
+    for name, field in _fields(section.settings).items():
+        value = _value(field.annotation, sections) + _bounds(field)
+        cells = (f"`{name}`", value, _default(field), _sentence(meanings.get(name, "")))
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def _value(annotation: Any, sections: dict[type[Any], Section]) -> str:
+    """What may stand there, in words."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in PLAIN:
+        return PLAIN[annotation]
+    if annotation in sections:
+        return f"[settings](#{sections[annotation].anchor})"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        origin, inner = Literal, tuple(each.value for each in annotation)
+    if origin is Literal:
+        return " or ".join(f"`{each}`" for each in inner)
+    parts = [_value(each, sections) for each in inner if each is not Ellipsis]
+    if origin in (dict, collections.abc.Mapping):
+        return f"{parts[1]}, by name"
+    if origin is tuple:
+        return f"list of {parts[0]}"
+    return " or ".join(dict.fromkeys(parts[:1] if origin is typing.Annotated else parts))
+
+
+def _bounds(field: FieldInfo) -> str:
+    told = ""
+    for limit in field.metadata:
+        if isinstance(limit, MinLen):
+            told += ", not empty"
+        for kind, name, words in BOUNDS:
+            if isinstance(limit, kind):
+                told += f", {words} {getattr(limit, name)}"
+    return told
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    default = field.get_default(call_default_factory=True, validated_data={})
+    if _has_settings(type(default)):
+        return ""
+    plain = to_jsonable_python(TypeAdapter(Any).dump_python(default, mode="json"))
+    return f"`{json.dumps(plain, ensure_ascii=False)}`"
+
+
+def _meanings(settings: type[Any]) -> dict[str, str]:
+    """The texts that stand below the fields of a class and of those that it extends."""
+    found = {}
+    for owner in reversed(settings.__mro__):
+        if owner is BaseModel or not _has_settings(owner):
+            continue
+        statements = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+        assert isinstance(statements, ast.ClassDef)
+        for field, text in pairwise(statements.body):
+            match field, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(meaning))),
+                ):
+                    found[name] = meaning
+    return found
+
+
+def _sentence(text: str) -> str:
+    """A docstring as one line, in a YAML file's words."""
+    return re.sub(r"\b[Nn]one(?=:| leaves| for )", "null", " ".join(text.split()))
+
+
+if __name__ == "__main__":
+    print(settings_page(), end="")

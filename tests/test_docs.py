@@ -1,0 +1,56 @@
+"""The pages hold what they say: links lead somewhere, settings exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from configs.loading import load_config
+from configs.run_config import RunConfig
+from train.trainer import check_trainer_arguments
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What links to a page may have after their #, by GitHub's rules."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def settings_of(page: Path) -> list[str]:
+    """The YAML blocks that are of a run's config."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if set(yaml.safe_load(block)) <= set(RunConfig.model_fields)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        linked = page.parent / name if name else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_that_are_shown_exist(page: Path, tmp_path: Path) -> None:
+    for block in settings_of(page):
+        file = tmp_path / "config.yaml"
+        file.write_text(block, encoding="utf-8")
+        named = yaml.safe_load(block)
+        config = load_config(file, [] if "run" in named else ["run=shown"])
+        check_trainer_arguments(config.train.trainer_arguments)
+
+
+def test_the_pages_show_settings() -> None:
+    assert sum(len(settings_of(page)) for page in PAGES) > 8
