@@ -91,14 +91,15 @@ class Ownership:
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
-        with suppress(OSError):
+        with suppress(Exception):
             self._look()
             if self._other is None:
                 self._copy.remove(NAME)
 
     def _beat_on(self) -> None:
         while self._other is None and not self._ended.wait(self._every):
-            with suppress(OSError):
+            # Whatever it is: another driver takes over from a thread that has ended.
+            with suppress(Exception):
                 self._look()
                 if self._other is None:
                     self._write()

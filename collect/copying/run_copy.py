@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -24,6 +24,8 @@ LAST_TRIES = 3
 HOLD_SECONDS = 0.5
 TOLD_AFTER = 10
 """Tries in a row that the run folder had changed under."""
+PASSING = (Changed, FileNotFoundError)
+"""Failures of a folder that is worked in, which the next try mostly does not meet."""
 
 
 class RunCopy:
@@ -100,7 +102,7 @@ class RunCopy:
                 failed = 0 if self._bring() else failed + 1
             except ConfigError:  # which `hold` raises
                 return
-            if failed == TOLD_AFTER and isinstance(self._failure, Changed):
+            if failed == TOLD_AFTER and isinstance(self._failure, PASSING):
                 _tell(
                     f"{self._copy.name} can't be brought up to date: {self._failure}; the run goes "
                     "on, and it is tried again"
@@ -116,14 +118,14 @@ class RunCopy:
             began = time.monotonic()
             try:
                 self._transfer.run()
-            except (Changed, FileNotFoundError) as error:
+            except PASSING as error:
                 self._failure = self._failure or error
                 return False
-            except OSError as error:
-                if not isinstance(self._failure, OSError):
+            except Exception as error:  # `hold` would wait for ever if this thread ended by it
+                if self._failure is None or isinstance(self._failure, PASSING):
                     _tell(
-                        f"{self._copy.name} can't be written now: {error}; the run goes on, and it "
-                        "is tried again"
+                        f"{self._copy.name} can't be written now: {_said(error)}; the run goes on, "
+                        "and it is tried again"
                     )
                 self._failure = error
                 return False
@@ -132,10 +134,15 @@ class RunCopy:
 
     def _missing(self) -> str:
         assert self._transfer is not None, "opened before"
+        assert self._failure is not None, "tried before"
+        try:
+            files = f"{self._transfer.missing()} files"
+        except Exception:  # what fails may be the listing of the folder
+            files = "Files"
         return (
-            f"{self._transfer.missing()} files of {self._run} are not in {self._copy.name}: "
-            f"{self._failure}; they are safe on this machine alone, and the same command copies "
-            "them when it is started again"
+            f"{files} of {self._run} are not in {self._copy.name}: {_said(self._failure)}; they "
+            "are safe on this machine alone, and the same command copies them when it is started "
+            "again"
         )
 
 
@@ -171,5 +178,13 @@ def copying(config: RunnerConfig, run: Path) -> Iterator[list[str]]:
             _tell(left)
 
 
+def _said(error: Exception) -> str:
+    """Its message, with its kind where that is none which the message explains."""
+    plain = isinstance(error, (Changed, OSError))
+    return str(error) if plain else f"{type(error).__name__}: {error}"
+
+
 def _tell(text: str) -> None:
-    print(f"stepinto: {text}", file=sys.stderr, flush=True)
+    # The terminal may be gone, which the run outlives.
+    with suppress(OSError):
+        print(f"stepinto: {text}", file=sys.stderr, flush=True)

@@ -6,7 +6,8 @@ import os
 import shutil
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,24 @@ def test_a_copy_that_can_t_follow_is_told(
     assert len(versions(tmp_path / "store", tmp_path / "look")) >= 1
 
 
+@contextmanager
+def held(copy: RunCopy) -> Iterator[None]:
+    """A rollout waits for the copy until what is in its way is removed, in here."""
+    time.sleep(1)
+    went_on = threading.Event()
+
+    def wait() -> None:
+        copy.hold(threading.Event())
+        went_on.set()
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    assert not went_on.wait(1)
+    yield
+    assert went_on.wait(20)
+    waiting.join()
+
+
 def test_rollouts_wait_for_a_copy_that_is_behind(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,19 +229,62 @@ def test_rollouts_wait_for_a_copy_that_is_behind(
     (tmp_path / "store").write_text("no folder")
     with closing(RunStore.open(tmp_path / "run")) as store:
         add(store, 1, 1)
-    time.sleep(1)
-    went_on = threading.Event()
-
-    def wait() -> None:
-        copy.hold(threading.Event())
-        went_on.set()
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    assert not went_on.wait(1)
-    (tmp_path / "store").unlink()
-    assert went_on.wait(20)
-    waiting.join()
+    with held(copy):
+        (tmp_path / "store").unlink()
     assert copy.close() is None
     assert len(versions(tmp_path / "store", tmp_path / "look")) == 1
     assert capfd.readouterr().err.count("can't be written now") == 1
+
+
+def unlistable(run: Path) -> Path:
+    """A file with a name that pyarrow can't decode, which fails with no OSError."""
+    path = run / os.fsdecode(b"\xff")
+    path.touch()
+    return path
+
+
+def test_an_error_that_is_no_oserror_is_told_and_tried_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copy = opened(tmp_path, behind=0.5)
+    bad = unlistable(tmp_path / "run")
+    with held(copy):
+        bad.unlink()
+    assert copy.close() is None
+    told = capfd.readouterr().err
+    assert told.count("can't be written now: UnicodeDecodeError") == 1
+
+
+def test_an_error_that_stays_is_told_at_the_end(tmp_path: Path) -> None:
+    config = RunnerConfig(copy_to=str(tmp_path / "store"))
+    (tmp_path / "run").mkdir()
+    with copying(config, tmp_path / "run") as missing:
+        unlistable(tmp_path / "run")
+    (told,) = missing
+    assert told.startswith(f"Files of {tmp_path / 'run'} are not in")
+    assert "UnicodeDecodeError: 'utf-8' codec can't decode byte" in told
+
+
+def test_a_copy_outlives_its_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = opened(tmp_path, behind=0.5)
+    with suppress(OSError), open("/dev/full", "w", buffering=1) as full:
+        monkeypatch.setattr("sys.stderr", full)
+        bad = unlistable(tmp_path / "run")
+        with held(copy):
+            bad.unlink()
+    assert copy.close() is None
+
+
+def test_an_owner_is_heard_of_after_any_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ownership = Ownership(Folder.local(tmp_path), every=0.05)
+    ownership.take(time.time_ns())
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "read", lambda folder, name: 1 / 0)
+        time.sleep(0.3)
+    (tmp_path / NAME).write_text(STRANGER.model_dump_json())
+    time.sleep(0.5)
+    with pytest.raises(ConfigError, match="has taken"):
+        ownership.check()
+    ownership.give_back()
