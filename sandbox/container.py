@@ -13,16 +13,18 @@ import io
 import itertools
 import os
 import posixpath
+import secrets
 import tarfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
-from sandbox.container_exec import ContainerExecs, ExecStream, translated
+from sandbox.container_archive import archive_of
+from sandbox.container_exec import ContainerExecs, ExecStream, NotStarted, translated
 from sandbox.disk_guard import DiskUse
 from sandbox.engine import (
     choose_users,
@@ -57,8 +59,12 @@ OPEN_TIMEOUT = 60.0
 _WRITE_FILE = """
 [ -L "$1" ] && { echo "it is a symbolic link"; exit 1; }
 [ -e "$1" ] && [ ! -f "$1" ] && { echo "it is not a regular file"; exit 1; }
-mkdir -p -- "$(dirname -- "$1")" && cat >"$1"
+mkdir -p -- "$(dirname -- "$1")" && cat >"$2" && cat "$2" >"$1"
+code=$?
+rm -f "$2"
+exit $code
 """
+"""Through a file of its own: one that is cut off leaves what was there."""
 
 
 class ContainerSandbox:
@@ -69,36 +75,37 @@ class ContainerSandbox:
     ) -> None:
         self._config = config
         self._held = workspace
-        self._client = connect()
-        self._image = find_image(self._client, image)
-        note_use(image)
-        self._uid, self._reader = choose_users(self._image)
-        self._groups = itertools.count(self._reader + 1)
         self._closed = False
         self._lock = threading.Lock()
-        # The engine makes a working folder that is not there, and a held one must be.
-        self._container = create_container(
-            self._client,
-            config,
-            self._image,
-            uid=None if workspace else self._uid,
-            folder="/" if workspace else WORKSPACE,
-        )
-        self._execs = ContainerExecs(self._client.api, self.container_id)
-        own = (self._client, self.container_id)
-        self._disk = DiskUse(
-            config.disk_mb, partial(written_bytes, *own), partial(kill_container, *own)
-        )
-        self._guard = engine_disk(os.environ.get("DOCKER_HOST"))
-        try:
+        with ExitStack() as ending:
+            self._client = connect()
+            ending.callback(self._client.close)
+            self._image = find_image(self._client, image)
+            note_use(image)
+            self._uid, self._reader = choose_users(self._image)
+            self._groups = itertools.count(self._reader + 1)
+            # The engine makes a working folder that is not there, and a held one must be.
+            self._container = create_container(
+                self._client,
+                config,
+                self._image,
+                uid=None if workspace else self._uid,
+                folder="/" if workspace else WORKSPACE,
+            )
+            own = (self._client, self.container_id)
+            ending.callback(remove_container, *own)
+            self._execs = ContainerExecs(self._client.api, self.container_id)
+            self._disk = DiskUse(
+                config.disk_mb, partial(written_bytes, *own), partial(kill_container, *own)
+            )
             if workspace is not None:
                 self._uid = owner_of(self._container, workspace.folder, image)
             self._prepare()
             self._python = config.python or self._find_python(image)
-            self._guard.watch(self._disk)
-        except BaseException:
-            self.close()
-            raise
+            guard = engine_disk(os.environ.get("DOCKER_HOST"))
+            guard.watch(self._disk)
+            ending.callback(guard.forget, self._disk)
+            self._ending = ending.pop_all()
 
     @property
     def config(self) -> SandboxConfig:
@@ -123,7 +130,6 @@ class ContainerSandbox:
     def run(self, command: Command) -> CommandResult:
         self._require_open()
         timeout = self._config.command_timeout if command.timeout is None else command.timeout
-        began = time.monotonic()
         with self._disk.named():
             result = self._execs.run(
                 command_argv(command),
@@ -132,14 +138,13 @@ class ContainerSandbox:
                 cwd=command.cwd or self.workspace,
                 env=self._environment(command),
                 stdin=command.stdin,
-                deadline=began + timeout,
+                timeout=timeout,
                 limit=self._config.output_limit,
             )
         code = TIMED_OUT if result.exit_code is None else result.exit_code
         timed_out = result.exit_code is None
         kept = result.output
-        seconds = time.monotonic() - began
-        return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
+        return CommandResult(code, kept.text(), timed_out, kept.truncated, result.seconds)
 
     def spawn(self, command: Command) -> PtyTerminal:
         self._require_open()
@@ -167,7 +172,8 @@ class ContainerSandbox:
 
     def write_file(self, path: str, data: bytes) -> None:
         full = posixpath.join(self.workspace, path)
-        self._write(["sh", "-c", _WRITE_FILE, "sh", full], data, path)
+        passing = f"/tmp/stepinto-{secrets.token_hex(8)}"
+        self._write(["sh", "-c", _WRITE_FILE, "sh", full, passing], data, path)
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
         buffer = io.BytesIO()
@@ -196,9 +202,7 @@ class ContainerSandbox:
         if self._closed:
             return
         self._closed = True
-        self._guard.forget(self._disk)
-        remove_container(self._client, self.container_id)
-        self._client.close()
+        self._ending.close()
 
     def __enter__(self) -> Self:
         return self
@@ -222,14 +226,14 @@ class ContainerSandbox:
 
     def _find_python(self, image: str) -> str:
         script = "command -v python3 || command -v python || echo python3"
-        found = self.run(Command(["sh", "-c", script]))
-        if found.exit_code:
+        try:
+            return self.run(Command(["sh", "-c", script])).output.strip()
+        except NotStarted as error:
             # An image without a shell: its container ends at once, now and then after this command.
             raise SandboxUnavailable(
-                f"no command runs in image {image}: {found.output.strip()}; the docker "
-                "sandbox needs an image with sh, coreutils and tar"
-            )
-        return found.output.strip()
+                f"no command runs in image {image}: {error}; the docker sandbox needs an image "
+                "with sh, coreutils and tar"
+            ) from error
 
     def _environment(self, command: Command) -> dict[str, str]:
         own = {**BASE_ENVIRONMENT, "HOME": HOME, "TMPDIR": "/tmp"}
@@ -243,27 +247,17 @@ class ContainerSandbox:
 
     def _write(self, argv: list[str], data: bytes, shown: str) -> None:
         result = self.run(Command(argv, stdin=data, timeout=OPEN_TIMEOUT))
+        if result.timed_out or result.exit_code == KILLED:
+            raise SandboxDead(
+                f"writing {shown} did not end within {OPEN_TIMEOUT:g} s, or was killed"
+            )
         if result.exit_code != 0:
             raise SandboxFileError(f"can't write {shown}: {result.output.strip()}")
 
-    @contextmanager
-    def _archive(self, path: str, limit: int) -> Iterator[tarfile.TarFile]:
-        """A path of the container as a tar that is read once, from front to end."""
-        from docker.errors import APIError
-
+    def _archive(self, path: str, limit: int) -> AbstractContextManager[tarfile.TarFile]:
         self._require_open()
         full = posixpath.normpath(posixpath.join(self.workspace, path))
-        try:
-            with translated():
-                try:
-                    chunks, _ = self._container.get_archive(full)
-                except APIError as error:
-                    self._execs.require_running()
-                    raise SandboxFileError(f"can't read {path!r}: {error.explanation}") from error
-                with tarfile.open(fileobj=_Chunks(chunks, limit, path), mode="r|") as archive:
-                    yield archive
-        except tarfile.TarError as error:
-            raise SandboxFileError(f"can't read {path!r}: {error}") from error
+        return archive_of(self._container, full, limit)
 
     def _require_open(self) -> None:
         self._disk.require()
@@ -295,28 +289,3 @@ class _ContainerTerminalProcess:
             except SandboxDead:
                 # It ended with its container.
                 return KILLED
-
-
-class _Chunks(io.RawIOBase):
-    """The engine's byte stream as a file that refuses to give more than `limit` bytes."""
-
-    def __init__(self, chunks: Iterator[bytes], limit: int, shown: str) -> None:
-        self._chunks = iter(chunks)
-        self._pending = b""
-        self._left = limit + 1024 * 1024
-        self._limit = limit
-        self._shown = shown
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._pending:
-            self._pending = next(self._chunks, b"")
-        taken = self._pending[: len(buffer)]
-        self._pending = self._pending[len(taken) :]
-        self._left -= len(taken)
-        if self._left < 0:
-            raise SandboxFileError(f"{self._shown!r} is larger than {self._limit} bytes")
-        buffer[: len(taken)] = taken
-        return len(taken)

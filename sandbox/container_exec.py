@@ -8,15 +8,14 @@ it kills any, since a fork bomb would otherwise outrun it.
 
 from __future__ import annotations
 
-import select
 import socket
-import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from sandbox.container_stream import AfterReady, Frames, Output, next_chunk, pass_through
 from sandbox.environment import KILLED
 from sandbox.errors import OutOfMemory, SandboxDead
 from sandbox.output import BoundedOutput
@@ -49,8 +48,9 @@ sweep() {
 }
 """
 _RUN = """
-group=$1; folder=$2; shift 2
 exec 2>&1
+echo "$1"
+group=$2; folder=$3; shift 3
 cd -- "$folder" || exit 125
 "$@"
 code=$?
@@ -65,10 +65,10 @@ shift 2
 exec "$@"
 """
 
+START_TIMEOUT = 60.0
+"""Seconds in which the engine must have started a command."""
 SWEEP_TIMEOUT = 60.0
 """Seconds to end what is left of a command; long, for a machine that is busy elsewhere."""
-
-_HEADER = struct.Struct(">BxxxL")
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,11 @@ class ExecResult:
 
     exit_code: int | None
     output: BoundedOutput
+    seconds: float
+
+
+class NotStarted(SandboxDead):
+    """The engine could not start a command; the message says what it answered."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +110,27 @@ class ContainerExecs:
         cwd: str,
         env: Mapping[str, str],
         stdin: bytes,
-        deadline: float,
+        timeout: float,
         limit: int,
     ) -> ExecResult:
-        """Run to the end or the deadline (monotonic). Nothing of the group is left running."""
+        """Run to the end, or `timeout` seconds. Nothing of the group is left running."""
         kept = BoundedOutput(limit)
-        script = ["sh", "-c", _SWEEP + _RUN, "sh", str(group), cwd, *argv]
+        script = ["sh", "-c", _SWEEP + _RUN, "sh", READY.decode(), str(group), cwd, *argv]
         with translated():
             stream = self._start(script, f"{user}:{group}", env, bool(stdin), False)
             with stream.connection:
-                frames = _Frames(kept)
+                output = AfterReady(kept)
+                frames = Frames(output)
                 frames.add(stream.early)
-                ended = _pass(stream.connection, stdin, deadline, frames)
+                self._require_started(stream.connection, output, frames)
+                began = time.monotonic()
+                ended = pass_through(stream.connection, stdin, began + timeout, frames)
+                seconds = time.monotonic() - began
                 code = self.exit_code(stream.exec_id) if ended else None
                 if code in {None, KILLED}:
                     self.sweep(user, group, stream.connection, frames)
                     self.require_running()
-        return ExecResult(code, kept)
+        return ExecResult(code, kept, seconds)
 
     def open_terminal(
         self, argv: Sequence[str], user: str, group: int, cwd: str, env: Mapping[str, str]
@@ -131,7 +140,7 @@ class ContainerExecs:
         with translated():
             return self._start(script, f"{user}:{group}", env, True, True)
 
-    def sweep(self, user: str, group: int, connection: socket.socket, output: _Output) -> None:
+    def sweep(self, user: str, group: int, connection: socket.socket, output: Output) -> None:
         """End every process of an exec's group, reading the exec's `connection` to its end.
 
         The engine reports ends in order: one whose output nobody reads would hold up the sweep's.
@@ -141,10 +150,24 @@ class ContainerExecs:
         with translated():
             own = self._start(script, f"{user}:{user}", {}, False, False)
             with own.connection:
-                _pass(connection, b"", deadline, output)
-                _pass(own.connection, b"", deadline, BoundedOutput(1000))
-            if self.exit_code(own.exec_id) != 0:
+                pass_through(connection, b"", deadline, output)
+                pass_through(own.connection, b"", deadline, BoundedOutput(1000))
+            if code := self.exit_code(own.exec_id):
                 self._await_notice()
+                raise SandboxDead(f"what a command left running could not be ended (code {code})")
+
+    def _require_started(self, connection: socket.socket, output: AfterReady, into: Output) -> None:
+        """Wait for the READY line. The engine sends what goes wrong before as if a command had
+        printed it."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while not output.ready:
+            chunk = next_chunk(connection, deadline)
+            if chunk is None:
+                raise NotStarted(f"the engine started no command within {START_TIMEOUT:g} s")
+            if not chunk:
+                self._await_notice()
+                raise NotStarted(f"the engine could not start a command: {output.told}")
+            into.add(chunk)
 
     def exit_code(self, exec_id: str) -> int:
         """The exit code of an exec whose stream has ended."""
@@ -188,6 +211,8 @@ class ContainerExecs:
         # The wrapper around the socket would close it when collected.
         connection = socket.socket(fileno=socket.dup(stream.fileno()))
         connection.setblocking(False)
+        # Else its descriptor stays until the garbage collector finds a cycle of the client's.
+        stream._response.close()
         stream.close()
         return ExecStream(exec_id, connection, early)
 
@@ -201,72 +226,6 @@ def _early(stream: Any) -> bytes:
     """
     stream._sock.setblocking(False)
     return bytes(stream._response.raw._fp.fp.peek())
-
-
-def _pass(connection: socket.socket, stdin: bytes, deadline: float, output: _Output) -> bool:
-    """Feed standard input and take output until the end; False at the deadline."""
-    unsent = memoryview(stdin)
-    poller = select.poll()
-    poller.register(connection, select.POLLIN | (select.POLLOUT if stdin else 0))
-    while (left := deadline - time.monotonic()) > 0:
-        for _, flags in poller.poll(min(left, 3600) * 1000):
-            if flags & select.POLLOUT:
-                unsent = _send(connection, unsent)
-                if not unsent:
-                    poller.modify(connection, select.POLLIN)
-            if flags & ~select.POLLOUT:
-                chunk = _receive(connection)
-                if not chunk:
-                    return True
-                output.add(chunk)
-    return False
-
-
-def _receive(connection: socket.socket) -> bytes:
-    try:
-        return connection.recv(1 << 16)
-    except ConnectionResetError:
-        return b""
-
-
-def _send(connection: socket.socket, unsent: memoryview) -> memoryview:
-    try:
-        unsent = unsent[connection.send(unsent[: 1 << 16]) :]
-        if not unsent:
-            connection.shutdown(socket.SHUT_WR)
-    except (BrokenPipeError, ConnectionResetError):
-        # The command has ended, or closed its input, without reading all of it.
-        return memoryview(b"")
-    return unsent
-
-
-class _Output(Protocol):
-    def add(self, chunk: bytes) -> None: ...
-
-
-class _Frames:
-    """Takes the engine's stream framing off: 8 bytes of header, then that many of output."""
-
-    def __init__(self, kept: BoundedOutput) -> None:
-        self._kept = kept
-        self._header = bytearray()
-        self._left = 0
-
-    def add(self, chunk: bytes) -> None:
-        position = 0
-        while position < len(chunk):
-            if self._left == 0:
-                missing = _HEADER.size - len(self._header)
-                self._header += chunk[position : position + missing]
-                position += missing
-                if len(self._header) == _HEADER.size:
-                    self._left = _HEADER.unpack(self._header)[1]
-                    self._header.clear()
-                continue
-            taken = chunk[position : position + self._left]
-            self._kept.add(taken)
-            self._left -= len(taken)
-            position += len(taken)
 
 
 @contextmanager

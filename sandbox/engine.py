@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tarfile
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -194,18 +195,26 @@ def engine_disk(host: str | None) -> DiskGuard:
     return DiskGuard(lambda: 0) if root is None else guard_of(str(root))
 
 
-def remove_container(client: Any, container: str) -> None:
-    """Kill and remove a container with its volumes; one that is gone already is fine."""
-    from docker.errors import APIError, NotFound
+def remove_container(client: Any, container: str) -> bool:
+    """Kill and remove a container with its volumes; whether it is gone now.
+
+    One that the engine can't remove is told: what was done in it is done, and the next start of
+    StepInto, or `stepinto clean`, removes it.
+    """
+    import requests
+    from docker.errors import APIError, DockerException, NotFound
 
     try:
         client.api.remove_container(container, force=True, v=True)
     except NotFound:
-        return
-    except APIError as error:
+        return True
+    except (DockerException, requests.RequestException, ConnectionError) as error:
         # Another close is at it already.
-        if "already in progress" not in str(error):
-            raise
+        if isinstance(error, APIError) and "already in progress" in str(error):
+            return True
+        warnings.warn(f"the container {container[:12]} was not removed: {error}", stacklevel=2)
+        return False
+    return True
 
 
 def remove_leftover_containers() -> list[str]:
@@ -214,8 +223,8 @@ def remove_leftover_containers() -> list[str]:
     removed = []
     try:
         for container in client.containers.list(all=True, filters={"label": f"{LABEL}=1"}):
-            if owner_is_dead(container.labels[OWNER_LABEL]):
-                remove_container(client, container.id)
+            left = owner_is_dead(container.labels[OWNER_LABEL])
+            if left and remove_container(client, container.id):
                 removed.append(str(container.id))
     finally:
         client.close()

@@ -7,6 +7,7 @@ FIFO, and sizes are bounded. Symbolic links are refused, not resolved.
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import stat
@@ -21,6 +22,15 @@ TREE_LIMIT = 512 * 1024 * 1024
 """Bytes that one `read_tree` may return."""
 TREE_FILES = 100_000
 TREE_DEPTH = 100
+
+OF_THE_PATH = frozenset(
+    (
+        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP),
+        *(errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENXIO),
+        *(errno.EFBIG, errno.EINVAL, errno.EBUSY, errno.ETXTBSY),
+    )
+)
+"""What the program in the sandbox can make of a path, as opposed to what ails the machine."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -146,7 +156,10 @@ def write_all(folder: WorkspaceFolder, workspace: str, files: Mapping[str, bytes
 
 @contextmanager
 def _explained(verb: str, shown: str) -> Iterator[None]:
+    """Tell what is wrong with a path; what is wrong with the machine is left as it is."""
     try:
         yield
     except OSError as error:
+        if error.errno not in OF_THE_PATH:
+            raise
         raise SandboxFileError(f"can't {verb} {shown!r}: {error.strerror or error}") from error

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
+import io
+import os
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests
+from docker.errors import APIError
 
-from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox import Command, SandboxConfig, container, container_stream, open_sandbox
 from sandbox.container import ContainerSandbox
+from sandbox.container_exec import ContainerExecs
 from sandbox.engine import connect, remove_leftover_containers
-from sandbox.errors import ImageMissing, SandboxDead, SandboxUnavailable
+from sandbox.errors import ImageMissing, SandboxDead, SandboxFileError, SandboxUnavailable
 from tests.sandbox.image import TAG
 
 pytestmark = pytest.mark.docker
@@ -150,6 +157,113 @@ def test_no_output_is_lost_to_a_client_that_is_slow(
     terminal.send_line(b"told")
     assert [terminal.read_line(10), terminal.read_line(10)] == [b"at once", b"told"]
     assert terminal.close() == 0
+
+
+def test_a_command_that_the_engine_could_not_start_is_no_observation(
+    engine: Any, box: ContainerSandbox
+) -> None:
+    owned_by(engine, box).exec_run(["rm", "/bin/sh"], user="root")
+    with pytest.raises(SandboxDead, match="could not start a command: OCI runtime exec failed"):
+        box.run(Command(["true"]))
+    with pytest.raises(SandboxDead, match="could not start a command"):
+        box.write_file("a.py", b"x")
+
+
+def test_a_time_out_counts_from_the_commands_start(
+    box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = ContainerExecs._require_started
+
+    def late(*arguments: Any) -> None:
+        started(*arguments)
+        time.sleep(1.0)
+
+    monkeypatch.setattr(ContainerExecs, "_require_started", late)
+    result = box.run(Command(["echo", "done"], timeout=0.5))
+    assert (result.output, result.timed_out) == ("done\n", False)
+    assert result.seconds < 0.5
+
+
+def test_a_write_that_is_cut_off_leaves_the_file(
+    box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.write_file("kept.py", b"x = 1\n")
+    monkeypatch.setattr(container, "OPEN_TIMEOUT", 0.5)
+    with monkeypatch.context() as stalled:
+        stalled.setattr(container_stream, "_sent", lambda _, unsent: unsent)
+        with pytest.raises(SandboxDead, match=r"writing kept\.py did not end"):
+            box.write_file("kept.py", b"x = 2\n")
+    assert box.read_file("kept.py") == b"x = 1\n"
+
+
+def test_a_written_file_keeps_its_mode(box: ContainerSandbox) -> None:
+    box.run(Command(["sh", "-c", "echo >run.sh; chmod 700 run.sh; echo >fixed; chmod 400 fixed"]))
+    box.write_file("run.sh", b"true\n")
+    assert box.run(Command(["stat", "-c", "%a", "run.sh"])).output == "700\n"
+    with pytest.raises(SandboxFileError, match="can't write fixed"):
+        box.write_file("fixed", b"x")
+    assert box.run(Command(["sh", "-c", "ls /tmp"])).output == "home\n", "no more is left"
+
+
+@pytest.mark.parametrize("rest", [b"", b'{"message":"io: read/write on closed pipe"}\n'])
+def test_files_that_the_engine_breaks_off_are_no_tree(
+    box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch, rest: bytes
+) -> None:
+    box.write_files({f"pkg/{name}.py": b"x = 1\n" for name in "abcde"})
+    whole = b"".join(box._container.get_archive(box.workspace)[0])
+    with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
+        between = archive.getmembers()[4].offset
+    monkeypatch.setattr(
+        box._container, "get_archive", lambda _: (iter([whole[:between] + rest]), {})
+    )
+    with pytest.raises(SandboxDead, match="broke off the files"):
+        box.read_tree()
+
+
+def test_an_engine_that_can_t_read_is_not_a_file_that_can_t_be(
+    box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: str) -> None:
+        response = requests.Response()
+        response.status_code = 500
+        raise APIError("500 Server Error", response, explanation="too many open files")
+
+    monkeypatch.setattr(box._container, "get_archive", fails)
+    with pytest.raises(SandboxDead, match="too many open files"):
+        box.read_file("a.py")
+
+
+@pytest.mark.parametrize("path", ["none", "file/below", "loop", "x" * 300])
+def test_a_path_that_leads_nowhere_is_told(box: ContainerSandbox, path: str) -> None:
+    box.run(Command(["sh", "-c", "echo >file; ln -s loop loop"]))
+    with pytest.raises(SandboxFileError, match="can't read"):
+        box.read_file(path)
+
+
+def test_a_container_that_can_t_be_removed_loses_no_work(
+    box: ContainerSandbox, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: object, **__: object) -> None:
+        raise requests.ReadTimeout("read timed out")
+
+    with monkeypatch.context() as busy:
+        busy.setattr(box._client.api, "remove_container", slow)
+        with pytest.warns(UserWarning, match="was not removed: read timed out"):
+            box.close()
+    owned_by(engine, box).remove(force=True)
+
+
+def test_descriptors_are_closed_with_their_commands(box: ContainerSandbox) -> None:
+    gc.disable()
+    try:
+        for _ in range(15):  # the client keeps a connection for each of its last 25 addresses
+            box.run(Command(["true"]))
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            box.run(Command(["true"]))
+        assert len(os.listdir("/proc/self/fd")) <= before
+    finally:
+        gc.enable()
 
 
 def test_image_may_name_its_user(engine: Any, image: str) -> None:

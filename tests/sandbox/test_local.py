@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -361,3 +362,17 @@ def test_files_without_content_count_against_the_disk_too() -> None:
         script = "for n in $(seq 40); do mkdir $n; (cd $n; touch $(seq 1000)); done; sleep 100"
         with pytest.raises(DiskExceeded):
             shell(box, script, timeout=100)
+
+
+def test_a_machine_without_descriptors_is_not_a_file_that_can_t_be_read() -> None:
+    with LocalSandbox(SandboxConfig()) as box:
+        box.write_file("a.py", b"x")
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        free = os.dup(0)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        try:
+            with pytest.raises(OSError, match="Too many open files"):
+                box.read_file("a.py")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
