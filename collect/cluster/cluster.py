@@ -6,20 +6,19 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
-from contextlib import suppress
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, TypeVar
 
 from collect.benchmarks.images import required_images
 from collect.build_info import code_version
-from collect.cluster.connecting import connect, nodes_with_room
+from collect.cluster.connecting import connect, losses, nodes_with_room
 from collect.cluster.nodes import Node, Nodes
 from collect.cluster.office import Office
 from collect.cluster.worker import Answer, NodeWorker
 from collect.errors import ConfigError, NodeLost, RolloutStopped
 from collect.models.budget import Budget
-from collect.models.waiting import POLL_SECONDS, raise_if_stopped
+from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless
 from collect.places import Setup
 from collect.preflight.checks import Check
 from collect.watching.heartbeat import NodeStatus
@@ -66,7 +65,7 @@ class RayCluster:
             worker = node.worker
             try:
                 answer = self._answer(worker, work)
-            except self._ray.exceptions.RayActorError:
+            except losses(self._ray):
                 lost.append(node.host)
                 self._log(work).note("lost", host=node.host)
                 self._lost(node, worker)
@@ -75,7 +74,7 @@ class RayCluster:
                 self._give(node)
             self._done(node, work)
             return _rows(answer)
-        gone = f"{len(lost)} workers died while they did it, on {', '.join(lost)}"
+        gone = f"{len(lost)} workers died with it, on {', '.join(lost)}"
         return self._setup.failed(work, NodeLost(f"{gone}; look at their memory and Ray's logs"))
 
     def nodes(self) -> Sequence[NodeStatus]:
@@ -174,18 +173,19 @@ class RayCluster:
             return self._wait(future)
         except RolloutStopped:
             worker.stop.remote()
-        with suppress(TimeoutError):
-            return future.result(STOP_SECONDS)
+        wait([future], STOP_SECONDS)
+        if future.done():
+            return future.result()
         raise RolloutStopped("the run is being stopped")
 
     def _wait(self, future: Future[Result]) -> Result:
-        """As `result_unless_stopped`, but also once the place is closed."""
-        while True:
-            raise_if_stopped(self._stop)
-            if self._closed.is_set():
-                raise RolloutStopped("the run has ended")
-            with suppress(TimeoutError):
-                return future.result(POLL_SECONDS)
+        """The result. Raises RolloutStopped once the run is stopped, or the place closed."""
+        return result_unless(future, self._check_open)
+
+    def _check_open(self) -> None:
+        raise_if_stopped(self._stop)
+        if self._closed.is_set():
+            raise RolloutStopped("the run has ended")
 
     def _log(self, work: Work) -> RolloutLog:
         text = log_file(self._setup.folder, work.spec.id)

@@ -66,3 +66,20 @@ def nodes_with_room(ray: Any) -> dict[str, str]:
         for node in ray.nodes()
         if node["Alive"] and node["Resources"].get("CPU", 0) > 0
     }
+
+
+def losses(ray: Any) -> tuple[type[Exception], ...]:
+    """What Ray raises where a worker is gone, or its node.
+
+    A result of more than about 100 kB lies on the node until it is fetched: it can be lost after
+    the worker has done all.
+    """
+    errors = ray.exceptions
+    return (
+        errors.RayActorError,
+        errors.WorkerCrashedError,
+        errors.OutOfMemoryError,
+        errors.OutOfDiskError,
+        errors.NodeDiedError,
+        errors.ObjectLostError,
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from collect.errors import RolloutStopped
@@ -17,13 +18,17 @@ POLL_SECONDS = 0.2
 
 def result_unless_stopped(future: Future[Result], stop: threading.Event) -> Result:
     """The future's result. Raises RolloutStopped as soon as the run is stopped."""
+    return result_unless(future, partial(raise_if_stopped, stop))
+
+
+def result_unless(future: Future[Result], check: Callable[[], None]) -> Result:
+    """The future's result, or what `check` raises before it is there."""
     while True:
-        raise_if_stopped(stop)
-        try:
-            return future.result(timeout=POLL_SECONDS)
-        except TimeoutError:
-            if future.done():
-                raise
+        check()
+        # Not `result(timeout)`: its TimeoutError may as well be the future's own.
+        wait([future], POLL_SECONDS)
+        if future.done():
+            return future.result()
 
 
 def call_unless_stopped(function: Callable[[], Result], stop: threading.Event) -> Result:

@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import ray
 
 from benchmarks.ray_nodes import RayNodes
 from collect.agents.config import Variant
@@ -31,7 +33,7 @@ from collect.rollout import RolloutSettings, RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.store import RunStore
 from collect.watching.heartbeat import read_heartbeat
-from collect.work import RolloutWork, Rows
+from collect.work import RolloutWork, Rows, Work
 from configs.command_line.shared import STOPPED
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
@@ -298,20 +300,79 @@ class Deadly(RolloutWork):
         os._exit(1)
 
 
-def test_a_rollout_that_kills_its_workers_fails(nodes: RayNodes, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Large(RolloutWork):
+    """One whose rows are too large to come with the worker's answer."""
+
+    def do(self, settings: RolloutSettings) -> Rows:
+        rollout, conversations = super().do(settings)
+        return replace(rollout, patch="x" * 1_000_000), conversations
+
+
+@dataclass(frozen=True)
+class TimedOut(RolloutWork):
+    """One that ends with Python's own TimeoutError."""
+
+    def do(self, settings: RolloutSettings) -> Rows:
+        raise TimeoutError("no answer")
+
+
+@contextmanager
+def doing(
+    kind: type[RolloutWork], nodes: RayNodes, folder: Path
+) -> Iterator[tuple[RayCluster, RolloutWork]]:
+    """A cluster that is ready, and one rollout to do."""
     benchmark = BundledBenchmark()
     instance = next(iter(benchmark.instances()))
-    ray = RayConfig(address=nodes.address, tries=2)
-    machinery = Machinery(runner=RunnerConfig(backend="ray", ray=ray))
+    config = RayConfig(address=nodes.address, tries=2)
+    machinery = Machinery(runner=RunnerConfig(backend="ray", ray=config))
     models = {"oracle": machinery.model_config_of("oracle")}
-    setup = Setup(machinery, benchmark, models, tmp_path)
+    setup = Setup(machinery, benchmark, models, folder)
     spec = RolloutSpec(instance, Variant.DEBUG2FIX, "oracle", "oracle", 0)
-    work = Deadly(spec, RunIdentity("test", 0), "hash")
+    work = kind(spec, RunIdentity("test", 0), "hash")
     with closing(RayCluster(setup, Budget(None), threading.Event())) as cluster:
         for check in cluster.checks([work]):
             check.look()
+        yield cluster, work
+
+
+def test_a_rollout_that_kills_its_workers_fails(nodes: RayNodes, tmp_path: Path) -> None:
+    with doing(Deadly, nodes, tmp_path) as (cluster, work):
         rollout, conversations = cluster.do(work)
     assert (rollout.failure_kind, rollout.failure_type) == (FailureKind.INFRASTRUCTURE, "NodeLost")
-    assert "2 workers died while they did it" in (rollout.failure_message or "")
+    assert "2 workers died with it" in (rollout.failure_message or "")
     assert rollout.teacher == "oracle"
     assert not conversations
+
+
+def test_rows_that_are_lost_with_their_node_are_made_anew(
+    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = RayCluster._answer
+    answered: list[Any] = []
+
+    def late(cluster: RayCluster, worker: Any, work: Work) -> Any:
+        """The first is fetched once its node is gone."""
+        if not answered:
+            answered.append(worker.do.remote(work))
+            assert ray.wait(answered, timeout=SECONDS, fetch_local=False)[0]
+            (at,) = [node.id for node in cluster._nodes.all if node.running]
+            nodes.kill([node.node_id for node in nodes.workers].index(at))
+            return cluster._wait(answered[0].future())
+        return answer(cluster, worker, work)
+
+    monkeypatch.setattr(RayCluster, "_answer", late)
+    with doing(Large, nodes, tmp_path) as (cluster, work):
+        rollout, _ = cluster.do(work)
+        counts = [(node.done, node.lost) for node in cluster.nodes()]
+    assert len(rollout.patch) == 1_000_000
+    assert [sum(count) for count in zip(*counts, strict=True)] == [1, 1]
+
+
+def test_a_time_out_in_a_worker_is_raised(nodes: RayNodes, tmp_path: Path) -> None:
+    with (
+        ThreadPoolExecutor(1) as pool,
+        doing(TimedOut, nodes, tmp_path) as (cluster, work),
+        pytest.raises(TimeoutError, match="no answer"),
+    ):
+        pool.submit(cluster.do, work).result(SECONDS)
