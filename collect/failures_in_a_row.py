@@ -9,9 +9,10 @@ from collect.records import Rollout
 
 
 class FailuresInARow:
-    """Notices that too many rollouts in a row have failed. Thread-safe."""
+    """Notices that too many in a row have failed. Thread-safe."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, what: str = "rollouts") -> None:
+        self._what = what
         self.gave_up: str | None = None
         """What kept failing, once it did too often."""
         self._limit = limit
@@ -28,5 +29,5 @@ class FailuresInARow:
         with self._lock:
             self._count = 0 if reason is None else self._count + 1
             if self._count >= self._limit and self.gave_up is None:
-                self.gave_up = f"{self._count} rollouts in a row failed, the last with {reason}"
+                self.gave_up = f"{self._count} {self._what} in a row failed, the last with {reason}"
             return self.gave_up is not None

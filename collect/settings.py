@@ -15,6 +15,7 @@ from typing import Any
 from collect.config import Machinery
 from collect.durable import write_text
 from collect.models.config import LocalConfig, ModelConfig, VllmConfig
+from collect.models.model_folders import file_stamps
 from collect.rollout import RolloutSpec
 
 FOLDER = "settings"
@@ -113,7 +114,7 @@ def model_facts(config: ModelConfig) -> Facts:
     if facts.get("server"):
         for name in NOT_OF_A_SERVERS_IDENTITY:
             del facts["server"][name]
-    files = [each for folder in _folders(config) for each in _stamps(folder)]
+    files = [each for folder in _folders(config) for each in file_stamps(folder)]
     if files:
         facts["files"] = files
     return facts
@@ -128,13 +129,3 @@ def _folders(config: ModelConfig) -> list[Path]:
         return [Path(config.server.model), *used]
     return []
 
-
-def _stamps(folder: Path) -> list[tuple[str, int, int]]:
-    """A model trained again is another model, though it lies in the same place."""
-    if not folder.is_dir():
-        return []
-    return sorted(
-        (file.name, file.stat().st_size, file.stat().st_mtime_ns)
-        for file in folder.iterdir()
-        if file.is_file()
-    )

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from format.card import markdown_table
 from format.dataset import split_file
 from format.report import FormatReport
 from train.base_model import SMOLLM2
@@ -171,5 +172,5 @@ def _use(job: Job) -> str:
 
 
 def _table(lines: Table) -> str:
-    rows = [f"| {' | '.join(map(str, line))} |" for line in lines]
-    return "\n".join([rows[0], "|" + " --- |" * len(lines[0]), *rows[1:]])
+    header, *rows = ([str(cell) for cell in line] for line in lines)
+    return markdown_table(header, rows)

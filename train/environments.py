@@ -16,9 +16,11 @@ from typing import Any
 
 from collect.benchmarks.base import Instance
 from collect.errors import ConfigError
+from collect.failures_in_a_row import FailuresInARow
 from collect.messages import ToolSchema
 from collect.questions.episode import Episode, EpisodeSettings, tool_schemas
 from collect.questions.records import Question
+from collect.rollout import failure_of
 from sandbox.errors import SandboxError
 
 DEAD = "Error: the sandbox has failed."
@@ -52,10 +54,9 @@ class Episodes:
         after `give_up_after` failed episodes in a row training ends. Why episodes failed is
         written to `failures`, a line each."""
         self._settings, self._instances = settings, instances
-        self._retries, self._give_up_after = retries, give_up_after
-        self._failures = failures
+        self._retries, self._failures = retries, failures
+        self._in_a_row = FailuresInARow(give_up_after, "episodes")
         self._environments: list[DebugEnvironment] = []
-        self._failed_in_a_row = 0
 
     def factory(self, language: str) -> Callable[[], DebugEnvironment]:
         """What makes environments for a language's bugs."""
@@ -79,14 +80,13 @@ class Episodes:
 
     def note(self, failure: str | None) -> None:
         """Count an ended episode. Raises SandboxError where it is time to give up."""
-        self._failed_in_a_row = self._failed_in_a_row + 1 if failure else 0
         if failure:
             with self._failures.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(failure) + "\n")
-        if self._failed_in_a_row >= self._give_up_after:
+        if self._in_a_row.count(failure):
             raise SandboxError(
-                f"{self._failed_in_a_row} episodes in a row failed, the last with {failure}; mend "
-                "that, and start again: training goes on from its newest checkpoint"
+                f"{self._in_a_row.gave_up}; mend that, and start again: training goes on from its "
+                "newest checkpoint"
             )
 
     def close(self) -> None:
@@ -141,7 +141,8 @@ class DebugEnvironment:
         self._episodes.note(self.failure)
 
     def _fail(self, error: Exception) -> None:
-        self.failure = f"{type(error).__name__}: {error}"
+        failure = failure_of(error)
+        self.failure = f"{failure.type}: {failure.message}"
 
     def _close(self) -> None:
         if self.episode is not None:

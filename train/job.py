@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collect.models.model_folders import file_stamps, training_of
 from train.config import TrainConfig
 
 
@@ -25,8 +26,14 @@ class Job:
 
     @property
     def fingerprint(self) -> str:
-        """What tells one training from another."""
-        facts = {"config": self.config.identity(), "data": self.data_sha256}
+        """What tells one training from another; where the base model lies in a folder, also its
+        training, or its files."""
+        base = Path(self.config.base_model)
+        facts = {
+            "config": self.config.identity(),
+            "data": self.data_sha256,
+            "base": training_of(base).get("fingerprint") or file_stamps(base),
+        }
         if self.other_facts is not None:
             facts["other"] = self.other_facts
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]

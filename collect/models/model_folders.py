@@ -25,6 +25,20 @@ def trained_on(model: str) -> set[str]:
     return set(training_of(Path(model)).get("repositories", ()))
 
 
+def file_stamps(folder: Path) -> list[tuple[str, int, int]]:
+    """Name, bytes and time (ns) of each file; empty where there is no folder.
+
+    A model trained again is another model, though it lies in the same place.
+    """
+    if not folder.is_dir():
+        return []
+    return sorted(
+        (file.name, file.stat().st_size, file.stat().st_mtime_ns)
+        for file in folder.iterdir()
+        if file.is_file()
+    )
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """One of the files beside a model; None where it is not there. Raises ConfigError."""
     if not path.is_file():

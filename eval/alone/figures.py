@@ -27,13 +27,15 @@ def alone_records(
 
 
 def accuracy_figure(metrics: Sequence[AloneMetrics], labels: Labels) -> Figure:
-    """Right answers by category, one series a model."""
+    """Right answers, of all questions and by category, one series a model."""
     series = []
     for model in metrics:
+        rates = {"All": model.accuracy}
+        rates |= {CATEGORY_TITLES[each]: model.categories.get(each) for each in Category}
         points = [
-            Point(CATEGORY_TITLES[category], found.percent, found.low, found.high)
-            for category in Category
-            if (found := model.categories.get(category)) is not None
+            Point(title, found.percent, found.low, found.high)
+            for title, found in rates.items()
+            if found is not None
         ]
         if points:
             series.append(Series(name_of(model, labels), tuple(points)))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +49,6 @@ def charts_of(folder: Path, labels: Labels) -> list[Chart]:
 
 def _in_place(results: Row, labels: Labels) -> Iterator[Chart]:
     arms = [row for row in results.get("arms", ()) if row["pass_rate"] is not None]
-    if not results.get("figures"):
-        yield _pass_rates(arms, labels)
     for name, (short, unit) in COSTS.items():
         points = [(row, cost) for row in arms if (cost := _cost(row, name)) is not None]
         yield PointChart(
@@ -64,17 +61,6 @@ def _in_place(results: Row, labels: Labels) -> Iterator[Chart]:
     if arms:
         yield _differences(results.get("comparisons", ()), labels)
         yield _gains(results.get("recovered_gain", ()), labels)
-
-
-def _pass_rates(arms: Sequence[Row], labels: Labels) -> BarChart:
-    by_models: dict[str, list[Bar]] = defaultdict(list)
-    for row in arms:
-        bar = Bar(
-            labels.variant(row["variant"]), row["pass_rate"], row["pass_low"], row["pass_high"]
-        )
-        by_models[_models(row, labels)].append(bar)
-    series = tuple(BarSeries(name, tuple(bars)) for name, bars in by_models.items())
-    return BarChart("Pass rate", "pass rate in %, with its 95 % interval", series, PERCENT)
 
 
 def _differences(rows: Iterable[Row], labels: Labels) -> BarChart:
@@ -129,24 +115,9 @@ def _arm_point(row: Row, cost: float, labels: Labels) -> PointSeries:
 def _alone(results: Row, labels: Labels) -> Iterator[Chart]:
     models = [row for row in results.get("models", ()) if row["accuracy"] is not None]
     names = {row["model"]: _models(row | {"sub_model": row["model"]}, labels) for row in models}
-    every = tuple(
-        BarSeries(
-            names[model["model"]],
-            (
-                Bar("all", model["accuracy"], model["accuracy_low"], model["accuracy_high"]),
-                *(
-                    Bar(row["category"], row["percent"], row["low"], row["high"])
-                    for row in results["categories"]
-                    if row["model"] == model["model"]
-                ),
-            ),
-        )
-        for model in models
-    )
     if models:
         yield _differences(results.get("comparisons", ()), labels)
         yield _gains(results.get("recovered_gain", ()), labels)
-    yield BarChart("Accuracy by category", "accuracy in %, with its 95 % interval", every, PERCENT)
     for name, unit in ALONE_COSTS.items():
         known = [row for row in models if row[name] is not None]
         yield PointChart(

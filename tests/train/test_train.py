@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,6 +96,18 @@ def test_a_finished_training_is_not_done_again(run: Path, tiny: Path) -> None:
     assert run_train(config(tiny, max_steps=1), run) == first
     assert (run / "model" / "training.json").stat().st_mtime_ns == written
     assert run_train(config(tiny, max_steps=2), run).steps == 2
+
+
+def test_a_base_model_that_was_trained_again_is_another_training(
+    run: Path, tiny: Path, tmp_path: Path
+) -> None:
+    base = shutil.copytree(tiny, tmp_path / "base")
+    once = config(base, max_steps=1)
+    first = run_train(once, run)
+    assert run_train(once, run) == first
+    (base / "training.json").write_text('{"fingerprint": "another"}')
+    again = run_train(once, run)
+    assert again.fingerprint != first.fingerprint
 
 
 def test_full_training_changes_every_weight(run: Path, tiny: Path) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
-import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from collect.benchmarks.trees import read_folder
 from collect.errors import ConfigError
 
 GIT_TIMEOUT = 300.0
@@ -81,14 +80,11 @@ def _tree(clone: Path, commit: str, patches: tuple[str, ...]) -> Mapping[str, by
         for patch in patches:
             problem = f"{clone} at {commit}: a patch does not fit"
             git.run(problem, "apply", "--cached", "--whitespace=nowarn", stdin=patch.encode())
-        tree = git.run(f"{clone}: can't be read", "write-tree").decode().strip()
-        archive = git.run(f"{clone}: can't be read", "archive", "--format=tar", tree)
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        return {
-            member.name: opened.read()
-            for member in files
-            if member.isreg() and (opened := files.extractfile(member)) is not None
-        }
+        # Not `git archive`, which leaves out what a project does not ship: often its tests.
+        tree = Path(scratch) / "tree"
+        out = ("checkout-index", "--all", "--quiet", f"--prefix={tree}/")
+        git.run(f"{clone}: can't be read", f"--work-tree={scratch}", *out)
+        return read_folder(tree, left_out=())
 
 
 class _Git:

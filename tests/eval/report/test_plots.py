@@ -12,6 +12,7 @@ from eval.metrics import compare
 from eval.output import FORMAT_VERSION, write_tables
 from eval.paired.config import StatisticsConfig
 from eval.paired.report import paired_report
+from eval.paper_figures import arm_records
 from eval.report.plots import charts_of
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_rollout
@@ -24,8 +25,11 @@ def test_the_charts_of_arms(tmp_path: Path) -> None:
     rows += [baseline_rollout(f"bug-{n}", resolved=n < 2) for n in range(8)]
     rows += [make_rollout(f"bug-{n}", sub_model="large") for n in range(8)]
     paired = paired_report(rows, StatisticsConfig(resamples=1000), "baseline")
-    write_tables(compare(rows), rows, tmp_path, paired=paired)
+    comparison = compare(rows)
+    records = arm_records(comparison, rows, LABELS)
+    write_tables(comparison, rows, tmp_path, paired=paired, records=records)
     charts = {chart.title: chart for chart in charts_of(tmp_path, LABELS)}
+    assert len(charts) == len(charts_of(tmp_path, LABELS)), "no chart stands there twice"
     rates = charts["Pass rate"]
     assert isinstance(rates, BarChart)
     assert {bar.value for series in rates.series for bar in series.bars} == {25, 75, 100}

@@ -60,6 +60,17 @@ def test_the_buggy_tree_is_the_commit_before_with_the_fix_s_other_files_and_test
     assert subprocess.check_output(["git", "status", "--porcelain"], cwd=clone) == b""
 
 
+def test_what_a_project_does_not_ship_is_in_its_tree(tmp_path: Path) -> None:
+    fix, before = make_clone(tmp_path / "clones")
+    clone = tmp_path / "clones" / "made-counter"
+    (clone / ".git" / "info" / "attributes").write_text(f"{TEST} export-ignore\n")
+    (tmp_path / "bugs.json").write_text(json.dumps(record(fix, before)) + "\n")
+    [bug] = GitBugJavaBenchmark(
+        tmp_path / "bugs.json", repositories=tmp_path / "clones"
+    ).instances()
+    assert TEST in bug.files
+
+
 def test_the_statement_tells_the_issue_and_the_failures_and_not_the_fix(
     benchmark: GitBugJavaBenchmark,
 ) -> None:
