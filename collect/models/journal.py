@@ -104,15 +104,26 @@ class Journal:
 
     def _read(self) -> dict[tuple[int, int], _Entry]:
         """The replies, the newest of each step."""
-        settings, *lines = (self._text.read() or "").split("\n")
+        held = self._text.read() or ""
+        settings, *lines = held.split("\n")
         if not lines or settings != self._settings:
             self._text.replace(None)
             return {}
-        if lines[-1]:  # a kill has cut it
-            self._text.replace("\n".join([settings, *lines[:-1], ""]))
+        read = [(line, entry) for line in lines if (entry := _entry(line)) is not None]
+        readable = "\n".join([settings, *(line for line, _ in read), ""])
+        if readable != held:
+            self._text.replace(readable)
         self._begun = True
-        entries = [ENTRY.validate_json(line) for line in lines[:-1]]
-        return {(entry.conversation, entry.step): entry for entry in entries}
+        return {(entry.conversation, entry.step): entry for _, entry in read}
+
+
+def _entry(line: str) -> _Entry | None:
+    """None where a kill has cut it: that reply is asked for again."""
+    try:
+        # Not `validate_json`, which takes no half characters.
+        return ENTRY.validate_python(json.loads(line))
+    except ValueError:
+        return None
 
 
 def journaled(players: Mapping[str, Player], journal: Journal) -> dict[str, Player]:
