@@ -16,6 +16,8 @@ from collect.records import ToolOutcome
 from sandbox.debugger import DebugEvent
 from sandbox.errors import CommandRefused, SandboxFileError
 
+PAIRS = r"Escape a character with both its halves, such as \ud83d\ude00, or write it as itself."
+
 
 class Arguments(BaseModel):
     """Base of every tool's arguments."""
@@ -81,6 +83,9 @@ class Toolbox:
             arguments = tool.arguments.model_validate(_decode(call.arguments))
         except ValidationError as error:
             return _invalid(f"The arguments of {call.name} are wrong: {_explain(error)}.")
+        except UnicodeEncodeError as error:
+            half = ascii(error.object[error.start])
+            return _invalid(f"The arguments of {call.name} hold {half}, half a character. {PAIRS}")
         except BROKEN as error:
             return _invalid(f"The arguments of {call.name} are not valid JSON: {error}.")
         try:
@@ -90,7 +95,10 @@ class Toolbox:
 
 
 def _decode(arguments: str) -> Any:
-    return json.loads(arguments) if arguments.strip() else {}
+    """Raises UnicodeEncodeError for half a character, which no tool can take, or as `BROKEN`."""
+    decoded = json.loads(arguments) if arguments.strip() else {}
+    json.dumps(decoded, ensure_ascii=False).encode()
+    return decoded
 
 
 def _invalid(text: str) -> ToolReply:

@@ -40,6 +40,7 @@ def call(arguments: str, name: str = "repeat") -> ToolReply:
 
 def test_a_good_call() -> None:
     assert call('{"text": "ab", "times": 2}') == ToolReply("abab")
+    assert call('{"text": "\\ud83d\\udc1b"}') == ToolReply("\U0001f41b")
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,8 @@ def test_a_good_call() -> None:
         ('{"text": "a", "loud": true}', "repeat", "loud: Extra inputs are not permitted"),
         ('["a"]', "repeat", "valid dictionary"),
         ("", "repeat", "text: Field required"),
+        ('{"text": "a\\ud83d"}', "repeat", r"hold '\ud83d', half a character"),
+        ('{"loud\\udc00": {"a": ["b"]}}', "repeat", r"hold '\udc00', half a character"),
     ],
 )
 def test_malformed_calls_are_answered(arguments: str, name: str, told: str) -> None:
