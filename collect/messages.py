@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
 ToolSchema = dict[str, Any]
 """One tool in OpenAI's form: {"type": "function", "function": {name, description, parameters}}."""
+
+
+def storable(text: str) -> str:
+    """The text with U+FFFD for each half character (lone surrogate), which no UTF-8 can hold.
+
+    JSON escapes and undecodable output bring them.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,10 @@ class ToolCall:
         text = decoded.get(name) if isinstance(decoded, dict) else None
         return text if isinstance(text, str) else ""
 
+    def storable(self) -> ToolCall:
+        """The same in storable text."""
+        return ToolCall(*map(storable, (self.id, self.name, self.arguments)))
+
 
 @dataclass(frozen=True)
 class Message:
@@ -43,6 +55,17 @@ class Message:
     """For role `tool`: which call this answers."""
     name: str | None = None
     """For role `tool`: the tool's name."""
+
+    def storable(self) -> Message:
+        """The same in storable text."""
+        return replace(
+            self,
+            content=storable(self.content),
+            reasoning=self.reasoning and storable(self.reasoning),
+            tool_calls=tuple(call.storable() for call in self.tool_calls),
+            tool_call_id=self.tool_call_id and storable(self.tool_call_id),
+            name=self.name and storable(self.name),
+        )
 
 
 def to_openai(message: Message) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from collect.errors import FailureKind
-from collect.messages import Message, ToolCall
+from collect.messages import Message, ToolCall, storable
 from collect.records import (
     SCHEMA_VERSION,
     Conversation,
@@ -196,13 +196,8 @@ def plain(record: Any) -> Any:
     if isinstance(record, tuple | list):
         return [plain(item) for item in record]
     if isinstance(record, str) and not record.isascii():
-        return _storable(record)
+        return storable(record)
     return record
-
-
-def _storable(text: str) -> str:
-    # JSON escapes and undecodable output can bring lone surrogates, which no UTF-8 column holds.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def rollout_from_plain(row: dict[str, Any]) -> Rollout:

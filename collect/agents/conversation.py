@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from collect.agents.tools import ToolReply
 from collect.messages import Message, ToolCall, ToolSchema
@@ -74,11 +74,12 @@ class ConversationLog:
         self.add_row(MessageRow(message))
 
     def add_row(self, row: MessageRow) -> None:
-        """Note a message with what it took."""
-        self.rows.append(row)
+        """Note a message with what it took, in the text that the store holds: nothing else is
+        sent to a model."""
+        self.rows.append(replace(row, message=row.message.storable()))
 
-    def add_completion(self, completion: Completion) -> None:
-        """Note a model's reply, its tokens and its price."""
+    def add_completion(self, completion: Completion) -> Message:
+        """Note a model's reply, its tokens and its price; the reply as it is noted."""
         self.steps += 1
         self.usage += completion.usage
         self.dollars += completion.dollars
@@ -102,6 +103,7 @@ class ConversationLog:
             dollars=completion.dollars,
             finish_reason=completion.finish_reason,
         )
+        return self.rows[-1].message
 
     def note(self, call: ToolCall, reply: ToolReply, message_index: int, seconds: float) -> None:
         """Note what a call of the message at that index has done."""

@@ -84,8 +84,7 @@ class AgentRun:
         if self.spec.form.stop:
             sampling = sampling.model_copy(update={"stop": self.spec.form.stop})
         completion = self.model.complete(self.log.sent(), self.log.tools, sampling)
-        self.log.add_completion(completion)
-        return completion.message
+        return self.log.add_completion(completion)
 
     def _act(self, reply: Message, steps_left: int) -> bool:
         """Carry out a reply's calls; whether there were any, or should have been."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collect.errors import EndpointDown, EndpointFailure, InvalidReply, RateLimited
+from collect.messages import storable
 
 MESSAGE_LIMIT = 600
 """Characters of a server's message that an error quotes."""
@@ -136,6 +137,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def bounded(text: str) -> str:
-    """One line of at most MESSAGE_LIMIT characters."""
-    line = " ".join(text.split())
+    """One line of at most MESSAGE_LIMIT storable characters."""
+    line = " ".join(storable(text).split())
     return line if len(line) <= MESSAGE_LIMIT else f"{line[:MESSAGE_LIMIT]} ..."

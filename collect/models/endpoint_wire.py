@@ -48,7 +48,7 @@ def _sent(message: Message, reasoning_field: str | None) -> dict[str, Any]:
 
 
 def read_message(plain: Mapping[str, Any], id_prefix: str) -> Message:
-    """The reply's message, its text and raw arguments as they came. Raises ValueError.
+    """The reply's message, its storable text and raw arguments as they came. Raises ValueError.
 
     `id_prefix` makes the ids of calls that came without one.
     """
@@ -60,7 +60,7 @@ def read_message(plain: Mapping[str, Any], id_prefix: str) -> Message:
             _read_call(call, f"{id_prefix}{index}")
             for index, call in enumerate(plain.get("tool_calls") or ())
         ),
-    )
+    ).storable()
 
 
 def _read_call(plain: Any, fallback_id: str) -> ToolCall:

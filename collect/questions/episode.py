@@ -18,7 +18,7 @@ from collect.agents.tools import Toolbox
 from collect.agents.wording import wording
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.messages import ToolCall, ToolSchema
+from collect.messages import ToolCall, ToolSchema, storable
 from collect.questions.records import Question
 from collect.questions.workspace import lay_out
 from collect.records import ToolOutcome
@@ -87,9 +87,10 @@ class Episode:
         event = reply.event
         if event is not None and event.action is Action.START and event.error_kind is None:
             self.has_session = True
+        text = storable(reply.text)
         if len(self.outcomes) < self._max_calls:
-            return reply.text
-        return f"{reply.text}\n\n{prompt('subagent_forced_answer')}"
+            return text
+        return f"{text}\n\n{prompt('subagent_forced_answer')}"
 
     def close(self) -> None:
         """End the session and remove the sandbox; safe to call twice."""

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from collect.errors import FailureKind
 from collect.records import Rollout
+from collect.replaying.records import verified_conversations
 from collect.store import RunStore
 from configs.command_line.shared import FAILED, STOPPED
 from stepinto import main
@@ -32,8 +34,18 @@ def collect(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, lis
 
 
 def bash(script: str) -> Answer:
-    call = {"name": "bash", "arguments": json.dumps({"command": script})}
-    return reply(tool_calls=[{"id": "c", "function": call}])
+    return tool("bash", command=script)
+
+
+def tool(name: str, said: str = "Hello.", **arguments: Any) -> Answer:
+    call = {"name": name, "arguments": json.dumps(arguments)}
+    return reply(said, tool_calls=[{"id": "c", "function": call}])
+
+
+HALF = r"""cat >test_half.py <<'END'
+def test_it():
+    raise ValueError("cannot decode \ud83d")
+END"""
 
 
 def test_tokens_and_dollars_are_the_servers(server: ChatServer, tmp_path: Path) -> None:
@@ -124,6 +136,28 @@ def test_a_killed_rollout_goes_on_where_it_was(
     called = [call.text("command") for each in held.messages for call in each.message.tool_calls]
     assert called == [script, "ls"]
     assert not list((tmp_path / "test" / "journal").iterdir())
+
+
+@pytest.mark.slow
+def test_half_a_character_is_sent_as_it_is_stored(server: ChatServer, tmp_path: Path) -> None:
+    """By a rollout that goes on where it was, and then is replayed."""
+    start = {"test": "test_half.py::test_it", "stop_at_test": False}
+    debug = tool("debug_start_session", "half \ud83d", **start)
+    settings = ["collect.benchmark.limit=1", "collect.variants=[debug_tools_only]"]
+    server.will_answer(bash(HALF), debug, error(500, "down"))
+    _, (row,) = collect(server, tmp_path, *settings, "runner.again=0")
+    assert row.failure_type == "EndpointDown"
+    server.will_answer(reply("Done."))
+    status, (row,) = collect(server, tmp_path, *settings)
+    assert (status, row.failure_kind, row.main_steps) == (0, None, 3)
+    assert len(server.requests) == 4, "two replies were kept"
+    (held,) = RunStore(tmp_path / "test").read_conversations()
+    sent = [message["content"] for message in server.requests[-1]["messages"]]
+    assert sent == [each.message.content for each in held.messages[:-1]]
+    assert sent[-2] == "half \ufffd"
+    assert "ValueError: cannot decode \ufffd" in sent[-1]
+    assert main(["replay", str(tmp_path / "test")]) == 0
+    assert list(verified_conversations(tmp_path / "test").values()) == [True]
 
 
 def test_replies_under_other_settings_are_asked_for_again(

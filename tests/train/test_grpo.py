@@ -125,6 +125,17 @@ def test_the_reward_is_the_verdict_on_a_real_session(episodes: Episodes, asked: 
     assert environment.episode is not None
 
 
+def test_half_a_character_is_told_as_tokenizers_take_it(
+    episodes: Episodes, asked: Question
+) -> None:
+    environment = episodes.factory("python")()
+    environment.reset(question=asked.model_dump_json(), prompt=[])
+    call_of(environment, "debug_start_session", **START)
+    half = r"type('Half', (), {'__repr__': lambda self: 'half \ud83d'})()"
+    told = call_of(environment, "debug_inspect", what="evaluate", expression=half)
+    assert "half \ufffd" in told
+
+
 @pytest.mark.parametrize(
     ("text", "session", "score"),
     [

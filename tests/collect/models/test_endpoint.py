@@ -173,6 +173,7 @@ def test_trouble_that_passes_is_sat_out(server: ChatServer, trouble: Answer) -> 
     ("trouble", "said"),
     [
         (error(500, f"key {KEY} broke"), r"after 3 requests: HTTP 500: key \[key\] broke"),
+        (error(500, "half \ud83d"), "HTTP 500: half \ufffd"),
         (error(429, "slow down"), "lower `concurrency`"),
         (Answer(drop=True), "no answer"),
         (Answer(body="x" * 5000), r"no chat completion: x{600} \.\.\."),

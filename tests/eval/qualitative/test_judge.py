@@ -113,6 +113,13 @@ def test_a_reply_in_another_form_is_kept_and_counts_for_nothing(
     assert parts([agreement, confusion])
 
 
+def test_a_reply_that_holds_half_a_character_is_kept(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(reply("label: root_cause \ud83d"))
+    assert [each.label for each in judge(machinery(server), tmp_path).judged] == [None] * 3
+    assert judge(machinery(server), tmp_path).missing == 0
+    assert len(server.requests) == 3
+
+
 def test_failed_requests_are_asked_by_the_next_start(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: local_variable"), error(500, "down"))
     report = judge(machinery(server), tmp_path)
