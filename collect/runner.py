@@ -9,20 +9,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 Job = TypeVar("Job")
-
-
-class Runner(Protocol):
-    """Does jobs, several at a time, until all are done or the run is stopped."""
-
-    def run(self, jobs: Iterable[Job], do: Callable[[Job], None]) -> None:
-        """Call `do` on every job; they are taken as there is room.
-
-        The first exception that `do` raises ends the run, and is raised here once the jobs under
-        way have ended.
-        """
 
 
 class AsyncioRunner:
@@ -37,6 +26,11 @@ class AsyncioRunner:
         self._stop = stop
 
     def run(self, jobs: Iterable[Job], do: Callable[[Job], None]) -> None:
+        """Call `do` on every job; they are taken as there is room.
+
+        The first exception that `do` raises ends the run, and is raised here once the jobs under
+        way have ended.
+        """
         with _stopped_by_signals(self._stop):
             asyncio.run(self._run(jobs, do))
 

@@ -84,18 +84,11 @@ ASSISTANT = '{"role":"assistant",'
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def to_row(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:
-    """The row of a conversation that the filters let through; the rest is its rollout's."""
-    return _facts(conversation, language, teacher, system) | {
-        "messages": [message_object(row.message) for row in conversation.messages],
-        "tools": json.loads(conversation.tools),
-    }
-
-
 def stored_row(
     conversation: Conversation, messages: list[str], language: str, teacher: str, system: str
 ) -> dict[str, Any]:
-    """The same with JSON texts for objects; `messages` are what `exact_messages` has given."""
+    """The row of a conversation that the filters let through, with JSON texts for objects; the rest
+    is its rollout's. `messages` are what `exact_messages` has given."""
     return _facts(conversation, language, teacher, system) | {
         "messages": messages,
         "tools": _tool_texts(conversation.tools),

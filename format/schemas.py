@@ -7,7 +7,6 @@ from functools import cache
 from typing import cast
 
 from collect.agents.debug2fix import subagent_tools
-from collect.agents.repair.inspector_tools import InspectorSession, Limits, inspector_tools
 from collect.agents.tools import Toolbox
 from collect.agents.wording import wording
 from sandbox import Sandbox
@@ -26,10 +25,3 @@ def subagent_schemas() -> str:
     """A Debug Subagent's tools, `debug_run_code` among them, as JSON."""
     tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, run_code=True)
     return json.dumps(Toolbox(tools, wording(LANGUAGE).values()).schemas())
-
-
-@cache
-def inspector_schemas() -> str:
-    """A Program Inspector's tools as JSON."""
-    session = InspectorSession(_NO_DEBUGGER, "", "")
-    return json.dumps(Toolbox(inspector_tools(session, Limits(1, 1))).schemas())

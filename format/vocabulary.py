@@ -1,4 +1,4 @@
-"""The Program Inspector's actions in the words of Debug2Fix's debug tools, and back.
+"""The Program Inspector's actions in the words of Debug2Fix's debug tools.
 
 `MAPPING` is the table. A `print(x)` becomes no `debug_inspect`: that shows `repr(x)` and its type,
 which a print does not tell. `debug_run_code` is the fifth debug tool (`agents.debug_run_code`).
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from collect.agents.debug_tools import LINE_LOCATION
 from collect.agents.repair.actions import ActionCall
 from sandbox.debugger import Action, DebugEvent
 
@@ -56,21 +55,6 @@ def debug_call(action: ActionCall, file: str) -> tuple[str, dict[str, Any]]:
         case ActionCall("interact_code", {"code": str(code)}):
             return "debug_run_code", {"code": code}
     raise Untranslatable(f"no debug tool does what {action.name} with {action.json} does")
-
-
-def inspector_call(name: str, arguments: Mapping[str, Any]) -> ActionCall:
-    """The action that does what a call of a debug tool did. Raises Untranslatable."""
-    given = {key: value for key, value in arguments.items() if value is not None}
-    match name, given:
-        case "debug_breakpoint", {"action": "set", "location": str(place), "temporary": True}:
-            line = LINE_LOCATION.match(place.strip())
-            if line is not None and len(given) == 3:
-                return ActionCall("set_breakpoint", {"line": int(line["line"])})
-        case "debug_control", {"action": "continue" | "restart" as command}:
-            return ActionCall("control_execution", {"cmd": command})
-        case "debug_run_code", {"code": str(code)} if not given.get("frame"):
-            return ActionCall("interact_code", {"code": code})
-    raise Untranslatable(f"the Program Inspector has no action for {name} with {dict(arguments)}")
 
 
 def recorded_call(event: DebugEvent, arguments: Mapping[str, Any]) -> ActionCall:

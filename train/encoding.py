@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from train.turns import Span, render, rendering, trained_turns, turn_spans
+from train.turns import Span, rendering, trained_turns, turn_spans
 
 IGNORED = -100
 """The label of a token without loss."""
@@ -80,21 +80,3 @@ def _without(encoded: Encoded, spans: list[Span]) -> Encoded:
         if span is not None and end > span[0]:
             mask[place] = 0
     return Encoded(encoded.input_ids, mask, encoded.offsets)
-
-
-def render_row(row: dict[str, Any], tokenizer: Any, template: str) -> str:
-    """The row's text under a template."""
-    return render(row, tokenizer, template, prompt=False)
-
-
-def trained_spans(encoded: Encoded, tokenizer: Any) -> list[str]:
-    """The text of each run of trained tokens, for looking at a mask."""
-    spans: list[list[int]] = []
-    previous = 0
-    for token, kept in zip(encoded.input_ids, encoded.mask, strict=True):
-        if kept and not previous:
-            spans.append([])
-        if kept:
-            spans[-1].append(token)
-        previous = kept
-    return [str(tokenizer.decode(span)) for span in spans]

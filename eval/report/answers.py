@@ -32,14 +32,14 @@ class AnswerView:
     grounding: Grounding
 
 
-def answer_view(conversation: Conversation, tests: TestFiles) -> AnswerView | None:
+def answer_view(conversation: Conversation) -> AnswerView | None:
     """None where the conversation has no answer whose claims are checked."""
     told = answer_texts(conversation)
     labels = LABELS if conversation.answer is not None and len(told) > 1 else (CAUSE,)
     texts = [(label, text) for label, text in zip(labels, told, strict=False) if text]
     if not texts:
         return None
-    grounding = ground(conversation, tests)
+    grounding = ground(conversation, TestFiles())
     return AnswerView(
         tuple((label, tuple(marked(text, grounding.claims))) for label, text in texts), grounding
     )

@@ -11,7 +11,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from collect.bug_tests import TestFiles
 from collect.questions.records import Question
 from collect.questions.rows import VARIANT as QUESTIONS
 from collect.records import Conversation, Rollout
@@ -82,7 +81,7 @@ class RolloutPages:
             "conversation": conversation,
             "parent": self._parent(conversation),
             "question": question_view(asked, conversation.final_answer) if asked else None,
-            "answer": answer_view(conversation, TestFiles()),
+            "answer": answer_view(conversation),
             "task": turns[:told],
             "turns": turns[told:],
             "tools": tools_of(conversation.tools),

@@ -16,7 +16,7 @@ from eval.markdown import table
 from eval.report.facts import RolloutFacts, Source, Totals
 from eval.report.plots import charts_of
 from eval.report.rendering import render
-from eval.report.tables import failures_table, html_of, models_of, outcomes_table
+from eval.report.tables import failures_table, html_of, outcomes_table
 from eval.report.turns import Link
 
 TABLES, FIGURES = "tables.md", "figures"
@@ -110,7 +110,7 @@ def part_of(source: Source, output: Path, labels: Labels) -> Part | None:
 def arm_name(facts: RolloutFacts, labels: Labels) -> str:
     """What the list calls an arm."""
     variant = labels.variant(facts.arm.variant)
-    return f"{variant}, {models_of(facts.arm, facts.scripted, labels)}"
+    return f"{variant}, {labels.models(facts.arm, facts.scripted)}"
 
 
 def _files(folder: Path, output: Path) -> Iterable[File]:

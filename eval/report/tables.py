@@ -12,7 +12,6 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from eval.labels import Labels, in_order
-from eval.metrics import Arm
 from eval.report.facts import Outcome, Totals
 from eval.visible import visible
 
@@ -65,7 +64,7 @@ def outcomes_table(totals: Totals, labels: Labels) -> list[list[str]]:
     order = in_order(arm.variant for _, arm, _ in arms)
     for stage, arm, scripted in sorted(arms, key=lambda key: (key[0], order.index(key[1].variant))):
         counts = [totals.outcomes[stage, arm, scripted, each] for each in seen]
-        names = [stage, labels.variant(arm.variant), models_of(arm, scripted, labels)]
+        names = [stage, labels.variant(arm.variant), labels.models(arm, scripted)]
         rows.append([*names, str(sum(counts)), *map(str, counts)])
     return rows
 
@@ -74,11 +73,6 @@ def failures_table(failures: Counter[tuple[str, str]]) -> list[list[str]]:
     """One row a failure, the most frequent first; the header first."""
     rows = [["Stage", "Failure", "Rollouts"]]
     return rows + [[*key, str(count)] for key, count in failures.most_common()]
-
-
-def models_of(arm: Arm, scripted: bool, labels: Labels) -> str:
-    """The models of an arm; runtime questions have no main model."""
-    return labels.models(arm, scripted)
 
 
 def _scrolling(tokens: Sequence[Token]) -> list[Token]:

@@ -66,11 +66,6 @@ def built_test(
     return found, _build(BuildJob(sandbox, jdk, scan, time.monotonic() + timeout), found)
 
 
-def built_project(sandbox: Sandbox, test: str, timeout: float = BUILD_TIMEOUT) -> JavaProject:
-    """The built module of a test, for who knows the test's name already: see `built_test`."""
-    return built_test(sandbox, test, timeout)[1]
-
-
 def _build(job: BuildJob, found: Found) -> JavaProject:
     workspace = _workspace(job.sandbox)
     module = find_module(job.sandbox, job.scan, found.file, workspace.tools)

@@ -26,9 +26,8 @@ from collect.records import Conversation, Role, Rollout, StopReason
 from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollout_rows import RunIdentity, rows_of
 from format.config import FormatConfig
-from format.inspector_writing import Form, write_inspector
 from format.stage import run_format
-from format.translation import to_debug2fix, to_inspector
+from format.translation import to_debug2fix
 from format.vocabulary import MAPPING, Untranslatable, Vocabulary
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugEvent, DebugLimits
@@ -44,6 +43,8 @@ from tests.format.inspections import (
     ran,
     stop_at,
 )
+from tests.format.round_trip.back import to_inspector
+from tests.format.round_trip.inspector_writing import Form, write_inspector
 from tests.records import make_rollout
 from tests.repair_bug import BUG, CORRECT, FAULT_LINE, FILES, RepairBugs
 

@@ -14,11 +14,13 @@ from collect.records import Conversation
 from format.findings import MAX_FINDINGS
 from format.inspection import Inspection
 from format.inspector_reading import read_inspector
-from format.inspector_writing import Form, write_inspector
-from format.translation import to_debug2fix, to_inspector
-from format.vocabulary import Untranslatable, debug_call, inspector_call
+from format.translation import to_debug2fix
+from format.vocabulary import Untranslatable, debug_call
 from sandbox.debugger.rendering import render
 from tests.format.inspections import codes, conversation_of, inspections
+from tests.format.round_trip.back import to_inspector
+from tests.format.round_trip.inspector_writing import Form, write_inspector
+from tests.format.round_trip.subagent_reading import inspector_call
 
 FORMS: tuple[Form, ...] = ("react", "tools")
 actions = st.one_of(

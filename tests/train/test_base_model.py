@@ -10,8 +10,8 @@ import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from collect.errors import ConfigError
-from format.rows import to_row
 from tests.format.conversations import make_rollouts
+from tests.train.encoded import trained_spans, training_row
 from tests.train.families import FAMILIES, Family
 from train.base_model import (
     SMOLLM2,
@@ -20,7 +20,7 @@ from train.base_model import (
     resolve_base_model,
 )
 from train.config import TrainConfig
-from train.encoding import encode_row, trained_spans
+from train.encoding import encode_row
 from train.preflight.embeddings import embedding_matrices
 from train.preflight.masks import faults
 from train.preflight.special_tokens import Groups, untrained
@@ -129,7 +129,7 @@ def test_masks_of_smollm2s_tokenizer_decode_to_the_turns(family: Family, smollm2
 def test_smollm2_templates_render_the_same_ids(smollm2: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(smollm2)
     _, (_, sub) = make_rollouts(1)[0]
-    row = to_row(sub, "python", "model", "debug2fix")
+    row = training_row(sub)
     encoded = encode_row(row, tokenizer, load_template("trl:qwen2_5_training.jinja"))
     served = tokenizer.apply_chat_template(
         row["messages"],

@@ -10,11 +10,12 @@ import pytest
 from transformers import AutoTokenizer
 
 from collect.errors import ConfigError
-from format.rows import to_row
 from tests.format.conversations import make_rollouts, nasty_arguments
 from tests.tiny_model import build_tiny_model
-from train.encoding import IGNORED, encode_row, render_row, trained_spans
+from tests.train.encoded import trained_spans, training_row
+from train.encoding import IGNORED, encode_row
 from train.templates import load_template, training_template
+from train.turns import render
 
 TRAINING = load_template("trl:qwen2_5_training.jinja")
 SERVING = load_template("trl:qwen2_5.jinja")
@@ -28,7 +29,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture
 def row() -> dict[str, Any]:
     _, (_, sub) = make_rollouts(1, nasty_arguments())[0]
-    return to_row(sub, "python", "model", "debug2fix")
+    return training_row(sub)
 
 
 def turn_text(message: dict[str, Any]) -> str:
@@ -57,7 +58,8 @@ def test_training_and_serving_templates_agree(row: dict[str, Any], tokenizer: An
         row["messages"], tools=row["tools"], chat_template=SERVING, return_dict=True
     )
     assert encoded.input_ids == list(served["input_ids"])
-    assert render_row(row, tokenizer, TRAINING) == render_row(row, tokenizer, SERVING)
+    texts = [render(row, tokenizer, each, prompt=False) for each in (TRAINING, SERVING)]
+    assert texts[0] == texts[1]
 
 
 def test_a_cut_row_keeps_its_beginning(row: dict[str, Any], tokenizer: Any) -> None:

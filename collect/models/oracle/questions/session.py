@@ -26,7 +26,6 @@ VALUE = re.compile(
 FRAME = re.compile(
     r"^#(?P<index>\d+) (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)", re.MULTILINE
 )
-POINT = re.compile(r"^(?P<number>\d+): (?P<place>\S+)", re.MULTILINE)
 NUMBERS = re.compile(r"breakpoint (?P<numbers>[\d, ]+)")
 POST_MORTEM = "post mortem"
 
@@ -168,9 +167,3 @@ class Session:
 def values(text: str) -> dict[str, str]:
     """All values of an observation by name."""
     return {found["name"]: found["text"].strip() for found in VALUE.finditer(text)}
-
-
-def number_of(text: str, place: str) -> int | None:
-    """The number of the breakpoint at a place, in a list of them."""
-    found = [p for p in POINT.finditer(text) if p["place"] == place]
-    return int(found[-1]["number"]) if found else None

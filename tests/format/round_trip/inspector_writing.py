@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from collect.agents.config import RepairConfig, Variant
 from collect.agents.debug_tools import reply
@@ -15,22 +16,23 @@ from collect.agents.repair.inspector import TASK_MESSAGE, inspector_prompt
 from collect.agents.repair.inspector_tools import (
     RAN_OUT,
     STARTED_AGAIN,
+    InspectorSession,
     Limits,
     ProposeArguments,
     ProposeRepair,
+    inspector_tools,
 )
 from collect.agents.repair.react import ReactForm, action_block
-from collect.agents.tools import ToolReply
+from collect.agents.tools import Toolbox, ToolReply
 from collect.messages import ToolCall
 from collect.records import SESSION_START, Conversation
 from format.draft import Draft
 from format.inspection import Conclusion, Inspection, Step, Turn
 from format.inspector_reading import STATE, react_id
-from format.schemas import inspector_schemas
-from format.session_view import SessionView
 from format.vocabulary import PROPOSE, Untranslatable
-from sandbox.debugger import Action
+from sandbox.debugger import Action, Debugger
 from sandbox.debugger.rendering import render
+from tests.format.round_trip.session_view import SessionView
 
 Form = Literal["react", "tools"]
 CONFIG = RepairConfig()
@@ -66,7 +68,7 @@ def write_inspector(inspection: Inspection, conversation: Conversation, form: Fo
         conversation,
         messages=tuple(draft.rows),
         events=tuple(draft.events),
-        tools=inspector_schemas() if by_tools else "[]",
+        tools=_schemas() if by_tools else "[]",
         final_answer=inspection.conclusion.plan,
         answer=None,
     )
@@ -155,3 +157,9 @@ def _react_text(thought: str, actions: Sequence[ActionCall]) -> str:
 def _escaped(action: ActionCall) -> str:
     """The call on one line, in plain characters: a fence in it, or an odd end of line, is none."""
     return f"{action.name}({', '.join(map(ascii, action.arguments.values()))})"
+
+
+def _schemas() -> str:
+    """A Program Inspector's tools as JSON."""
+    session = InspectorSession(cast(Debugger, None), "", "")
+    return json.dumps(Toolbox(inspector_tools(session, Limits(1, 1))).schemas())

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from pydantic import ValidationError
 
 from collect.agents.answer import OPEN, parse_answer
-from collect.agents.debug_tools import StartSessionArguments
+from collect.agents.debug_tools import LINE_LOCATION, StartSessionArguments
 from collect.agents.prompts import prompt
+from collect.agents.repair.actions import ActionCall
 from collect.messages import ToolCall
 from collect.records import Conversation, StopReason
 from format.findings import QUESTION
@@ -25,7 +28,7 @@ from format.inspection import (
     recorded_start,
 )
 from format.subagent_writing import RESTARTED
-from format.vocabulary import START_SESSION, Untranslatable, inspector_call
+from format.vocabulary import START_SESSION, Untranslatable
 from sandbox.debugger import DebugEvent
 
 TASK = re.compile(r"Question: (?P<question>.*)\nTest: (?P<test>[^\n]+)(?:\n.*)?", re.DOTALL)
@@ -129,3 +132,18 @@ def _conclusion(conversation: Conversation) -> Conclusion:
     asked = before.message.content == prompt("subagent_forced_answer")
     forced = asked and conversation.stop_reason is StopReason.STEP_LIMIT
     return Conclusion(thought, answer.answer, forced, row)
+
+
+def inspector_call(name: str, arguments: Mapping[str, Any]) -> ActionCall:
+    """The action that does what a call of a debug tool did. Raises Untranslatable."""
+    given = {key: value for key, value in arguments.items() if value is not None}
+    match name, given:
+        case "debug_breakpoint", {"action": "set", "location": str(place), "temporary": True}:
+            line = LINE_LOCATION.match(place.strip())
+            if line is not None and len(given) == 3:
+                return ActionCall("set_breakpoint", {"line": int(line["line"])})
+        case "debug_control", {"action": "continue" | "restart" as command}:
+            return ActionCall("control_execution", {"cmd": command})
+        case "debug_run_code", {"code": str(code)} if not given.get("frame"):
+            return ActionCall("interact_code", {"code": code})
+    raise Untranslatable(f"the Program Inspector has no action for {name} with {dict(arguments)}")

@@ -1,0 +1,29 @@
+"""Rows of conversations, and what is trained of them, to look at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from collect.records import Conversation
+from format.rows import message_object
+from train.encoding import Encoded
+
+
+def training_row(conversation: Conversation) -> dict[str, Any]:
+    """What a training reads of a conversation's row."""
+    messages = [message_object(row.message) for row in conversation.messages]
+    return {"messages": messages, "tools": json.loads(conversation.tools)}
+
+
+def trained_spans(encoded: Encoded, tokenizer: Any) -> list[str]:
+    """The text of each run of trained tokens, for looking at a mask."""
+    spans: list[list[int]] = []
+    previous = 0
+    for token, kept in zip(encoded.input_ids, encoded.mask, strict=True):
+        if kept and not previous:
+            spans.append([])
+        if kept:
+            spans[-1].append(token)
+        previous = kept
+    return [str(tokenizer.decode(span)) for span in spans]
