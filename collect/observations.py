@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from collect.records import MessageRow
-from collect.schema import plain
 
 PASSING = (
     (re.compile(r"\b0x[0-9a-fA-F]{4,}\b"), "0x?"),
@@ -72,10 +71,8 @@ def _observations(
     for index, row in enumerate(rows):
         answers_call = row.message.role == "tool" or row.tool_outcome is not None
         if answers_call and row.message.tool_call_id not in passed_over:
-            # As the store holds it: lone surrogates are replaced there.
-            text = plain(row)["content"]
             outcome = row.tool_outcome.value if row.tool_outcome else None
-            yield index, outcome, normalised(text)
+            yield index, outcome, normalised(row.message.content)
 
 
 def _unlike_lines(ours: Observation, theirs: Observation) -> tuple[str, str]:

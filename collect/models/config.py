@@ -69,7 +69,8 @@ class EndpointConfig(_Settings):
     concurrency: PositiveInt = 8
     """Requests at once, over all rollouts."""
     timeout: PositiveFloat = 600.0
-    """Seconds that the server may stay silent."""
+    """Seconds until a request's whole reply must be there; blanks that a server sends meanwhile are
+    none of it."""
     retries: Retries = Retries()
     tool_choice: str | dict[str, Any] | None = None
     """As the server takes it: `auto`, `required`, or a tool. None: not sent."""

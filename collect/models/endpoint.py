@@ -82,7 +82,7 @@ class EndpointBackend:
                 self._ready()
                 if not self.config.prices.free:
                     self._limits.check()
-                answer = call_unless_stopped(lambda: self._request(fields), self._stop)
+                answer = self._answer(fields)
             if not isinstance(answer, Refusal):
                 return answer
             self._raise_if_final(answer, retry)
@@ -109,16 +109,28 @@ class EndpointBackend:
         address = self._client.base_url.copy_with(userinfo=b"")
         return f"model {self.config.model} at {address}"
 
+    def _answer(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
+        """One request: the reply's JSON, or why there is none.
+
+        The client's own time-out is for each piece of a reply, and a server whose model hangs may
+        send blanks for ever.
+        """
+        seconds = self.config.timeout
+        try:
+            return call_unless_stopped(lambda: self._request(fields), self._stop, seconds)
+        except TimeoutError:
+            return Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
+
     def _request(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
-        """One request: the reply's JSON, or why there is none."""
+        """See `_answer`. Raises TimeoutError."""
         try:
             raw = self._client.chat.completions.with_raw_response.create(
                 **fields, extra_body=self.config.extra_body or None
             )
         except openai.APIStatusError as error:
             return read_refusal(error.status_code, error.response.text, error.response.headers)
-        except openai.APITimeoutError:
-            return Refusal(None, f"silent for {self.config.timeout:g} s (`timeout`)")
+        except openai.APITimeoutError as error:
+            raise TimeoutError from error
         except openai.APIConnectionError as error:
             return Refusal(None, bounded(f"{error} {error.__cause__ or ''}"))
         return _read_reply(raw.http_response.text)

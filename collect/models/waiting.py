@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -31,12 +33,16 @@ def result_unless(future: Future[Result], check: Callable[[], None]) -> Result:
             return future.result()
 
 
-def call_unless_stopped(function: Callable[[], Result], stop: threading.Event) -> Result:
-    """Call in a thread of its own, which is abandoned when the run is stopped.
+def call_unless_stopped(
+    function: Callable[[], Result], stop: threading.Event, seconds: float = math.inf
+) -> Result:
+    """Call in a thread of its own, which is abandoned when the run is stopped, and after `seconds`
+    with a TimeoutError.
 
     A daemon thread: neither it nor the server that it waits for can hold up the program's end.
     """
     future: Future[Result] = Future()
+    deadline = time.monotonic() + seconds
 
     def call() -> None:
         try:
@@ -44,8 +50,13 @@ def call_unless_stopped(function: Callable[[], Result], stop: threading.Event) -
         except BaseException as error:  # handed over to the caller, whatever it is
             future.set_exception(error)
 
+    def check() -> None:
+        raise_if_stopped(stop)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no result within {seconds:g} s")
+
     threading.Thread(target=call, name="model-request", daemon=True).start()
-    return result_unless_stopped(future, stop)
+    return result_unless(future, check)
 
 
 def sleep_unless_stopped(seconds: float, stop: threading.Event) -> None:

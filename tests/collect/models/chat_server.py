@@ -26,6 +26,8 @@ class Answer:
     """Close the connection instead."""
     hold: bool = False
     """Answer only once the server is released."""
+    slowly: bool = False
+    """Send the body byte by byte, twenty a second, or until the server is released."""
 
 
 class ChatServer:
@@ -132,12 +134,20 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(answer.body.encode())))
             self.end_headers()
             with suppress(ConnectionError):  # the client timed out, which is what is tested
-                self.wfile.write(answer.body.encode())
+                for piece in _pieces(answer):
+                    self.wfile.write(piece)
+                    if answer.slowly and server.released.wait(0.05):
+                        return
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Tests read their own output."""
 
     return Handler
+
+
+def _pieces(answer: Answer) -> list[bytes]:
+    body = answer.body.encode()
+    return [bytes([byte]) for byte in body] if answer.slowly else [body]
 
 
 def reply(

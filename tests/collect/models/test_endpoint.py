@@ -14,6 +14,7 @@ import pytest
 from collect.errors import (
     BudgetExhausted,
     ConfigError,
+    EndpointDown,
     InfrastructureFailure,
     ModelFailure,
     RolloutStopped,
@@ -243,9 +244,20 @@ def test_a_broken_tool_call_object_is_the_servers(server: ChatServer) -> None:
 
 def test_a_silent_server_times_out(server: ChatServer) -> None:
     server.will_answer(reply(hold=True))
-    with pytest.raises(InfrastructureFailure, match=r"silent for 0\.1 s"):
+    with pytest.raises(EndpointDown, match=r"no whole reply within 0\.1 s"):
         ask(backend(server, timeout=0.1, retries=Retries(max_retries=1, backoff_base=0)))
     assert len(server.requests) == 2
+
+
+def test_blanks_that_keep_a_connection_are_no_reply(server: ChatServer) -> None:
+    blanks = Answer(body=" " * 60, slowly=True)
+    server.will_answer(blanks, reply("At last."))
+    endpoint = backend(server, timeout=0.3, concurrency=1)
+    assert ask(endpoint).message.content == "At last.", "its slot was given back"
+    server.will_answer(blanks)
+    with pytest.raises(EndpointDown, match=r"no whole reply within 0\.3 s"):
+        ask(endpoint)
+    assert len(server.requests) == 5
 
 
 def test_nobody_listens() -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import pytest
 
 from collect.errors import RolloutStopped
-from collect.models.waiting import result_unless_stopped
+from collect.models.waiting import call_unless_stopped, result_unless_stopped
 
 
 class Late(Future[str]):
@@ -36,3 +36,11 @@ def test_a_stop_is_heard_of_meanwhile() -> None:
     threading.Timer(0.1, stop.set).start()
     with pytest.raises(RolloutStopped):
         result_unless_stopped(Future(), stop)
+
+
+def test_a_call_is_waited_for_no_longer_than_it_may_take() -> None:
+    ended = threading.Event()
+    with pytest.raises(TimeoutError, match=r"no result within 0\.1 s"):
+        call_unless_stopped(lambda: ended.wait(10), threading.Event(), 0.1)
+    ended.set()
+    assert call_unless_stopped(lambda: "came", threading.Event(), 10) == "came"
