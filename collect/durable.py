@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,22 @@ def replacing(target: Path) -> Iterator[Path]:
     _sync(temporary)
     temporary.rename(target)
     _sync(target.parent)
+
+
+@contextmanager
+def replacing_folder(target: Path) -> Iterator[Path]:
+    """A folder to write to, which takes the target's place when the block ends, and vanishes where
+    it raises."""
+    temporary = target.with_name(f"{TEMPORARY}{target.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        if target.exists():
+            shutil.rmtree(target)
+        temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_text(target: Path, text: str) -> None:

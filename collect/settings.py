@@ -128,4 +128,3 @@ def _folders(config: ModelConfig) -> list[Path]:
         used = [config.server.adapters[config.model]] if config.model is not None else []
         return [Path(config.server.model), *used]
     return []
-

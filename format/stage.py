@@ -7,12 +7,10 @@ that holds them all.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from collect.agents.config import AgentsConfig
+from collect.durable import replacing_folder
 from collect.errors import ConfigError
 from collect.held_out import HeldOut, HeldOutConfig
 from collect.store import RunStore
@@ -56,7 +54,7 @@ def run_format(
     source, bugs = Candidates(config, store, outcomes), HeldOut.of(held_out)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts, judge = Attempts(), Judge(config, bugs, source.gold)
-    with _replacing(run / "sft") as folder:
+    with replacing_folder(run / "sft") as folder:
         kept = KeptRows(folder, config.mixture)
         funnel = _select(judge, source, kept, attempts)
         if not kept:
@@ -140,18 +138,3 @@ def _nothing_left(run: Path, funnel: Funnel) -> str:
         f"filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
         "Collect more rollouts, or relax that filter in the config's `format` section"
     )
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A folder that takes the target's place when the block ends, and vanishes if it raises."""
-    temporary = target.with_name(f".tmp-{target.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    try:
-        yield temporary
-        if target.exists():
-            shutil.rmtree(target)
-        temporary.rename(target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collect.digest import digest
 from collect.models.model_folders import file_stamps, training_of
 from train.config import TrainConfig
 
@@ -36,7 +35,7 @@ class Job:
         }
         if self.other_facts is not None:
             facts["other"] = self.other_facts
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+        return digest(facts)
 
     @property
     def work(self) -> Path:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from collect.durable import replacing_folder
 from collect.models.model_folders import TRAINING
 from train.report import TrainReport
 from train.templates import set_serving_template
@@ -37,17 +36,19 @@ def save_model(
 
     They are written beside the target and put in its place when complete.
     """
-    with _replacing(target) as temporary:
+    with replacing_folder(target) as temporary:
         _write_model(model.merge_and_unload() if merge else model, tokenizer, template, temporary)
         for name, text in texts.items():
             (temporary / name).write_text(text, encoding="utf-8")
         (temporary / TRAINING).write_text(report.model_dump_json(indent=2) + "\n")
+        _let_others_read(temporary)
 
 
 def save_copy(model: Any, tokenizer: Any, template: str, target: Path) -> None:
     """Write another model as it would be served, such as the base model."""
-    with _replacing(target) as temporary:
+    with replacing_folder(target) as temporary:
         _write_model(model, copy.deepcopy(tokenizer), template, temporary)
+        _let_others_read(temporary)
 
 
 def _write_model(saved: Any, tokenizer: Any, template: str, folder: Path) -> None:
@@ -61,20 +62,11 @@ def _write_model(saved: Any, tokenizer: Any, template: str, folder: Path) -> Non
     tokenizer.save_pretrained(folder)
 
 
-@contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A folder beside the target, which takes its place in the end."""
-    temporary = target.with_name(f".tmp-{target.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    yield temporary
-    # safetensors keeps its files from every other user, and so from a server's container.
-    readable = temporary.stat().st_mode & 0o666
-    for file in temporary.iterdir():
+def _let_others_read(folder: Path) -> None:
+    """safetensors keeps its files from every other user, and so from a server's container."""
+    readable = folder.stat().st_mode & 0o666
+    for file in folder.iterdir():
         file.chmod(readable)
-    if target.exists():
-        shutil.rmtree(target)
-    temporary.rename(target)
 
 
 def set_stop_tokens(model: Any, tokenizer: Any) -> None:

@@ -7,7 +7,6 @@ tokenizer, its templates and the masks that they make.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from collect.durable import replacing_folder
 from format.config import TokenizedConfig
 from format.dataset import name_by_content, split_file
 from train.config import TrainConfig
@@ -34,18 +34,14 @@ def write_tokenized(config: TokenizedConfig, sft: Path) -> dict[str, int]:
     """
     require(("transformers", "trl"))
     tokenization = load_tokenization(_train_config(config))
-    temporary, target = sft / f".tmp-{FOLDER}", sft / FOLDER
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    rows = {}
-    for split in _splits(sft):
-        source = split_file(sft, split)
-        rows[split] = _write_split(temporary, split, _encoded(source, tokenization, config))
-    facts = {"model": tokenization.base, "max_length": config.max_length, "rows": rows}
-    facts["template"] = tokenization.templates.training
-    (temporary / "tokenization.json").write_text(json.dumps(facts, indent=2) + "\n")
-    shutil.rmtree(target, ignore_errors=True)
-    temporary.rename(target)
+    rows: dict[str, int] = {}
+    with replacing_folder(sft / FOLDER) as folder:
+        for split in _splits(sft):
+            source = split_file(sft, split)
+            rows[split] = _write_split(folder, split, _encoded(source, tokenization, config))
+        facts = {"model": tokenization.base, "max_length": config.max_length, "rows": rows}
+        facts["template"] = tokenization.templates.training
+        (folder / "tokenization.json").write_text(json.dumps(facts, indent=2) + "\n")
     return rows
 
 

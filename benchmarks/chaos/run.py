@@ -23,7 +23,7 @@ from rich.table import Table
 from benchmarks.chaos.ground import Disk, Endpoint, Engine
 from benchmarks.chaos.strikes import Ground, Process, Strike, containers, sandboxes
 from benchmarks.ray_nodes import RayNodes
-from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.faults import FAULTS
 from collect.stage import collect_specs
 from collect.store import RunStore
@@ -142,6 +142,7 @@ def _settings(options: Options, ground: Ground, runs: Path) -> list[str]:
         "runner.min_free_disk_gb=0",
         f"models={{oracle: {{backend: openai, model: scripted-oracle, {SERVER}}}}}",
         f"models.oracle.base_url={ground.endpoint.url}",
+        "collect.benchmark.split=all",
         f"collect.variants={VARIANTS}",
     ]
     if ground.engine is not None:
@@ -157,9 +158,9 @@ def _attempts(settings: Sequence[str], rollouts: int) -> int:
 
 
 def _wanted(config: RunConfig) -> set[str]:
-    instances = tuple(open_benchmark(config.collect.benchmark, config.sandbox).instances())
-    limited = instances[: config.collect.benchmark.limit]
-    return {spec.id for spec in collect_specs(config.collect, limited)}
+    chosen = config.collect.benchmark
+    instances = select_instances(chosen, open_benchmark(chosen, config.sandbox))
+    return {spec.id for spec in collect_specs(config.collect, instances)}
 
 
 class Driver:

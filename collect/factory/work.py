@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from pydantic import ValidationError
 
 from collect.build_info import code_version
 from collect.config import Machinery
+from collect.digest import digest
 from collect.durable import write_text
 from collect.factory.config import FactoryConfig
 from collect.factory.project import Project
@@ -76,4 +75,4 @@ def settings_hash(machinery: Machinery, config: FactoryConfig, project: Project)
         "paths": [project.test_paths, project.code_paths],
         "code": code_version(),
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(facts)

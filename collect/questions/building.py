@@ -5,8 +5,6 @@ Outcomes are appended to a work file as they come, so that a killed run goes on 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import threading
 from collections import Counter
@@ -20,6 +18,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.build_info import code_version
 from collect.config import Machinery
+from collect.digest import digest
 from collect.questions.choosing import Funnel
 from collect.questions.config import ANSWERING, QuestionsConfig
 from collect.questions.investigating import Investigator, NoQuestions
@@ -155,7 +154,7 @@ def _settings(machinery: Machinery, config: QuestionsConfig) -> str:
         "sandbox": machinery.sandbox.model_dump(mode="json"),
         "code": code_version(),
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(facts)
 
 
 def _card(config: QuestionsConfig, outcomes: Sequence[Outcome]) -> Card:

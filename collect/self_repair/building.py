@@ -6,7 +6,6 @@ Outcomes are appended to a work file as they come, so that a killed run goes on 
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import threading
 from collections import Counter
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from collect.build_info import code_version
 from collect.config import Machinery
+from collect.digest import digest
 from collect.durable import write_text
 from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, RolloutStopped
 from collect.funnel import funnel
@@ -162,7 +162,7 @@ def _settings(machinery: Machinery, config: SelfRepairConfig, problems: Sequence
         "problems": [_digest(problem) for problem in problems],
         "code": code_version(),
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(facts)
 
 
 def _digest(problem: Problem) -> str:
