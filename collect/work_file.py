@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from collect.durable import locked, write_text
+from collect.durable import locked, replacing, write_text
 from collect.errors import ConfigError
 
 Outcome = TypeVar("Outcome", bound=BaseModel)
@@ -58,16 +58,17 @@ class WorkFile(Generic[Outcome]):
         self._held.close()
 
     def _read(self, settings: str) -> None:
-        first, *lines = self._path.read_text("utf-8").split("\n")
-        if first != json.dumps({"settings": settings}):
+        first, *lines = self._path.read_bytes().split(b"\n")
+        if first != json.dumps({"settings": settings}).encode():
             raise ConfigError(f"{self._path} is of a run with {self._advice}")
         kept = [first]
         for line in lines:
             try:
                 outcome = self._kind.model_validate_json(line)
             except ValidationError:
-                # The last line of a run that was killed while it wrote.
+                # The last line of a run that was killed while it wrote, maybe within a character.
                 continue
             self.outcomes[self._key(outcome)] = outcome
             kept.append(line)
-        write_text(self._path, "\n".join(kept) + "\n")
+        with replacing(self._path) as temporary:
+            temporary.write_bytes(b"\n".join([*kept, b""]))

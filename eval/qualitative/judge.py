@@ -16,7 +16,7 @@ from pathlib import Path
 
 from collect.benchmarks.base import Instance
 from collect.config import Machinery
-from collect.durable import locked, write_text
+from collect.durable import locked, replacing
 from collect.errors import (
     BudgetExhausted,
     ConfigError,
@@ -151,10 +151,11 @@ class Judge:
     def _read(self) -> None:
         if not self._path.is_file():
             return
-        text = self._path.read_text("utf-8")
-        if not text.endswith("\n"):
-            # The last line of a run that was killed while it wrote.
-            write_text(self._path, text[: text.rfind("\n") + 1])
+        held = self._path.read_bytes()
+        if not held.endswith(b"\n"):
+            # The last line of a run that was killed while it wrote, maybe within a character.
+            with replacing(self._path) as temporary:
+                temporary.write_bytes(held[: held.rfind(b"\n") + 1])
         advice = "remove it, and every item is judged anew"
         self._known = {each.key: each for each in read_lines(self._path, Judgement, advice)}
 

@@ -46,6 +46,19 @@ def test_a_later_start_finds_what_was_added(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_line_may_be_cut_within_a_character(tmp_path: Path) -> None:
+    one, two = Counted(name="naïve"), Counted(name="– ünïcode")
+    for counted in (one, two):
+        open_work(tmp_path).add(counted)
+    path = tmp_path / "counts.work.jsonl"
+    written = path.read_bytes()
+    before = written.index(b"\n", written.index("naïve".encode())) + 1
+    for end in range(before, len(written) - 1):
+        path.write_bytes(written[:end])
+        assert open_work(tmp_path).outcomes == {"naïve": one}
+        assert path.read_bytes() == written[:before]
+
+
 def test_other_settings_are_refused(tmp_path: Path) -> None:
     open_work(tmp_path)
     with pytest.raises(ConfigError, match=r"counts\.work\.jsonl is of a run with other settings"):

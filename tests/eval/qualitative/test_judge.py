@@ -153,6 +153,17 @@ def test_a_line_that_was_cut_off_is_asked_again(server: ChatServer, tmp_path: Pa
     assert len(server.requests) == 4
 
 
+def test_a_line_may_be_cut_within_a_character(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(reply("label: root_cause"), reply("naïve"))
+    judge(machinery(server), tmp_path)
+    path = tmp_path / FILE
+    written = path.read_bytes()
+    path.write_bytes(written[: written.rindex("ï".encode()) + 1])
+    assert judge(machinery(server), tmp_path).missing == 0
+    assert len(server.requests) == 4
+    assert path.read_bytes() == written
+
+
 @pytest.mark.parametrize(
     ("text", "label"),
     [
