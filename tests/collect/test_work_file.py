@@ -47,7 +47,7 @@ def test_a_later_start_finds_what_was_added(tmp_path: Path) -> None:
 
 
 def test_a_line_may_be_cut_within_a_character(tmp_path: Path) -> None:
-    one, two = Counted(name="naïve"), Counted(name="– ünïcode")
+    one, two = Counted(name="naïve"), Counted(name="€ ünïcode")
     for counted in (one, two):
         open_work(tmp_path).add(counted)
     path = tmp_path / "counts.work.jsonl"
