@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from collect.agents.first_lines import FirstLines, bounded, first_lines
 from collect.agents.tools import Arguments, ToolReply
 from collect.records import ToolOutcome
 from sandbox import Command, Sandbox
@@ -52,11 +53,8 @@ class ListFiles:
         prune = ["(", "-name", ".git", "-o", "-name", "__pycache__", ")", "-prune", "-o"]
         argv = ["find", _operand(arguments.path), *prune]
         argv += ["-type", "f"] + (["-name", arguments.pattern] if arguments.pattern else [])
-        result = self.sandbox.run(Command([*argv, "-print"]))
-        if result.exit_code:
-            return ToolReply(f"Error: {result.output.strip()}", ToolOutcome.ERROR)
-        paths = sorted(path.removeprefix("./") for path in result.output.splitlines())
-        return ToolReply(_bounded(paths, MAX_LISTED, "files") or "No files.")
+        found = first_lines(self.sandbox, [*argv, "-print"], MAX_LISTED, "sort")
+        return _listing(found, MAX_LISTED, "files", failed=found.exit_code != 0)
 
 
 class ReadFileArguments(Arguments):
@@ -112,15 +110,9 @@ class Grep:
     def call(self, arguments: GrepArguments, call_id: str) -> ToolReply:
         argv = ["grep", "-rnIE", "--exclude-dir=.git", "--exclude-dir=__pycache__"]
         argv += [f"--include={arguments.include}"] if arguments.include else []
-        result = self.sandbox.run(
-            Command([*argv, "-e", arguments.pattern, "--", _operand(arguments.path)])
-        )
-        if result.exit_code == 1:
-            return ToolReply("No matches.")
-        if result.exit_code:
-            return ToolReply(f"Error: {result.output.strip()}", ToolOutcome.ERROR)
-        lines = [_clip(line.removeprefix("./")) for line in result.output.splitlines()]
-        return ToolReply(_bounded(lines, MAX_MATCHES, "matches"))
+        argv += ["-e", arguments.pattern, "--", _operand(arguments.path)]
+        found = first_lines(self.sandbox, argv, MAX_MATCHES)
+        return _listing(found, MAX_MATCHES, "matches", failed=found.exit_code > 1)
 
 
 class EditFileArguments(Arguments):
@@ -191,8 +183,8 @@ def _clip(line: str) -> str:
     return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]} [cut]"
 
 
-def _bounded(lines: list[str], limit: int, what: str) -> str:
-    shown = lines[:limit]
-    if len(lines) > limit:
-        shown.append(f"[{len(lines) - limit} more {what}; narrow the search]")
-    return "\n".join(shown)
+def _listing(found: FirstLines, limit: int, what: str, failed: bool) -> ToolReply:
+    lines = [_clip(line.removeprefix("./")) for line in found.lines]
+    shown = [*found.messages, *bounded(lines, limit, what, found.total)]
+    text = "\n".join(shown) or f"No {what}."
+    return ToolReply(f"Error: {text}", ToolOutcome.ERROR) if failed else ToolReply(text)

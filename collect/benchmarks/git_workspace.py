@@ -12,6 +12,7 @@ from collect.patches import PatchError
 from collect.unified import unquote
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxError, SandboxFileError, SandboxUnavailable
+from sandbox.shell import capture
 
 GIT_TIMEOUT = 900.0
 """Seconds for one piece of git's work; packing a large history takes minutes on a busy machine."""
@@ -202,8 +203,7 @@ def tracked_files(sandbox: Sandbox, *patterns: str) -> list[str]:
 
 
 def _git(sandbox: Sandbox, script: str, *arguments: str) -> str:
-    command = ["sh", "-c", _PRELUDE + script, "sh", *arguments]
-    result = sandbox.run(Command(command, timeout=GIT_TIMEOUT))
+    result = capture(sandbox, _PRELUDE + script, *arguments, timeout=GIT_TIMEOUT)
     if result.exit_code == MISSING:
         raise SandboxUnavailable(
             f"the image has no git, which {sandbox.workspace} is to be kept and compared with: "

@@ -16,8 +16,8 @@ from sandbox.base import Command, Sandbox
 from sandbox.environment import cache_folder
 from sandbox.errors import DebuggerError
 from sandbox.java.jdk import Jdk
-from sandbox.java.shell import write_bytes
 from sandbox.opening import open_sandbox
+from sandbox.shell import write_bytes
 
 SOURCES = Path(__file__).parent / "java_probe"
 MAIN_CLASS = "stepinto.probe.Main"

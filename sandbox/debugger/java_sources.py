@@ -5,12 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from sandbox.base import Command, Sandbox
+from sandbox.base import Sandbox
 from sandbox.debugger.java_places import JavaFile
 from sandbox.debugger.sources import SourceLines
 from sandbox.debugger.terminal_session import Refused
+from sandbox.errors import SandboxFileError
+from sandbox.shell import capture
 
-MAX_FILES = 5_000
+MAX_PARSED = 5_000
+"""Files in which a method is looked for that none mentions."""
+SEARCH_TIMEOUT = 60.0
 
 
 class JavaSources:
@@ -95,19 +99,25 @@ class JavaSources:
 
     def _all(self) -> list[str]:
         if self._files is None:
-            found = self._sandbox.run(
-                Command(("find", *self._roots, "-name", "*.java", "-type", "f"), timeout=60.0)
-            )
-            paths = [line for line in found.output.splitlines() if line.endswith(".java")]
-            self._files = sorted(paths)[:MAX_FILES]
+            found = self._listed('find "$@" -name "*.java" -type f', *self._roots)
+            self._files = sorted(found)
         return self._files
 
     def _mentioning(self, word: str) -> list[str]:
         """The files to look for a method in: those that hold its name, or else all."""
         word = word if word != "<init>" else "class"
-        command = Command(("grep", "-rlw", "--include=*.java", "--", word, *self._roots))
-        found = [line for line in self._sandbox.run(command).output.splitlines() if line]
-        return [path for path in found if path.endswith(".java")] or self._all()
+        found = self._listed('grep -rlw --include="*.java" -- "$@"', word, *self._roots)
+        return found or self._all()[:MAX_PARSED]
+
+    def _listed(self, script: str, *arguments: str) -> list[str]:
+        """The sources that a script names. Raises Refused where not all can be had."""
+        try:
+            found = capture(self._sandbox, script, *arguments, timeout=SEARCH_TIMEOUT)
+        except SandboxFileError as error:
+            raise Refused(f"the sources can't be listed: {error}") from error
+        if found.timed_out:
+            raise Refused(f"listing the sources took more than {SEARCH_TIMEOUT:g} s")
+        return [line for line in found.output.splitlines() if line.endswith(".java")]
 
     def _parse(self, path: str) -> JavaFile:
         if path not in self._parsed:

@@ -10,11 +10,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sandbox.base import Command, Sandbox
+from sandbox.base import Sandbox
 from sandbox.debugger.channel import Json
 from sandbox.debugger.delivery import probe_message
 from sandbox.debugger.terminal_session import Refused
-from sandbox.errors import DebuggerError
+from sandbox.errors import DebuggerError, SandboxFileError
+from sandbox.shell import capture
 
 LOOKUP = """\
 import json, sys
@@ -62,12 +63,17 @@ def look_up(sandbox: Sandbox, requests: Sequence[Json]) -> list[Json]:
     """For each request where it lies, or an `error` that says what is nearest.
 
     A request is a breakpoint's fields (file, line, function, condition, source) or a bare `test`.
-    Raises DebuggerError where the interpreter of the sandbox can't tell.
+    Raises DebuggerError where the interpreter of the sandbox can't tell, and Refused where the
+    program has left no way to read what it tells.
     """
     if not requests:
         return []
     stdin = probe_message() + b"\n" + json.dumps(list(requests)).encode("ascii") + b"\n"
-    result = sandbox.run(Command((sandbox.python, "-c", LOOKUP), stdin=stdin, timeout=60.0))
+    argv = (sandbox.python, "-c", LOOKUP)
+    try:
+        result = capture(sandbox, '"$@"', *argv, stdin=stdin, timeout=60.0)
+    except SandboxFileError as error:
+        raise Refused(f"the breakpoints could not be looked up: {error}") from error
     if result.exit_code != 0:
         raise DebuggerError(f"the breakpoints could not be looked up: {result.output[-2000:]}")
     answers: list[Json] = json.loads(result.output.splitlines()[-1])

@@ -11,7 +11,7 @@ from sandbox.java.jdk import Jdk
 from sandbox.java.lookup import Found
 from sandbox.java.maven import SKIPPED_CHECKS, maven_command
 from sandbox.java.project import BuildKind, JavaProject, Module
-from sandbox.java.shell import FOLDER, write_bytes
+from sandbox.shell import FOLDER, write_bytes
 
 AGENT = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=127.0.0.1:{port}"
 """`{port}` is the probe's to fill in: it listens before the build tool starts."""

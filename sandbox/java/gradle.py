@@ -16,7 +16,7 @@ from sandbox.java.javac import build_failed, timed_out
 from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
 from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool, unknown_project
-from sandbox.java.shell import FOLDER, read_text, write_bytes
+from sandbox.shell import FOLDER, read_text, write_bytes
 
 LOG = f"{FOLDER}/gradle.log"
 SCRIPT = f"{FOLDER}/describe.gradle"

@@ -11,7 +11,7 @@ from sandbox.java.compiler_errors import compiler_errors, shown_errors
 from sandbox.java.errors import BuildFailed
 from sandbox.java.job import BuildJob
 from sandbox.java.project import CompileStep
-from sandbox.java.shell import FOLDER, write_bytes
+from sandbox.shell import FOLDER, write_bytes
 
 FAST = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1")
 MAX_ERRORS = 100

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sandbox.base import Sandbox
 from sandbox.java.jdk import Jdk
 from sandbox.java.scan import Scan
-from sandbox.java.shell import Captured, capture
+from sandbox.shell import Captured, capture
 
 LEAST = 1.0
 """Seconds that a tool gets at least, for an error of its own."""

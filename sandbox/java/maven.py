@@ -17,7 +17,7 @@ from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
 from sandbox.java.maven_log import project_of, read_log
 from sandbox.java.project import JavaProject, Module, missing_tool
-from sandbox.java.shell import FOLDER, capture
+from sandbox.shell import FOLDER, capture
 
 DEBIAN_SETTINGS = "/etc/maven/settings-debian.xml"
 LOG = f"{FOLDER}/maven.log"

@@ -13,7 +13,7 @@ from sandbox.java.job import BuildJob
 from sandbox.java.lookup import Found
 from sandbox.java.project import CompileStep, JavaProject, Module
 from sandbox.java.scan import Scan
-from sandbox.java.shell import FOLDER
+from sandbox.shell import FOLDER
 
 OUTPUT = f"{FOLDER}/classes"
 SYSTEM_JARS = "/usr/share/java"

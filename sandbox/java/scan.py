@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from sandbox.base import Sandbox
 from sandbox.java.errors import JavaError
-from sandbox.java.shell import capture
+from sandbox.shell import capture
 
 BUILD_FILES = (
     "pom.xml",

@@ -10,7 +10,7 @@ from sandbox.base import Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.java.outline import JavaClass, Method, Outline, outline
 from sandbox.java.scan import Scan
-from sandbox.java.shell import capture
+from sandbox.shell import capture
 
 MAX_PARENTS = 10
 MAX_CANDIDATES = 20

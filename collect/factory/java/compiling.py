@@ -26,7 +26,7 @@ from sandbox.java.jdk import find_jdk
 from sandbox.java.job import BuildJob
 from sandbox.java.project import CompileStep
 from sandbox.java.scan import Scan
-from sandbox.java.shell import FOLDER, write_bytes
+from sandbox.shell import FOLDER, write_bytes
 
 COMPILE_TIMEOUT = 120.0
 """Seconds."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from collect.agents.file_tools import EditFile, EditGate, Grep, ListFiles, ReadFile
+from collect.agents.first_lines import FirstLines, first_lines
 from collect.agents.shell_tool import Bash
 from collect.agents.tools import Tool, Toolbox, ToolReply
 from collect.messages import ToolCall
@@ -45,6 +46,46 @@ def test_list_files(sandbox: Sandbox) -> None:
     assert "shop/cart.py" in call(sandbox, "list_files").text.splitlines()
     assert call(sandbox, "list_files", path="shop", pattern="c*").text == "shop/cart.py"
     assert call(sandbox, "list_files", path="none").outcome is ToolOutcome.ERROR
+
+
+@pytest.fixture(scope="module")
+def many() -> Iterator[tuple[Sandbox, list[str]]]:
+    """A sandbox whose files are more than it keeps of an output, by name or by what is in them."""
+    names = [f"src/component{n // 40:02}/SomeOrdinaryClassName{n:04}.java" for n in range(300)]
+    with open_sandbox(SandboxConfig(output_limit=4_000)) as opened:
+        opened.write_files(dict.fromkeys(names, b"class Some { void ordinary() {} }\r\n"))
+        yield opened, names
+
+
+def test_a_listing_is_the_first_files_and_counts_the_others(
+    many: tuple[Sandbox, list[str]],
+) -> None:
+    sandbox, names = many
+    shown = call(sandbox, "list_files").text.split("\n")
+    assert shown == [*names[:200], "[100 more files; narrow the search]"]
+    assert call(sandbox, "list_files", path="src", pattern="*1?.java").text.count("\n") == 29
+
+
+def test_the_matches_of_a_search_are_whole_and_counted(many: tuple[Sandbox, list[str]]) -> None:
+    sandbox, names = many
+    *shown, more = call(sandbox, "grep", pattern="ordinary").text.split("\n")
+    assert more == "[200 more matches; narrow the search]"
+    assert len(set(shown)) == 100
+    assert {line.removesuffix(":1:class Some { void ordinary() {} }") for line in shown} < {*names}
+    sandbox.write_file("long.txt", b"needle " + b"x" * 100_000 + b"\n:needle\f7\n")
+    first, second = call(sandbox, "grep", pattern="needle").text.split("\n")
+    assert (len(first), first[-6:]) == (406, " [cut]")
+    assert second == "long.txt:2::needle\f7"
+
+
+def test_what_a_search_complains_about_is_told(sandbox: Sandbox) -> None:
+    missing = call(sandbox, "grep", pattern="rate", path="none")
+    assert missing.text == "Error: grep: ./none: No such file or directory"
+    script = "for n in 2 1; do echo $n; echo no $n >&2; done; exit 7"
+    both = first_lines(sandbox, ["sh", "-c", script], 1, "sort")
+    assert both == FirstLines(["1"], 2, 7, ["no 2", "no 1"])
+    nothing = first_lines(sandbox, ["true"], 1)
+    assert nothing == FirstLines([], 0, 0, [])
 
 
 def test_read_file(sandbox: Sandbox) -> None:

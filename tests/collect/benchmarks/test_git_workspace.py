@@ -12,7 +12,7 @@ from collect.benchmarks.git_workspace import (
     tree_of,
 )
 from collect.patches import PatchError, diff_trees
-from sandbox import Command, Sandbox
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 
 SECRET = "the fix of the future"
@@ -173,3 +173,11 @@ def test_a_patch_may_be_off_by_some_lines_and_is_refused_else(sandbox: Sandbox, 
     assert "return 5" in sh(sandbox, "cat code.py")
     apply_with_git(sandbox, "")
     assert tracked_files(sandbox, "*.py") == ["code.py"]
+
+
+def test_every_tracked_file_is_listed() -> None:
+    names = [f"some/package/module_{number:04}.py" for number in range(300)]
+    with open_sandbox(SandboxConfig(output_limit=2_000)) as box:
+        box.write_files(dict.fromkeys(names, b""))
+        sh(box, "git init -q . && git add -A")
+        assert tracked_files(box, "*.py") == names

@@ -20,6 +20,7 @@ from sandbox.debugger import (
 )
 from sandbox.debugger.java_session import JavaDebugger
 from sandbox.java.config import JavaConfig
+from sandbox.shell import FOLDER
 from tests.sandbox.debugger.java_bench import JavaBench, main_program
 from tests.sandbox.image import ensure_java_image
 from tests.sandbox.java.conftest import require_program, write
@@ -109,12 +110,12 @@ def test_programs_with_arguments_and_input(bench: JavaBench) -> None:
 
 def test_a_sandbox_that_the_program_has_made_unusable(bench: JavaBench) -> None:
     bench.write({"Program.java": main_program("")})
-    spoil = "rm -rf /tmp/stepinto-java; touch /tmp/stepinto-java"
+    spoil = f"rm -rf {FOLDER}; touch {FOLDER}"
     assert bench.sandbox.run(Command(["sh", "-c", spoil])).exit_code == 0
     event = start(bench, "Program")
     assert (event.error_kind, event.state) == (ErrorKind.LAUNCH_FAILED, State.START)
-    assert "/tmp/stepinto-java" in str(event.error)
-    bench.sandbox.run(Command(["rm", "/tmp/stepinto-java"]))
+    assert FOLDER in str(event.error)
+    bench.sandbox.run(Command(["rm", FOLDER]))
     assert start(bench, "Program").stop_reason is StopReason.ENTRY
 
 

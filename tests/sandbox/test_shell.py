@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.errors import SandboxFileError
-from sandbox.java.shell import capture, read_text, write_bytes
+from sandbox.shell import capture, read_text, write_bytes
 from tests.sandbox.conftest import OpenSandbox
 
 

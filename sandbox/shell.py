@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from sandbox.base import Command, Sandbox
 from sandbox.errors import SandboxFileError
 
-FOLDER = "/tmp/stepinto-java"
-"""Where, inside a sandbox, StepInto keeps its files on a Java project."""
+FOLDER = "/tmp/stepinto"
+"""Where, inside a sandbox, StepInto keeps files of its own."""
 
 _CAPTURE = """
 mkdir -p "$0" || exit 125
@@ -43,6 +43,7 @@ def capture(
     script: str,
     *arguments: str,
     cwd: str | None = None,
+    stdin: bytes = b"",
     timeout: float | None = None,
 ) -> Captured:
     """Run a script of `sh`, `$0` being `FOLDER`, with its output beyond the sandbox's own limit.
@@ -52,7 +53,7 @@ def capture(
     name = f"output-{secrets.token_hex(6)}"
     limit = sandbox.config.output_limit - _MARGIN
     argv = ["sh", "-c", _CAPTURE, FOLDER, name, str(limit), script, *arguments]
-    result = sandbox.run(Command(argv, cwd=cwd, timeout=timeout))
+    result = sandbox.run(Command(argv, cwd=cwd, stdin=stdin, timeout=timeout))
     if result.timed_out:
         return Captured(result.exit_code, result.output, True)
     first, _, output = result.output.partition("\n")
