@@ -222,7 +222,8 @@ def remove_leftover_containers() -> list[str]:
     client = connect()
     removed = []
     try:
-        for container in client.containers.list(all=True, filters={"label": f"{LABEL}=1"}):
+        ours = {"label": f"{LABEL}=1"}
+        for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
             left = owner_is_dead(container.labels[OWNER_LABEL])
             if left and remove_container(client, container.id):
                 removed.append(str(container.id))

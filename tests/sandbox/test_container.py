@@ -16,13 +16,15 @@ from typing import Any
 
 import pytest
 import requests
+from docker import APIClient
 from docker.errors import APIError
 
 from sandbox import Command, SandboxConfig, container, container_stream, open_sandbox
 from sandbox.container import ContainerSandbox
 from sandbox.container_exec import ContainerExecs
-from sandbox.engine import connect, remove_leftover_containers
+from sandbox.engine import LABEL, OWNER_LABEL, connect, remove_leftover_containers
 from sandbox.errors import ImageMissing, SandboxDead, SandboxFileError, SandboxUnavailable
+from sandbox.leftovers import owner_tag
 from tests.sandbox.image import TAG
 
 pytestmark = pytest.mark.docker
@@ -283,6 +285,21 @@ def test_image_may_name_its_user(engine: Any, image: str) -> None:
             assert "1021" not in box.run(Command(["ps", "-eo", "args"])).output
     finally:
         engine.images.remove("stepinto-test-root:1", force=True)
+
+
+def test_a_container_that_another_run_removes_meanwhile_is_no_leftover(
+    engine: Any, image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = engine.containers.create(image, labels={LABEL: "1", OWNER_LABEL: owner_tag()})
+    listed = APIClient.containers
+
+    def removed_meanwhile(client: APIClient, *arguments: Any, **options: Any) -> Any:
+        found = listed(client, *arguments, **options)
+        other.remove(force=True)
+        return found
+
+    monkeypatch.setattr(APIClient, "containers", removed_meanwhile)
+    assert other.id not in remove_leftover_containers()
 
 
 def test_leftovers_of_a_killed_owner_are_removed(engine: Any, box: ContainerSandbox) -> None:
