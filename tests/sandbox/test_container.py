@@ -290,7 +290,8 @@ def test_image_may_name_its_user(engine: Any, image: str) -> None:
 def test_a_container_that_another_run_removes_meanwhile_is_no_leftover(
     engine: Any, image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = engine.containers.create(image, labels={LABEL: "1", OWNER_LABEL: owner_tag()})
+    labels = {LABEL: "1", OWNER_LABEL: owner_tag()}
+    other = engine.containers.create(image, "true", labels=labels)
     listed = APIClient.containers
 
     def removed_meanwhile(client: APIClient, *arguments: Any, **options: Any) -> Any:
