@@ -6,17 +6,11 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from sandbox.text import storable
+
 Role = Literal["system", "user", "assistant", "tool"]
 ToolSchema = dict[str, Any]
 """One tool in OpenAI's form: {"type": "function", "function": {name, description, parameters}}."""
-
-
-def storable(text: str) -> str:
-    """The text with U+FFFD for each half character (lone surrogate), which no UTF-8 can hold.
-
-    JSON escapes and undecodable output bring them.
-    """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from collect.errors import FailureKind
-from collect.messages import Message, ToolCall, storable
+from collect.messages import Message, ToolCall
 from collect.records import (
     SCHEMA_VERSION,
     Conversation,
@@ -33,6 +33,7 @@ from sandbox.debugger import (
     Value,
 )
 from sandbox.debugger import StopReason as DebugStopReason
+from sandbox.text import storable
 
 TEXT, INT, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 VALUE = pa.struct({"name": TEXT, "type": TEXT, "text": TEXT, "truncated": FLAG})

@@ -133,8 +133,9 @@ class SampleFile:
         """The samples, in order; none where there is no file."""
         if not self.path.is_file():
             return []
-        lines = self.path.read_text(encoding="utf-8").splitlines()
-        return [Sample.model_validate_json(line) for line in lines]
+        # Not `splitlines`: a reply may hold other ends of lines, which JSON does not escape.
+        lines = self.path.read_text(encoding="utf-8").split("\n")
+        return [Sample.model_validate_json(line) for line in lines if line]
 
 
 def sample_file(job: Job) -> SampleFile:

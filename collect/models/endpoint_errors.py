@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collect.errors import EndpointDown, EndpointFailure, InvalidReply, RateLimited
-from collect.messages import storable
+from sandbox.text import storable
 
 MESSAGE_LIMIT = 600
 """Characters of a server's message that an error quotes."""

@@ -215,7 +215,7 @@ class _PlainConversation(_Plain):
 
 
 def _read_lines(path: Path) -> Iterator[Recording]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -18,13 +18,14 @@ from collect.agents.tools import Toolbox
 from collect.agents.wording import wording
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.messages import ToolCall, ToolSchema, storable
+from collect.messages import ToolCall, ToolSchema
 from collect.questions.records import Question
 from collect.questions.workspace import lay_out
 from collect.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig
 from sandbox.debugger import Action, Debugger
 from sandbox.debugger.opening import open_debugger
+from sandbox.text import storable
 
 # A schema is read off the tool's class; what the tool would act on is never touched.
 _NO_DEBUGGER = cast(Debugger, None)

@@ -5,18 +5,19 @@ Its replies are kept in the run's folder, so that a second start pays for none o
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from collect.benchmarks.base import Instance
 from collect.config import Machinery
-from collect.durable import locked, replacing
+from collect.digest import digest
+from collect.durable import locked, write_text
 from collect.errors import (
     BudgetExhausted,
     ConfigError,
@@ -24,12 +25,12 @@ from collect.errors import (
     ModelFailure,
     RolloutStopped,
 )
+from collect.failures_in_a_row import FailuresInARow
 from collect.messages import Message
 from collect.models.base import ConversationContext, ModelBackend
 from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.models.opening import open_model
-from collect.record_lines import read_lines
 from collect.runner import AsyncioRunner
 from collect.settings import model_facts
 from collect.strict_record import StrictRecord
@@ -127,7 +128,7 @@ class Judge:
         self._path = folder / FILE
         self._known: dict[str, Judgement] = {}
         self._reasons: dict[str, None] = {}
-        self._in_a_row = 0
+        self._in_a_row = FailuresInARow(machinery.runner.give_up_after, "requests")
         self._stop, self._lock = threading.Event(), threading.Lock()
 
     def judge(self, items: Sequence[Item]) -> JudgeReport:
@@ -151,17 +152,17 @@ class Judge:
     def _read(self) -> None:
         if not self._path.is_file():
             return
-        held = self._path.read_bytes()
-        if not held.endswith(b"\n"):
-            # The last line of a run that was killed while it wrote, maybe within a character.
-            with replacing(self._path) as temporary:
-                temporary.write_bytes(held[: held.rfind(b"\n") + 1])
-        advice = "remove it, and every item is judged anew"
-        self._known = {each.key: each for each in read_lines(self._path, Judgement, advice)}
+        for line in self._path.read_bytes().split(b"\n"):
+            # A line that was cut, by a kill or a full disk, is asked for once more.
+            with suppress(ValidationError):
+                judgement = Judgement.model_validate_json(line)
+                self._known[judgement.key] = judgement
+        lines = [each.model_dump_json() + "\n" for each in self._known.values()]
+        write_text(self._path, "".join(lines))
 
     def _key(self, item: Item) -> str:
         facts = [model_facts(self._model), prompt_for(item)]
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+        return digest(facts)
 
     def _ask(self, missing: Mapping[str, Item], total: int) -> None:
         """Ask each prompt once, whatever number of items it is of."""
@@ -207,15 +208,14 @@ class Judge:
 
     def _failed(self, failure: BudgetExhausted | InfrastructureFailure) -> None:
         """Go on, unless the budget is spent or nothing works any more."""
+        reason = f"{type(failure).__name__}: {failure}"
         with self._lock:
-            self._reasons[f"{type(failure).__name__}: {failure}"] = None
-            self._in_a_row += 1
-            many = self._in_a_row >= self._machinery.runner.give_up_after
-        if many or isinstance(failure, BudgetExhausted):
+            self._reasons[reason] = None
+        if self._in_a_row.count(reason) or isinstance(failure, BudgetExhausted):
             self._stop.set()
 
     def _keep(self, judgement: Judgement) -> None:
-        self._in_a_row = 0
+        self._in_a_row.count(None)
         self._known[judgement.key] = judgement
         with self._path.open("a", encoding="utf-8") as file:
             file.write(judgement.model_dump_json() + "\n")

@@ -10,6 +10,7 @@ from typing import Any
 
 from sandbox.base import Terminal
 from sandbox.errors import DebuggerError
+from sandbox.text import storable
 
 Json = dict[str, Any]
 
@@ -76,7 +77,7 @@ class Channel:
             if not answer.startswith(self._prefix):
                 self._keep_stray(answer)
                 continue
-            fields: Json = json.loads(answer[len(self._prefix) :])
+            fields = _fields(answer[len(self._prefix) :])
             if fields["id"] == number:
                 return fields
         raise DebuggerError(f"the debugger gave no answer in time{self._stray_text()}")
@@ -92,3 +93,11 @@ class Channel:
 
     def _stray_text(self) -> str:
         return "; it had printed:\n" + "\n".join(self._stray) if self._stray else ""
+
+
+def _fields(line: bytes) -> Json:
+    """An answer. A program's text may have half characters, which JSON spells and no file holds."""
+    fields: Json = json.loads(line)
+    if b"\\ud" in line:
+        fields = json.loads(storable(json.dumps(fields, ensure_ascii=False)))
+    return fields

@@ -267,3 +267,11 @@ def test_a_recursion_that_reaches_its_limit(bench: Workbench) -> None:
         assert (event.depth or 0) > 900
         event = bench.debugger.control(Action.CONTINUE)
     assert (event.state, event.output) == (State.DONE, "caught caught\n")
+
+
+def test_half_a_character_of_a_message_is_replaced(bench: Workbench) -> None:
+    bench.write({"program.py": 'text = "cannot decode \\ud83d"\nraise ValueError(text)\n'})
+    event = bench.start(on("ValueError"))
+    assert event.exception is not None
+    assert event.exception.message == "cannot decode \ufffd"
+    assert bench.text_of("text").encode()

@@ -1,0 +1,26 @@
+"""The samples of a training, kept from one start to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from train.samples import Sample, SampleFile
+
+
+def sample(step: int, reply: str) -> Sample:
+    return Sample(step=step, conversation_id="one", turn=0, teacher="so", reply=reply)
+
+
+def test_samples_of_the_same_step_or_later_ones_are_replaced(tmp_path: Path) -> None:
+    file = SampleFile(tmp_path / "samples.jsonl")
+    assert file.read() == []
+    for step in (0, 2, 4):
+        file.add([sample(step, f"reply {step}")])
+    file.add([sample(2, "again")])
+    assert [(each.step, each.reply) for each in file.read()] == [(0, "reply 0"), (2, "again")]
+
+
+def test_a_reply_with_other_ends_of_lines_is_read_again(tmp_path: Path) -> None:
+    file = SampleFile(tmp_path / "samples.jsonl")
+    file.add([sample(0, "one\u2028two\x85three\nfour")])
+    assert [each.reply for each in file.read()] == ["one\u2028two\x85three\nfour"]
