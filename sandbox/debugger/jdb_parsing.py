@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from sandbox.debugger.prompts import Prompt
 
 THREAD_PROMPT = re.compile(r"(?:^|\n|> )(?P<thread>[^\n]*)\[\d+\] $")
+THREAD_NAME = re.compile(r"""[^\s"=:]+(?: [^\s"=:]+)*""")
+"""What the text before a frame's number is in all but odd programs. In values, sources and stacks
+`[1] ` stands behind other text."""
 BARE_PROMPT = re.compile(r"(?:^|\n)(?:> )+$")
 NUMBER = r"[\d,.\u00a0\u202f]+"
 """jdb groups the digits of numbers from 1000 on."""
@@ -84,16 +87,21 @@ class StackFrame:
 def recognise(text: str, running: bool) -> Prompt:
     """Whether jdb waits for a command and, where the program was set running, has stopped."""
     thread = THREAD_PROMPT.search(text)
-    if running:
-        if thread is None:
-            waits = BARE_PROMPT.search(text) and NOT_RUNNING.search(text)
-            return Prompt.SURE if waits else Prompt.NONE
-        events = list(EVENT.finditer(text))
-        sure = events and AFTER_EVENT.fullmatch(text[events[-1].end() :])
-        return Prompt.SURE if sure or STARTED.search(text) else Prompt.PERHAPS
-    if thread or BARE_PROMPT.search(text):
+    if thread is not None:
+        named = THREAD_NAME.fullmatch(thread["thread"])
+        return Prompt.SURE if named and (not running or _stopped(text)) else Prompt.PERHAPS
+    if BARE_PROMPT.search(text) and (not running or NOT_RUNNING.search(text)):
         return Prompt.SURE
+    if running:
+        return Prompt.NONE
     return Prompt.PASSED if LEXICAL_ERROR.search(text) else Prompt.NONE
+
+
+def _stopped(text: str) -> bool:
+    """Whether a text that ends with a prompt tells of a stop right before it."""
+    events = list(EVENT.finditer(text))
+    told = events and AFTER_EVENT.fullmatch(text[events[-1].end() :])
+    return bool(told or STARTED.search(text))
 
 
 def without_prompt(text: str) -> str:
