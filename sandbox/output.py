@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+CUT = re.compile(r"\n\[\.\.\. \d+ bytes cut \.\.\.\]\n")
+"""What stands for the middle of a longer output."""
+
 
 class BoundedOutput:
     """Keeps the first and the last half of at most `limit` bytes, whatever is fed to it."""

@@ -6,6 +6,7 @@ import re
 
 from collect.benchmarks.pytest_output import section_of
 from collect.self_repair.records import Failure
+from sandbox.output import CUT
 
 MAX_MESSAGE = 1500
 """Characters."""
@@ -20,7 +21,9 @@ def read_failure(output: str, test: str) -> Failure:
     Of exceptions that led to each other the last one; `Unknown` where pytest reported none, as for
     a program that ended the process.
     """
-    blocks = _ERROR_LINES.findall(section_of(test, output))
+    section = section_of(test, output)
+    # Behind a cut another test's part may go on.
+    blocks = _ERROR_LINES.findall(CUT.split(section)[0]) or _ERROR_LINES.findall(section)
     if not blocks:
         return Failure(type="Unknown", message="the run ended without a report on the test")
     lines = [line[1:].strip() for line in blocks[-1].split("\n")]

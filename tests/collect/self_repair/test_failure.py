@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from collect.self_repair.failure import MAX_MESSAGE, read_failure
+from sandbox.output import BoundedOutput
 
 OUTPUT = """\
 ============================= test session starts ==============================
@@ -52,6 +53,16 @@ def test_an_error_of_the_whole_file() -> None:
     output = "_ ERROR collecting test_solution.py _\nsolution.py:1: in <module>\nE   NameError: x\n"
     failure = read_failure(output, "test_solution.py::test_1")
     assert (failure.type, failure.message) == ("NameError", "x")
+
+
+def test_the_failure_of_another_test_behind_a_cut_is_not_its_own() -> None:
+    printed = "----- Captured stdout call -----\n" + "x" * 5_000
+    kept = BoundedOutput(1_000)
+    kept.add(OUTPUT.replace("2\n____", f"2\n{printed}\n____", 1).encode())
+    output = kept.text()
+    assert "test_second" not in output
+    failure = read_failure(output, "test_solution.py::TestCases::test_first")
+    assert (failure.type, failure.message) == ("AssertionError", "1 != 2")
 
 
 def test_no_report_at_all() -> None:
