@@ -86,7 +86,8 @@ class Machinery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     seed: int = 0
-    """Of the order and the choices that are by chance; rows have it."""
+    """Rows record it, with the attempt's number added. What a model samples by is its own
+    `sampling.seed`."""
     sandbox: SandboxConfig = SandboxConfig()
     images: ImagesConfig = ImagesConfig()
     """How `stepinto bench pull` and the nodes of a cluster fetch the images of bugs."""

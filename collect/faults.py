@@ -75,6 +75,7 @@ FAULTS: Sequence[Fault] = (
     Fault(sandbox_errors.ImageMissing, "the bug's image is not there", NOTHING),
     Fault(sandbox_errors.PullLimited, "the registry gives out no more for now", PULL),
     Fault(sandbox_errors.SandboxDead, "the sandbox was killed, or its engine", NOTHING),
+    Fault(sandbox_errors.NotStarted, "the container engine could not start a command", NOTHING),
     Fault(sandbox_errors.OutOfMemory, "the sandbox was killed at `sandbox.memory_mb`", NOTHING),
     Fault(sandbox_errors.DiskExceeded, "the sandbox was killed at `sandbox.disk_mb`", NOTHING),
     Fault(sandbox_errors.SandboxFileError, "a file of the sandbox can't be read", NOTHING),

@@ -25,6 +25,7 @@ class RunConfig(Machinery):
     run: str = Field(min_length=1, pattern=r"^[\w.-]+$")
     """The run's name, and the name of its folder."""
     runs_folder: Path = Path("runs")
+    """The folder of all runs."""
     stages: tuple[StageName, ...] = Field(
         default=("collect", "format", "train", "eval"), min_length=1
     )

@@ -65,6 +65,7 @@ class PromptsConfig(BaseModel):
     per_bug: int | None = Field(default=None, ge=1)
     """Most questions of one bug, chosen by seed."""
     seed: int = 0
+    """Decides which questions of a bug are chosen."""
 
 
 class PushConfig(BaseModel):

@@ -53,6 +53,7 @@ class MixtureConfig(BaseModel):
     max_rows: int | None = Field(default=None, ge=1)
     """Of all together."""
     seed: int = 0
+    """Decides which rows stay."""
 
     @property
     def facets(self) -> Sequence[Facet]:

@@ -24,7 +24,7 @@ from typing import Self
 
 from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
 from sandbox.container_archive import archive_of
-from sandbox.container_exec import ContainerExecs, ExecStream, NotStarted, translated
+from sandbox.container_exec import ContainerExecs, ExecStream, translated
 from sandbox.disk_guard import DiskUse
 from sandbox.engine import (
     choose_users,
@@ -48,7 +48,7 @@ from sandbox.environment import (
     command_argv,
     configured_environment,
 )
-from sandbox.errors import SandboxDead, SandboxFileError, SandboxUnavailable
+from sandbox.errors import NotStarted, SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
 from sandbox.image_store import note_use
 from sandbox.output import BoundedOutput
@@ -187,6 +187,13 @@ class ContainerSandbox:
         self._write(argv, buffer.getvalue(), f"{len(files)} files")
 
     def read_tree(self, path: str = ".") -> dict[str, bytes]:
+        # The engine breaks off where a program that still runs changes a file meanwhile.
+        try:
+            return self._read_tree(path)
+        except SandboxDead:
+            return self._read_tree(path)
+
+    def _read_tree(self, path: str) -> dict[str, bytes]:
         files: dict[str, bytes] = {}
         with self._archive(path, TREE_LIMIT) as archive:
             for member in archive:
@@ -247,10 +254,8 @@ class ContainerSandbox:
 
     def _write(self, argv: list[str], data: bytes, shown: str) -> None:
         result = self.run(Command(argv, stdin=data, timeout=OPEN_TIMEOUT))
-        if result.timed_out or result.exit_code == KILLED:
-            raise SandboxDead(
-                f"writing {shown} did not end within {OPEN_TIMEOUT:g} s, or was killed"
-            )
+        if result.timed_out:
+            raise SandboxDead(f"writing {shown} did not end within {OPEN_TIMEOUT:g} s")
         if result.exit_code != 0:
             raise SandboxFileError(f"can't write {shown}: {result.output.strip()}")
 
@@ -286,6 +291,7 @@ class _ContainerTerminalProcess:
             try:
                 self._execs.sweep(self._user, self._group, self._connection, BoundedOutput(1000))
                 return self._execs.exit_code(self._exec_id)
-            except SandboxDead:
-                # It ended with its container.
+            except SandboxDead as error:
+                if self._execs.lives():
+                    raise error
                 return KILLED

@@ -17,7 +17,7 @@ from typing import Any
 
 from sandbox.container_stream import AfterReady, Frames, Output, next_chunk, pass_through
 from sandbox.environment import KILLED
-from sandbox.errors import OutOfMemory, SandboxDead
+from sandbox.errors import NotStarted, OutOfMemory, SandboxDead
 from sandbox.output import BoundedOutput
 from sandbox.terminal import READY
 
@@ -65,7 +65,7 @@ shift 2
 exec "$@"
 """
 
-START_TIMEOUT = 60.0
+START_TIMEOUT = 120.0
 """Seconds in which the engine must have started a command."""
 SWEEP_TIMEOUT = 60.0
 """Seconds to end what is left of a command; long, for a machine that is busy elsewhere."""
@@ -78,10 +78,6 @@ class ExecResult:
     exit_code: int | None
     output: BoundedOutput
     seconds: float
-
-
-class NotStarted(SandboxDead):
-    """The engine could not start a command; the message says what it answered."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +159,7 @@ class ContainerExecs:
         while not output.ready:
             chunk = next_chunk(connection, deadline)
             if chunk is None:
-                raise NotStarted(f"the engine started no command within {START_TIMEOUT:g} s")
+                raise SandboxDead(f"the engine started no command within {START_TIMEOUT:g} s")
             if not chunk:
                 self._await_notice()
                 raise NotStarted(f"the engine could not start a command: {output.told}")
@@ -182,6 +178,14 @@ class ContainerExecs:
     def running(self, exec_id: str) -> bool:
         with translated():
             return bool(self._api.exec_inspect(exec_id)["Running"])
+
+    def lives(self) -> bool:
+        """Whether the container runs, as far as its engine says."""
+        try:
+            self.require_running()
+        except SandboxDead:
+            return False
+        return True
 
     def require_running(self) -> None:
         """Raises SandboxDead where the container does not run any more."""

@@ -8,9 +8,12 @@ import struct
 import time
 from typing import Protocol
 
+from sandbox.errors import NotStarted
 from sandbox.output import BoundedOutput
 from sandbox.terminal import READY
 
+HEAD_LIMIT = 1 << 16
+"""Bytes that may come before the READY line."""
 _HEADER = struct.Struct(">BxxxL")
 
 
@@ -79,10 +82,13 @@ class AfterReady:
             self._kept.add(chunk)
             return
         self._head += chunk
-        line, end, rest = self._head.partition(b"\n")
-        if end and line == READY:
+        # A shell may have something to say before, of its locale for example.
+        _, found, rest = (b"\n" + self._head).partition(b"\n" + READY + b"\n")
+        if found:
             self.ready = True
             self._kept.add(rest)
+        elif len(self._head) > HEAD_LIMIT:
+            raise NotStarted(f"a command of the sandbox's own was not run: {self.told}")
 
     @property
     def told(self) -> str:

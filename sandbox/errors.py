@@ -6,6 +6,7 @@ SandboxError
 ├── ImageMissing          the container image is not on this machine
 │   └── PullLimited       the registry gives out no more for now
 ├── SandboxDead           the sandbox went away (killed, engine gone)
+│   ├── NotStarted        its engine could not start a command
 │   ├── OutOfMemory       it was killed at its memory limit
 │   └── DiskExceeded      it was killed for what its files took
 ├── SandboxFileError      a path inside the sandbox can't be read or written
@@ -38,6 +39,10 @@ class PullLimited(ImageMissing):
 
 class SandboxDead(SandboxError):
     """The sandbox no longer runs. What it printed last must not be read as an observation."""
+
+
+class NotStarted(SandboxDead):
+    """The engine could not start a command; the message says what it answered."""
 
 
 class OutOfMemory(SandboxDead):

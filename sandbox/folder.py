@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sandbox.errors import SandboxFileError
+from sandbox.errors import SandboxFileError, SandboxUnavailable
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", ".git", ".pytest_cache"})
 TREE_LIMIT = 512 * 1024 * 1024
@@ -27,7 +27,7 @@ OF_THE_PATH = frozenset(
     (
         *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP),
         *(errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENXIO),
-        *(errno.EFBIG, errno.EINVAL, errno.EBUSY, errno.ETXTBSY),
+        *(errno.EFBIG, errno.EINVAL, errno.EBUSY, errno.ETXTBSY, errno.EAGAIN),
     )
 )
 """What the program in the sandbox can make of a path, as opposed to what ails the machine."""
@@ -156,10 +156,12 @@ def write_all(folder: WorkspaceFolder, workspace: str, files: Mapping[str, bytes
 
 @contextmanager
 def _explained(verb: str, shown: str) -> Iterator[None]:
-    """Tell what is wrong with a path; what is wrong with the machine is left as it is."""
+    """Tell what is wrong with a path, and what ails the machine; a full disk is told elsewhere."""
     try:
         yield
     except OSError as error:
-        if error.errno not in OF_THE_PATH:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise
+        if error.errno not in OF_THE_PATH:
+            raise SandboxUnavailable(f"this machine can't {verb} {shown!r}: {error}") from error
         raise SandboxFileError(f"can't {verb} {shown!r}: {error.strerror or error}") from error

@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import gzip
 import secrets
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sandbox.base import Command, Sandbox
 from sandbox.errors import SandboxFileError
 
+Data = TypeVar("Data", str, bytes)
 FOLDER = "/tmp/stepinto"
 """Where, inside a sandbox, StepInto keeps files of its own."""
 
@@ -79,8 +83,16 @@ def read_text(sandbox: Sandbox, path: str) -> str:
         page = sandbox.run(Command(["sh", "-c", _PAGE, path, position, str(size)]))
         if page.exit_code != 0:
             raise SandboxFileError(f"can't read {path!r}: {page.output.strip()}")
-        pages.append(base64.b64decode(page.output))
-    return gzip.decompress(b"".join(pages)).decode("utf-8", "replace")
+        pages.append(_decoded(page.output, base64.b64decode, path))
+    return _decoded(b"".join(pages), gzip.decompress, path).decode("utf-8", "replace")
+
+
+def _decoded(data: Data, decode: Callable[[Data], bytes], path: str) -> bytes:
+    """Raises SandboxFileError: a program may change a file from one page to the next."""
+    try:
+        return decode(data)
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise SandboxFileError(f"can't read {path!r} whole: {error}") from error
 
 
 def write_bytes(sandbox: Sandbox, path: str, data: bytes) -> None:

@@ -19,6 +19,8 @@ LINE_LIMIT = 64 * 1024 * 1024
 READY = b"stepinto-ready"
 """What the process behind a terminal says once its sandbox stands and its terminal is set."""
 READY_TIMEOUT = 60.0
+LINES_BEFORE = 20
+"""That may come before it."""
 SEND_TIMEOUT = 30.0
 """Seconds in which the process must take a line."""
 
@@ -89,15 +91,23 @@ class PtyTerminal:
 
     def await_ready(self) -> Self:
         """Wait for the READY line. Raises SandboxUnavailable with what came in its place."""
-        try:
-            line = self.read_line(READY_TIMEOUT)
-        except EOFError:
-            line = b"nothing"
-        if line != READY:
-            self.close()
-            told = (line or b"nothing in time").decode("utf-8", "replace")
-            raise SandboxUnavailable(f"the sandbox could not start a terminal: {told}")
-        return self
+        told: list[bytes] = []
+        deadline = time.monotonic() + READY_TIMEOUT
+        # A shell may have something to say before, of its locale for example.
+        while len(told) < LINES_BEFORE:
+            try:
+                line = self.read_line(max(0.0, deadline - time.monotonic()))
+            except EOFError:
+                break
+            if line == READY:
+                return self
+            if line is None:
+                told.append(b"nothing more in time")
+                break
+            told.append(line)
+        self.close()
+        shown = (b" / ".join(told) or b"nothing").decode("utf-8", "replace")[:1000]
+        raise SandboxUnavailable(f"the sandbox could not start a terminal: {shown}")
 
     def alive(self) -> bool:
         return self._exit_code is None and self._process.alive()

@@ -21,6 +21,7 @@ class LoraSettings(BaseModel):
     alpha: int = Field(default=32, ge=1)
     """Scale: an update counts alpha / r."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the adapters' inputs that is left out at random."""
     target_modules: str | tuple[str, ...] = "all-linear"
     """Names, a regular expression over the full names, or all-linear."""
     top_layers: int | None = Field(default=None, ge=1)
@@ -83,6 +84,7 @@ class GrpoSettings(BaseModel):
     max_completion_length: int = Field(default=4_096, ge=1)
     """Tokens of a whole episode after its prompt, the tools' answers included."""
     temperature: float = Field(default=1.0, gt=0)
+    """Of the episodes."""
     beta: float = Field(default=0.0, ge=0)
     """Weight of the divergence from the model that training begins with; 0 needs no such model."""
     rewards: RewardSettings = RewardSettings()
@@ -123,6 +125,7 @@ class TrainConfig(BaseModel):
     max_steps: int | None = Field(default=None, ge=1)
     """Ends training earlier or later than `epochs` says."""
     learning_rate: float = Field(default=2e-4, gt=0)
+    """The highest; it falls to 0 along a cosine, unless `trainer_arguments` says otherwise."""
     batch_size: int = Field(default=1, ge=1)
     """Rows a device and step."""
     gradient_accumulation: int = Field(default=8, ge=1)
@@ -138,6 +141,7 @@ class TrainConfig(BaseModel):
     waived_checks: tuple[str, ...] = ()
     """Checks of the preflight that may fail; see docs/preflight.md for their names."""
     seed: int = 0
+    """Of the order of the rows, and of new weights."""
     checkpoint_every: int = Field(default=50, ge=1)
     """Optimizer steps."""
     device: Literal["auto", "cpu"] = "auto"

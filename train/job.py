@@ -27,12 +27,10 @@ class Job:
     def fingerprint(self) -> str:
         """What tells one training from another; where the base model lies in a folder, also its
         training, or its files."""
+        facts = {"config": self.config.identity(), "data": self.data_sha256}
         base = Path(self.config.base_model)
-        facts = {
-            "config": self.config.identity(),
-            "data": self.data_sha256,
-            "base": training_of(base).get("fingerprint") or file_stamps(base),
-        }
+        if base != self.run / "model" and (made := _made(base)):
+            facts["base"] = made
         if self.other_facts is not None:
             facts["other"] = self.other_facts
         return digest(facts)
@@ -51,3 +49,8 @@ class Job:
     def rows(self) -> Path:
         """The encoded rows."""
         return self.work / "rows.arrow"
+
+
+def _made(folder: Path) -> Any:
+    """The training or the files of a model in a folder; nothing for one of the hub."""
+    return training_of(folder).get("fingerprint") or file_stamps(folder)

@@ -75,7 +75,7 @@ class RepairConfig(BaseModel):
     observation_lines: int = Field(default=60, ge=4)
     """Longest observation of one action; the middle of a longer one is left out."""
     observation_chars: int = Field(default=4_000, ge=200)
-    """The same in characters."""
+    """Characters of the same."""
     ldb_trace_timeout: float = Field(default=30.0, gt=0)
     """Longest that LDB's traced run of the failing test may take, seconds; then there is no trace.
     Tracing makes a loop some hundred times as slow, or more where its variables are long lists."""

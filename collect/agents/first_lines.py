@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,6 +11,7 @@ from sandbox import Sandbox
 from sandbox.shell import capture
 
 MAX_LINE_BYTES = 2_000
+_ENDING = re.compile(r"!exit (\d+)")
 MAX_MESSAGES = 20
 # Lines get a mark, which tells them from their number.
 _SCRIPT = r"""
@@ -50,8 +52,8 @@ def first_lines(
     for line in ran.output.split("\n"):
         if line.startswith(":"):
             lines.append(line[1:].removesuffix("\r"))
-        elif line.startswith("!exit "):
-            exit_code = int(line.removeprefix("!exit "))
+        elif found := _ENDING.fullmatch(line):
+            exit_code = int(found[1])
         elif line.isdecimal():
             total = int(line)
         elif line.removeprefix("!"):

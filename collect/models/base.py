@@ -22,7 +22,9 @@ class Sampling(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = None
+    """0 takes the most likely token each time."""
     top_p: float | None = None
+    """Only the most likely tokens that have this probability together."""
     max_tokens: int | None = None
     """Completion tokens."""
     stop: tuple[str, ...] | None = None

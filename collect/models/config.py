@@ -30,9 +30,11 @@ class Prices(_Settings):
     """Dollars per million tokens."""
 
     input: NonNegativeFloat = 0.0
+    """Prompt tokens."""
     cached_input: NonNegativeFloat | None = None
     """Prompt tokens that the server took from its cache. None: the price of input."""
     output: NonNegativeFloat = 0.0
+    """Completion tokens."""
 
     def dollars(self, usage: Usage) -> float:
         """What one or more completions cost."""
@@ -91,6 +93,7 @@ class OpenAIConfig(EndpointConfig):
 
     backend: Literal["openai"]
     model: str
+    """What the server calls it."""
     base_url: str | None = None
     """None: $OPENAI_BASE_URL, or OpenAI itself."""
     api_key_env: str | None = "OPENAI_API_KEY"
@@ -115,6 +118,7 @@ class ServerConfig(_Settings):
     max_context: PositiveInt | None = None
     """Tokens of prompt and completion together (`--max-model-len`). null: the model's own."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Of the weights."""
     tensor_parallel: PositiveInt = 1
     """GPUs that the model is split over."""
     gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)

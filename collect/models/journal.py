@@ -63,7 +63,9 @@ class JournalFile:
 
     def read(self) -> str | None:
         """See `JournalText`."""
-        return self.path.read_text(encoding="utf-8") if self.path.exists() else None
+        if not self.path.exists():
+            return None
+        return self.path.read_text(encoding="utf-8", errors="replace")
 
     def add(self, text: str) -> None:
         """See `JournalText`."""

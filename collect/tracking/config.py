@@ -15,7 +15,9 @@ class WandbSettings(BaseModel):
     mode: Literal["offline", "online"] = "offline"
     """Offline writes below the run folder, for `wandb sync`."""
     project: str = "stepinto"
+    """Where the run is filed."""
     name: str | None = None
+    """What it is called there. None: the run's own name."""
 
 
 class TrackioSettings(BaseModel):
@@ -24,7 +26,9 @@ class TrackioSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     project: str = "stepinto"
+    """Where the run is filed."""
     name: str | None = None
+    """What it is called there. None: the run's own name."""
     space: str | None = None
     """`OWNER/NAME` of a Space of the hub to send them to; null stays on this machine."""
 

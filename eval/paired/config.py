@@ -13,7 +13,9 @@ class ArmName(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     variant: Variant
+    """The agent, or what it is compared with."""
     main: str = Field(min_length=1)
+    """The main agent's model."""
     sub: str | None = None
     """None: the variant has no subagent."""
 

@@ -5,19 +5,18 @@ Its replies are kept in the run's folder, so that a second start pays for none o
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from collect.benchmarks.base import Instance
 from collect.config import Machinery
 from collect.digest import digest
-from collect.durable import locked, write_text
+from collect.durable import locked, replacing
 from collect.errors import (
     BudgetExhausted,
     ConfigError,
@@ -31,6 +30,7 @@ from collect.models.base import ConversationContext, ModelBackend
 from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.models.opening import open_model
+from collect.record_lines import read_lines
 from collect.runner import AsyncioRunner
 from collect.settings import model_facts
 from collect.strict_record import StrictRecord
@@ -152,13 +152,14 @@ class Judge:
     def _read(self) -> None:
         if not self._path.is_file():
             return
-        for line in self._path.read_bytes().split(b"\n"):
-            # A line that was cut, by a kill or a full disk, is asked for once more.
-            with suppress(ValidationError):
-                judgement = Judgement.model_validate_json(line)
-                self._known[judgement.key] = judgement
-        lines = [each.model_dump_json() + "\n" for each in self._known.values()]
-        write_text(self._path, "".join(lines))
+        held = self._path.read_bytes()
+        # A line that was cut, by a kill or a full disk, is asked for once more.
+        whole = b"".join(line for line in held.splitlines(keepends=True) if _is_whole(line))
+        if whole != held:
+            with replacing(self._path) as temporary:
+                temporary.write_bytes(whole)
+        advice = "remove it, and every item is judged anew"
+        self._known = {each.key: each for each in read_lines(self._path, Judgement, advice)}
 
     def _key(self, item: Item) -> str:
         facts = [model_facts(self._model), prompt_for(item)]
@@ -219,3 +220,11 @@ class Judge:
         self._known[judgement.key] = judgement
         with self._path.open("a", encoding="utf-8") as file:
             file.write(judgement.model_dump_json() + "\n")
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return line.endswith(b"\n")

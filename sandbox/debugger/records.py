@@ -279,25 +279,25 @@ class DebugLimits:
     that leaves nothing."""
 
     start_timeout: float = 60.0
-    """From the launch to the first stop or the end."""
+    """Seconds from the launch to the first stop or the end."""
     build_timeout: float = 300.0
     """For a build tool (Maven, Gradle, a compiler), before the launch."""
     action_timeout: float = 30.0
-    """Then the program is interrupted."""
+    """Seconds of one action; then the program is interrupted."""
     interrupt_grace: float = 3.0
     """How long an interrupted program has to show where it is."""
     value_chars: int = 600
-    """Of one value."""
+    """Characters of one value."""
     value_depth: int = 6
     """Containers in containers."""
     value_items: int = 100
     """Items of one container."""
     value_lines: int = 40
-    """Of one value."""
+    """Lines of one value."""
     output_chars: int = 4_000
-    """Of what the program has printed since the last answer; its end is kept."""
+    """Characters of what the program has printed since the last answer; its end is kept."""
     max_frames: int = 40
-    """Of one stack."""
+    """Frames of one stack."""
     max_values: int = 60
     """Variables, items or threads that one answer lists; it says where the next ones begin."""
     context_lines: int = 4

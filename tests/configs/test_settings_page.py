@@ -50,3 +50,11 @@ def test_every_link_leads_to_a_section() -> None:
 
 def test_what_is_not_for_a_file_is_not_shown() -> None:
     assert not any("confirmed" in line for line in section("`runner`"))
+
+
+def test_every_setting_has_a_meaning() -> None:
+    rows = [line for line in settings_page().splitlines() if line.startswith("| `")]
+    silent = [row for row in rows if row.endswith("|  |")]
+    left = [row for row in silent if "[settings]" not in row and "`backend`" not in row]
+    assert len(rows) > 300
+    assert left == []

@@ -171,6 +171,20 @@ def test_a_command_that_the_engine_could_not_start_is_no_observation(
         box.write_file("a.py", b"x")
 
 
+def test_what_a_shell_says_beforehand_is_no_output(image: str) -> None:
+    preload = {"LD_PRELOAD": "/none.so"}
+    with ContainerSandbox(SandboxConfig(backend="docker", environment=preload), image) as box:
+        told = box.run(Command(["sh", "-c", "unset LD_PRELOAD; echo done"])).output
+        assert told.endswith("done\n")
+        assert "stepinto-ready" not in told
+        terminal = box.spawn(Command(["cat"]))
+        terminal.send_line(b"told")
+        lines = [terminal.read_line(10), terminal.read_line(10)]
+        assert b"none.so" in (lines[0] or b""), "what cat itself says"
+        assert lines[1] == b"told"
+        terminal.close()
+
+
 def test_a_time_out_counts_from_the_commands_start(
     box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

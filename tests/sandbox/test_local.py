@@ -372,7 +372,7 @@ def test_a_machine_without_descriptors_is_not_a_file_that_can_t_be_read() -> Non
         os.close(free)
         resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
         try:
-            with pytest.raises(OSError, match="Too many open files"):
+            with pytest.raises(SandboxUnavailable, match="Too many open files"):
                 box.read_file("a.py")
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

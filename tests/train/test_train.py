@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from collect.digest import digest
 from collect.errors import ConfigError
 from format.config import FormatConfig
 from format.stage import run_format
@@ -21,6 +22,7 @@ from tests.format.conversations import write_run
 from tests.tiny_model import build_tiny_model
 from train.checkpoints import newest_whole
 from train.config import TrainConfig
+from train.job import Job
 from train.stage import run_train
 
 ROOT = Path(__file__).parents[2]
@@ -96,6 +98,13 @@ def test_a_finished_training_is_not_done_again(run: Path, tiny: Path) -> None:
     assert run_train(config(tiny, max_steps=1), run) == first
     assert (run / "model" / "training.json").stat().st_mtime_ns == written
     assert run_train(config(tiny, max_steps=2), run).steps == 2
+
+
+def test_a_training_on_a_model_of_the_hub_is_told_by_its_config_and_data(tmp_path: Path) -> None:
+    config = TrainConfig(base_model="owner/name")
+    one = Job(config, tmp_path, tmp_path / "rows", "1")
+    assert one.fingerprint == digest({"config": config.identity(), "data": "1"})
+    assert one.fingerprint != Job(config, tmp_path, tmp_path / "rows", "2").fingerprint
 
 
 def test_a_base_model_that_was_trained_again_is_another_training(

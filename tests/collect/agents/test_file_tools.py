@@ -96,6 +96,12 @@ def test_read_file(sandbox: Sandbox) -> None:
     assert call(sandbox, "read_file", path="../../etc/passwd").outcome is ToolOutcome.ERROR
 
 
+def test_no_path_is_taken_for_an_exit_code(sandbox: Sandbox) -> None:
+    missing = call(sandbox, "grep", pattern="rate", path="none\nexit x")
+    assert missing.outcome is ToolOutcome.ERROR
+    assert "exit x: No such file or directory" in missing.text
+
+
 def test_grep(sandbox: Sandbox) -> None:
     found = call(sandbox, "grep", pattern="rate", path="shop").text.splitlines()
     assert sorted(found) == [

@@ -284,7 +284,13 @@ def test_an_owner_is_heard_of_after_any_error(
         patch.setattr(Folder, "read", lambda folder, name: 1 / 0)
         time.sleep(0.3)
     (tmp_path / NAME).write_text(STRANGER.model_dump_json())
-    time.sleep(0.5)
     with pytest.raises(ConfigError, match="has taken"):
-        ownership.check()
+        check_for(ownership, 30)
     ownership.give_back()
+
+
+def check_for(ownership: Ownership, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ownership.check()
+        time.sleep(0.05)

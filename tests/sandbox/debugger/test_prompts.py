@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+from sandbox.debugger import prompts
 from sandbox.debugger.jdb_parsing import recognise
 from sandbox.debugger.prompts import End, Prompt, PromptTerminal
 
@@ -30,7 +31,10 @@ def box() -> Iterator[Sandbox]:
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_piece_that_looks_like_a_prompt_is_none(box: Sandbox, piece: str) -> None:
+def test_a_piece_that_looks_like_a_prompt_is_none(
+    box: Sandbox, piece: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompts, "QUIET", 5)
     terminal = box.spawn(Command(["sh", "-c", JDB, piece]))
     try:
         reply = PromptTerminal(terminal, recognise).ask("locals", 10)
