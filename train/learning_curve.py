@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,17 @@ from train.tokenization import Tokenization
 FOLDER = "model-at"
 
 
-def steps_of(config: TrainConfig) -> dict[int, int]:
-    """By number of rows, the optimizer step after which at least so many are trained."""
+def steps_of(config: TrainConfig, rows: int) -> dict[int, int]:
+    """By number of rows, the optimizer step after which at least so many are trained.
+
+    Each epoch over the split's `rows` ends in a step of those that are left.
+    """
     a_step = config.batch_size * config.gradient_accumulation * process_count()
-    return {rows: -(-rows // a_step) for rows in config.checkpoints_at}
+    an_epoch = ceil(rows / a_step)
+    return {
+        point: point // rows * an_epoch + ceil(point % rows / a_step)
+        for point in config.checkpoints_at
+    }
 
 
 def kept_adapters(job: Job, rows: int) -> Path:
@@ -33,7 +41,7 @@ def keep_copies(trainer: Any, job: Job) -> Any:
     """A trainer callback that saves what is trained at the steps of `checkpoints_at`."""
     from transformers import TrainerCallback
 
-    steps = steps_of(job.config)
+    steps = steps_of(job.config, len(trainer.train_dataset))
 
     class Keep(TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

@@ -15,6 +15,7 @@ from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import write_run
 from train.config import TrainConfig
+from train.learning_curve import steps_of
 from train.report import TrainReport
 from train.samples import Sample
 from train.stage import run_train
@@ -119,6 +120,30 @@ def test_a_copy_that_is_never_reached_is_refused(tmp_path: Path, tiny_folder: Pa
         run_train(config(tiny_folder, checkpoints_at=(1, 8)), run)
     with pytest.raises(ValueError, match="must be rising numbers"):
         config(tiny_folder, checkpoints_at=(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "points", "steps"),
+    [(100, 32, (32, 200, 300, 400), (1, 8, 12, 16)), (20, 8, (20, 21, 60), (3, 4, 9))],
+)
+def test_every_epoch_ends_in_a_step_of_what_is_left(
+    rows: int, batch: int, points: tuple[int, ...], steps: tuple[int, ...]
+) -> None:
+    settings = TrainConfig(gradient_accumulation=batch, epochs=4.0, checkpoints_at=points)
+    assert steps_of(settings, rows) == dict(zip(points, steps, strict=True))
+
+
+def test_a_copy_of_a_later_epoch_has_trained_its_rows(tmp_path: Path, tiny_folder: Path) -> None:
+    run = formatted(tmp_path / "run", test_fraction=0)
+    settings = config(
+        tiny_folder, max_steps=None, epochs=2, gradient_accumulation=4, checkpoints_at=(10,)
+    )
+    assert run_train(settings, run).steps == 4
+    saved, last = (
+        AutoModelForCausalLM.from_pretrained(run / each).state_dict()
+        for each in ("model-at/10", "model")
+    )
+    assert all(saved[name].equal(last[name]) for name in last)
 
 
 def test_quantization_needs_a_gpu(tmp_path: Path, tiny_folder: Path) -> None:
