@@ -31,8 +31,14 @@ NAMED = {
     "use_cpu": "device",
 }
 """Options of TRL that have a field of their own in TrainConfig."""
-FIXED = ("output_dir", "assistant_only_loss", "save_strategy", "dataset_kwargs")
-"""Options that the stage needs as they are."""
+FIXED = (
+    "output_dir",
+    "assistant_only_loss",
+    "save_strategy",
+    "dataset_kwargs",
+    "truncation_mode",
+)
+"""Options that the stage needs as they are, or that change nothing on rows cut already."""
 
 METRICS = ("reward", "episodes/", "tools/", "completions/", "kl", "frac_reward_zero_std")
 """How the names begin of what is kept of each logged step beside the loss."""

@@ -231,6 +231,7 @@ def test_rows_without_trained_tokens_are_refused(run: Path, tiny: Path, tmp_path
         ({"warmup_step": 1}, "did you mean warmup_steps"),
         ({"max_length": 7}, r"is set by train\.max_length"),
         ({"output_dir": "/"}, "can't be changed"),
+        ({"truncation_mode": "keep_end"}, "can't be changed"),
     ],
 )
 def test_wrong_trainer_arguments_are_refused(
