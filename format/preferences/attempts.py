@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from dataclasses import dataclass
 from sys import intern
 
-from collect.records import Role
+from collect.questions.rows import VARIANT
+from collect.records import Conversation, Role
 from format.candidates import Candidate
 from format.config import FormatConfig
 from format.duplicates import session_key
@@ -33,6 +35,8 @@ class Attempt:
     """The same for attempts at the same question."""
     said: bytes
     """The same for conversations that say the same."""
+    answer: bytes
+    """The same for equal answers; empty where there is none."""
 
 
 def attempt_of(
@@ -54,6 +58,7 @@ def attempt_of(
         sum(row.message.role == "assistant" for row in conversation.messages),
         question_key(conversation, outcome.instance_hash, outcome.question_id),
         session_key(conversation)[:16],
+        _answer_key(conversation),
     )
 
 
@@ -72,6 +77,11 @@ class Attempts:
             self.by_question[attempt.question].append(attempt)
 
 
+def _answer_key(conversation: Conversation) -> bytes:
+    answer = conversation.answer
+    return hashlib.sha256(repr(answer).encode()).digest()[:16] if answer else b""
+
+
 def _is_attempt(candidate: Candidate) -> bool:
     """Whether a Debug Subagent was asked while the workspace was as every attempt finds it."""
     conversation = candidate.conversation
@@ -86,11 +96,11 @@ def _right(candidate: Candidate, dropped_by: str | None) -> bool:
 
 
 def _wrong(candidate: Candidate, dropped_by: str | None, config: FormatConfig) -> bool:
-    """Whether it ended in an answer that is wrong or ungrounded, and can be shown as it was."""
+    """Whether it ended in a worse answer, and can be shown as it was."""
     conversation = candidate.conversation
     if dropped_by in NEVER or not _is_attempt(candidate) or not conversation.messages:
         return False
-    if candidate.outcome.resolved and grounded(candidate, config):
+    if not _answered_badly(candidate, config):
         return False
     last = conversation.messages[-1].message
     return (
@@ -100,3 +110,13 @@ def _wrong(candidate: Candidate, dropped_by: str | None, config: FormatConfig) -
         and within_length(candidate, config)
         and not set(candidate.leaks) - {Leak.ORACLE}
     )
+
+
+def _answered_badly(candidate: Candidate, config: FormatConfig) -> bool:
+    """Whether its answer is missing, ungrounded, or was scored as wrong.
+
+    Where a main agent asked, the outcome is that of its patch, and says nothing of the answer.
+    """
+    conversation = candidate.conversation
+    scored_wrong = conversation.variant == VARIANT and not candidate.outcome.resolved
+    return scored_wrong or conversation.answer is None or not grounded(candidate, config)

@@ -47,7 +47,8 @@ def _possible(why: Why, config: PreferencesConfig, attempts: Sequence[Attempt]) 
     right = [each for each in attempts if each.right]
     if why is Why.CORRECT:
         wrong = [each for each in attempts if not each.right]
-        return [Pair(why, better, worse) for better in right for worse in wrong]
+        both = ((better, worse) for better in right for worse in wrong)
+        return [Pair(why, *pair) for pair in both if pair[0].answer != pair[1].answer]
     return [
         Pair(why, short, long)
         for short in right

@@ -26,7 +26,10 @@ COLUMNS = {
     "chosen": Column("the rest of the better attempt", Kind.OBJECTS),
     "rejected": Column("the rest of the worse attempt", Kind.OBJECTS),
     "tools": Column("JSON schemas of the tools that both were given", Kind.OBJECTS),
-    "why": Column("correct: only the better one is right; shorter: both are"),
+    "why": Column(
+        "correct: the worse one's answer is missing, was scored as wrong, or claims what was not "
+        "observed; shorter: both are right"
+    ),
     "chosen_trained_turns": Column(
         "for each assistant message of the better attempt, in order, whether it is trained on",
         Kind.FLAGS,

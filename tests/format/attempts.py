@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from collect.questions.rows import VARIANT
 from collect.records import Conversation, Rollout
 from tests.format.conversations import with_inspection
 from tests.records import make_conversations, make_rollout
@@ -12,9 +13,14 @@ from tests.records import make_conversations, make_rollout
 Made = tuple[Rollout, tuple[Conversation, ...]]
 
 
-def attempt(number: int, looks: int = 1, claim: str = "", **changes: Any) -> Made:
-    """An attempt at the question about `ledger-1` with so many inspections, unlike all others."""
-    rollout = make_rollout("ledger-1", number, variant="debug2fix_tool_limit", **changes)
+def attempt(
+    number: int, looks: int = 1, claim: str = "", variant: str = VARIANT, **changes: Any
+) -> Made:
+    """An attempt at the question about `ledger-1` with so many inspections, unlike all others.
+
+    Its answer is scored by itself; not so where the variant is one with a main agent.
+    """
+    rollout = make_rollout("ledger-1", number, variant=variant, **changes)
     main, sub = make_conversations(rollout)
     for _ in range(looks):
         sub = with_inspection(sub)

@@ -22,6 +22,7 @@ from tests.format.conversations import make_rollouts, write_run
 from tests.records import make_conversations, make_failed_rollout, make_rollout
 
 PAIRS = FormatConfig(test_fraction=0, preferences=PreferencesConfig())
+UNGROUNDED = "`self.limit` = 4711 at ledger/cache.py:13"
 
 
 def pairs_of(run: Path) -> list[dict[str, Any]]:
@@ -54,7 +55,7 @@ def test_right_against_wrong_and_short_against_long(tmp_path: Path) -> None:
 
 
 def test_an_ungrounded_answer_is_the_worse_one(tmp_path: Path) -> None:
-    ungrounded = attempt(1, claim="`self.limit` = 4711 at ledger/cache.py:13")
+    ungrounded = attempt(1, claim=UNGROUNDED)
     run = write_run(tmp_path / "run", [attempt(0), ungrounded])
     report = run_format(PAIRS, run)
     assert {s.name: s.dropped for s in report.funnel.steps}["grounded"] == 1
@@ -91,8 +92,13 @@ def test_attempts_in_a_changed_workspace_are_no_siblings() -> None:
     assert sub.conversation_id in asked_before_changes((gated, sub))
 
 
+def made(number: int, answer: bytes = b"") -> Attempt:
+    said = b"%d" % number
+    return Attempt(f"c{number}", "ledger", None, number % 2 == 0, 10, b"", said, answer or said)
+
+
 def test_pairs_are_few_spread_and_the_same_each_time() -> None:
-    attempts = [Attempt(f"c{n}", "ledger", None, n % 2 == 0, 10, b"", b"%d" % n) for n in range(8)]
+    attempts = [made(n) for n in range(8)]
     assert PAIRS.preferences is not None
     pairs = list(choose_pairs(PAIRS.preferences, {b"": attempts}))
     assert len({pair.chosen.conversation_id for pair in pairs}) == 4
@@ -100,6 +106,26 @@ def test_pairs_are_few_spread_and_the_same_each_time() -> None:
     assert pairs == list(choose_pairs(PAIRS.preferences, {b"": attempts[::-1]}))
     other = PAIRS.preferences.model_copy(update={"seed": 1})
     assert pairs != list(choose_pairs(other, {b"": attempts}))
+
+
+def test_no_answer_is_put_against_itself() -> None:
+    assert PAIRS.preferences is not None
+    attempts = {b"": [made(0, b"same"), made(1, b"same"), made(3)]}
+    (pair,) = choose_pairs(PAIRS.preferences, attempts)
+    assert pair.rejected.conversation_id == "c3"
+
+
+@pytest.mark.parametrize("variant", ["debug2fix", "debug2fix_tool_limit"])
+def test_a_main_agents_failure_makes_no_answer_worse(tmp_path: Path, variant: str) -> None:
+    """Its patch is what failed; an answer is worse there where it is ungrounded or missing."""
+    right, sound = (attempt(n, variant=variant, resolved=n == 0) for n in range(2))
+    ungrounded = attempt(2, claim=UNGROUNDED, variant=variant, resolved=False)
+    rollout, (main, sub) = attempt(3, variant=variant, resolved=False)
+    missing = rollout, (main, replace(sub, answer=None))
+    run = write_run(tmp_path / "run", [right, sound, ungrounded, missing])
+    run_format(PAIRS, run)
+    rejected = {row["rejected_id"] for row in pairs_of(run)}
+    assert rejected == {each[1][1].conversation_id for each in (ungrounded, missing)}
 
 
 def test_equal_attempts_count_once(tmp_path: Path) -> None:
