@@ -14,6 +14,7 @@ from format.report import FormatReport
 from train.base_model import SMOLLM2
 from train.config import TrainConfig
 from train.job import Job
+from train.preflight.report import Preflight
 from train.report import TrainReport
 
 NAME = "README.md"
@@ -78,14 +79,7 @@ def _title(job: Job) -> str:
 
 
 def _data(job: Job, report: TrainReport) -> str:
-    rows = report.preflight
-    held = (
-        f"{rows.rows:,} rows, {rows.tokens:,} tokens, of which {rows.trained_tokens:,} are trained"
-    )
-    if job.config.method == "grpo":
-        held = f"{rows.rows:,} questions, answered in debug sessions while training"
-    else:
-        held += "; the rest is context"
+    held = _held(job, report.preflight)
     text = f"## Data\n\n{held}. sha256 of the train split: `{report.data_sha256}`."
     formatted = _format_report(job)
     if formatted is None:
@@ -97,6 +91,19 @@ def _data(job: Job, report: TrainReport) -> str:
     for source, count in formatted.splits["train"].sources.items():
         sources.append((*source.split("\t"), count))
     return f"{text}\n\n{_table(lines)}\n\n{_table(sources)}"
+
+
+def _held(job: Job, data: Preflight) -> str:
+    """What was trained on."""
+    if job.config.method == "grpo":
+        return f"{data.rows:,} questions, answered in debug sessions while training"
+    named = f"{data.rows:,} rows"
+    if job.config.method == "dpo":
+        named = f"{data.pairs:,} pairs ({data.pairs_left_out:,} more were left out)"
+    return (
+        f"{named}, {data.tokens:,} tokens, of which {data.trained_tokens:,} are trained; "
+        "the rest is context"
+    )
 
 
 def _format_report(job: Job) -> FormatReport | None:

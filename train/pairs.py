@@ -6,7 +6,9 @@ bear no more weight here than there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,23 @@ MESSAGES = ("prompt", "chosen", "rejected", "tools")
 READ = (*MESSAGES, "why", "chosen_trained_turns", "chosen_id", "rejected_id")
 
 
+@dataclass
+class _Counts:
+    """Of the pairs that the config takes."""
+
+    written: int = 0
+    left_out: int = 0
+    tokens: int = 0
+    """Of the written ones."""
+    trained_tokens: int = 0
+
+    def add(self, sides: Sequence[Encoded]) -> None:
+        """Count a pair that is written."""
+        self.written += 1
+        self.tokens += sum(len(side.input_ids) for side in sides)
+        self.trained_tokens += sum(side.trained for side in sides)
+
+
 def encode_pairs(
     split: Path, target: Path, config: TrainConfig, tokenization: Tokenization
 ) -> Preflight:
@@ -48,21 +67,11 @@ def encode_pairs(
     """
     rows = pq.read_metadata(split).num_rows
     checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, 2 * rows)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    written = 0
-    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
-        batch: list[dict[str, list[int]]] = []
-        for pair in _encoded(split, config, tokenization, checks):
-            batch.append(pair)
-            written += 1
-            if len(batch) == ROWS_PER_BATCH:
-                writer.write_batch(pa.RecordBatch.from_pylist(batch, SCHEMA))
-                batch = []
-        if batch:
-            writer.write_batch(pa.RecordBatch.from_pylist(batch, SCHEMA))
-    report = checks.report()
+    counts = _Counts()
+    _write(_encoded(split, config, tokenization, checks, counts), target)
+    report = _report(checks, counts)
     report.refuse_failures()
-    if not written:
+    if not counts.written:
         why = ", ".join(config.dpo.why)
         raise ConfigError(
             f"none of the {rows} pairs in {split} can be trained on: train.dpo.why takes those of "
@@ -71,8 +80,30 @@ def encode_pairs(
     return report
 
 
+def _write(pairs: Iterator[dict[str, list[int]]], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
+        while batch := list(islice(pairs, ROWS_PER_BATCH)):
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, SCHEMA))
+
+
+def _report(checks: PreflightRun, counts: _Counts) -> Preflight:
+    """What the checks found in all sides, with the numbers of what is trained."""
+    trained = {
+        "pairs": counts.written,
+        "pairs_left_out": counts.left_out,
+        "tokens": counts.tokens,
+        "trained_tokens": counts.trained_tokens,
+    }
+    return checks.report().model_copy(update=trained)
+
+
 def _encoded(
-    split: Path, config: TrainConfig, tokenization: Tokenization, checks: PreflightRun
+    split: Path,
+    config: TrainConfig,
+    tokenization: Tokenization,
+    checks: PreflightRun,
+    counts: _Counts,
 ) -> Iterator[dict[str, list[int]]]:
     for row in read_rows(split, READ, COLUMNS):
         if row["why"] not in config.dpo.why:
@@ -86,7 +117,10 @@ def _encoded(
         chosen, rejected = (side.encoded for side in sides)
         longest = max(len(chosen.input_ids), len(rejected.input_ids))
         if chosen.trained and rejected.trained and longest <= config.max_length:
+            counts.add((chosen, rejected))
             yield _pair(row, chosen, rejected)
+        else:
+            counts.left_out += 1
 
 
 def _side(row: dict[str, Any], name: str) -> dict[str, Any]:

@@ -65,6 +65,23 @@ def test_only_the_assistants_words_count(run: Path, tiny_folder: Path, tmp_path:
         assert said.rstrip().endswith("<|im_end|>")
 
 
+def test_what_is_counted_is_what_is_trained(run: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    (data,) = (run / "sft" / "preferences" / "data").glob("train-*")
+    target = tmp_path / "pairs.arrow"
+    allowed = config(tiny_folder, max_truncated_share=1.0)
+    encode_pairs(data, target, allowed, load_tokenization(allowed))
+    lengths = [len(pair["prompt_ids"]) + len(pair["rejected_ids"]) for pair in load_rows(target)]
+    short = allowed.model_copy(update={"max_length": max(lengths) - 1})
+    report = encode_pairs(data, target, short, load_tokenization(short))
+    pairs = list(load_rows(target))
+    assert (report.pairs, report.pairs_left_out) == (len(pairs), 3 - len(pairs))
+    assert 0 < report.pairs < 3
+    sides = [pair[f"{side}_mask"] for pair in pairs for side in ("chosen", "rejected")]
+    prompts = sum(2 * len(pair["prompt_ids"]) for pair in pairs)
+    assert report.tokens == prompts + sum(map(len, sides))
+    assert report.trained_tokens == sum(map(sum, sides))
+
+
 def test_the_better_one_becomes_likelier(run: Path, tiny_folder: Path) -> None:
     options = {"precompute_ref_log_probs": True}
     why = DpoSettings(why=(Why.SHORTER,))
@@ -74,7 +91,9 @@ def test_the_better_one_becomes_likelier(run: Path, tiny_folder: Path) -> None:
     first, last = report.loss_curve
     assert last.loss < first.loss
     assert last.metrics["rewards/margins"] > first.metrics["rewards/margins"]
-    assert report.preflight.rows == 2
+    assert report.preflight.pairs == 1
+    card = (run / "model" / "README.md").read_text()
+    assert f"1 pairs (0 more were left out), {report.preflight.tokens:,} tokens" in card
     before = AutoModelForCausalLM.from_pretrained(tiny_folder).state_dict()
     after = AutoModelForCausalLM.from_pretrained(run / "model").state_dict()
     assert any(not before[name].equal(after[name]) for name in before)

@@ -36,6 +36,10 @@ class Preflight(BaseModel):
     """Rows all of whose turns are left out, which so are left out themselves."""
     looked_through: int = 0
     """Rows whose turns were each decoded and parsed; the rest was looked at as a whole."""
+    pairs: int = 0
+    """Where pairs are trained: so many are. Their two sides are rows, and the tokens are theirs."""
+    pairs_left_out: int = 0
+    """Pairs of which a side is too long, or has no token to train on."""
     findings: list[Finding] = []
     """One of each check."""
 
