@@ -1,7 +1,8 @@
 """HumanEvalFix: the bugs of bigcode/humanevalpack (OctoPack, arXiv:2308.07124, section 4).
 
 Each task becomes two files, the program and its test, as `humanevalfix_python` and
-`humanevalfix_java` say.
+`humanevalfix_java` say. A problem is one repository in all its languages: the splits keep them
+together.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _instance(where: str, task: Row) -> Instance:
         id=task.task_id,
         benchmark=HumanEvalFixBenchmark.name,
         language="java" if task.language == "java" else "python",
-        repository=f"{HumanEvalFixBenchmark.name}/{task.task_id.replace('/', '_')}",
+        repository=f"{HumanEvalFixBenchmark.name}/{task.number}",
         problem_statement=_problem_statement(
             task, layout.SOLUTION, layout.TEST_FILE, layout.TEST_COMMAND
         ),

@@ -34,6 +34,11 @@ class Row(BaseModel):
         """The first half of the task's id, `Java/17`, in lower case."""
         return self.task_id.partition("/")[0].lower()
 
+    @property
+    def number(self) -> str:
+        """The second half of the task's id: the problem's, in every language."""
+        return self.task_id.partition("/")[2]
+
 
 def file_rows(path: Path, languages: Sequence[Language]) -> Iterator[tuple[str, Row]]:
     """Each row of a .jsonl, .jsonl.gz or .parquet file, and where it stands.

@@ -12,8 +12,10 @@ import pytest
 from pyarrow import parquet
 
 from collect.benchmarks.base import TestStatus
+from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_python import TEST
+from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
 from collect.scoring import score
@@ -61,7 +63,7 @@ def test_an_instance(tmp_path: Path) -> None:
     path = lines_file(tmp_path / "rows.jsonl", ROW)
     (instance,) = HumanEvalFixBenchmark(path).instances()
     assert instance.id == "Python/900"
-    assert instance.repository == "humanevalfix/Python_900"
+    assert instance.repository == "humanevalfix/900"
     assert instance.fail_to_pass == (TEST,)
     assert instance.files["solution.py"].endswith(b"    return sum(xs) / 2\n")
     assert "+    return sum(xs) / len(xs)\n" in instance.gold_patch
@@ -133,6 +135,24 @@ def test_both_languages_in_one_file(tmp_path: Path) -> None:
     assert [instance.language for instance in instances] == ["python", "java"]
     with pytest.raises(ConfigError, match=r"line 1: .*Python/900 is not a Java task"):
         HumanEvalFixBenchmark(path, languages=("java",)).instances()
+
+
+@pytest.mark.parametrize("java", [range(40), range(0, 40, 3), range(20, 60)])
+def test_a_problem_is_on_one_side_in_both_languages(tmp_path: Path, java: range) -> None:
+    rows = [{**ROW, "task_id": f"Python/{number}"} for number in range(40)]
+    rows += [{**JAVA_ROW, "task_id": f"Java/{number}"} for number in java]
+    path = str(lines_file(tmp_path / "rows.jsonl", *rows))
+
+    def problems(split: str) -> dict[str, str]:
+        fields = {"name": "humanevalfix", "language": "all", "path": path, "split": split}
+        config = BenchmarkConfig.model_validate(fields)
+        bugs = select_instances(config, open_benchmark(config))
+        return {bug.id.partition("/")[2]: bug.repository for bug in bugs}
+
+    train, held_out = problems("train"), problems("held_out")
+    assert held_out
+    assert not train.keys() & held_out.keys()
+    assert not {*train.values()} & {*held_out.values()}
 
 
 def test_a_java_row_without_its_main_class(tmp_path: Path) -> None:
