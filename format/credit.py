@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from collect.agents.config import Variant
+from collect.errors import TRIED_AGAIN
 from collect.records import Rollout
 
 WITHOUT_SUBAGENT = {
@@ -27,7 +28,7 @@ class Pairs:
 
     @classmethod
     def of(cls, rollouts: Iterable[Rollout]) -> Pairs:
-        """Of a run's rollouts; those that failed because of something else pair with none."""
+        """Of a run's rollouts; those that failed for no doing of the model's pair with none."""
         pairs = cls()
         for rollout in rollouts:
             pairs.add(rollout)
@@ -35,7 +36,7 @@ class Pairs:
 
     def add(self, rollout: Rollout) -> None:
         """Take in one more rollout of the run."""
-        if rollout.variant in BASELINES and rollout.failure_kind is None:
+        if rollout.variant in BASELINES and rollout.failure_kind not in TRIED_AGAIN:
             self.resolved[_pair(rollout, rollout.variant)] = rollout.resolved
 
     def debug_helped(self, rollout: Rollout) -> int | None:
@@ -43,7 +44,7 @@ class Pairs:
         where both or neither; None where there is no pair."""
         known = {variant.value: other.value for variant, other in WITHOUT_SUBAGENT.items()}
         other = known.get(rollout.variant)
-        if other is None or rollout.failure_kind is not None:
+        if other is None or rollout.failure_kind in TRIED_AGAIN:
             return None
         alone = self.resolved.get(_pair(rollout, other))
         return None if alone is None else int(rollout.resolved) - int(alone)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from collect.errors import FailureKind
+from collect.errors import TRIED_AGAIN, FailureKind
 from format.credit import Pairs
 from tests.records import make_rollout
 
@@ -23,6 +25,15 @@ def test_paired_rollouts_tell_whether_debugging_helped(
     assert pairs.debug_helped(without) is None
 
 
+def test_a_failure_of_the_models_is_a_verdict() -> None:
+    failed: dict[str, Any] = {"resolved": False, "failure_kind": FailureKind.MODEL}
+    without = make_rollout(variant="baseline", sub_model="", **failed)
+    with_it = make_rollout(variant="debug2fix", resolved=True)
+    assert Pairs.of([without]).debug_helped(with_it) == 1
+    fixed = make_rollout(variant="baseline", sub_model="", resolved=True)
+    assert Pairs.of([fixed]).debug_helped(make_rollout(variant="debug2fix", **failed)) == -1
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -31,7 +42,7 @@ def test_paired_rollouts_tell_whether_debugging_helped(
         make_rollout(instance_hash="0" * 16, variant="baseline"),
         make_rollout(variant="debug_tools_only"),
         make_rollout(variant="simple_debugging"),
-        make_rollout(variant="baseline", failure_kind=FailureKind.INFRASTRUCTURE),
+        *(make_rollout(variant="baseline", failure_kind=kind) for kind in TRIED_AGAIN),
     ],
 )
 def test_others_are_no_pair(other: object) -> None:
