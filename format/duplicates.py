@@ -25,7 +25,7 @@ class Mark:
 
     key: bytes
     signature: Signature | None
-    """None where the config wants near duplicates."""
+    """None where the config wants near duplicates, or nothing was called: it is like none."""
 
     @classmethod
     def of(cls, conversation: Conversation, config: FormatConfig) -> Mark:

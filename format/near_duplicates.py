@@ -74,12 +74,12 @@ class NearDuplicates:
         return [zlib.crc32(band.tobytes()) % self._slots for band in bands]
 
 
-def signature_of(conversation: Conversation) -> Signature:
+def signature_of(conversation: Conversation) -> Signature | None:
     """Of what was called and answered: as many of its numbers are equal, on average, as there are
-    equal shingles among the two sessions' different ones."""
+    equal shingles among the two sessions' different ones. None where nothing was."""
     hashes = shingles(session_text(conversation))
     if not hashes.size:
-        return np.zeros(BANDS * ROWS, dtype=np.uint32)
+        return None
     # Multiply-shift (Dietzfelbinger et al. 1997): the upper half of the products, modulo 2**64.
     factors, offsets = _hash_functions()
     mixed = factors * hashes[None, :] + offsets

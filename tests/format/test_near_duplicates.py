@@ -7,7 +7,15 @@ import random
 import numpy as np
 import pytest
 
-from format.near_duplicates import NearDuplicates, session_text, shingles, signature_of
+from format.config import FormatConfig
+from format.duplicates import UNIQUE, Duplicates, Mark
+from format.near_duplicates import (
+    NearDuplicates,
+    Signature,
+    session_text,
+    shingles,
+    signature_of,
+)
 from tests.format.sessions import Session, see, stop
 
 
@@ -19,6 +27,12 @@ def session(lines: int, seed: int, start: int = 0) -> Session:
         words = " ".join(f"w{chance.randrange(5_000)}" for _ in range(8))
         made.call("read_file", f"{start + number:>5} {words}", path="a.py", start_line=start)
     return made
+
+
+def signature(made: Session) -> Signature:
+    found = signature_of(made.answer("x"))
+    assert found is not None
+    return found
 
 
 def jaccard(one: Session, other: Session) -> float:
@@ -40,19 +54,19 @@ def test_the_similarity_is_estimated(common: int) -> None:
     one, other = session(40, 1), session(common, 1)
     other.rows += session(40 - common, 2).rows[2:]
     known = NearDuplicates(capacity=8, slots=64)
-    known.add(signature_of(one.answer("x")))
-    found = known.find(signature_of(other.answer("x")))
+    known.add(signature(one))
+    found = known.find(signature(other))
     assert found == pytest.approx(jaccard(one, other), abs=0.1)
     assert (found > 0.9) is (common >= 39)
 
 
 def test_the_oldest_are_forgotten_and_memory_is_bounded() -> None:
     known = NearDuplicates(capacity=16, slots=4_096)
-    signatures = [signature_of(session(4, seed).answer("x")) for seed in range(40)]
-    for signature in signatures:
-        assert known.find(signature) < 0.9
-        known.add(signature)
-    found = [known.find(signature) for signature in signatures]
+    signatures = [signature(session(4, seed)) for seed in range(40)]
+    for each in signatures:
+        assert known.find(each) < 0.9
+        known.add(each)
+    found = [known.find(each) for each in signatures]
     assert found[-16:] == [1.0] * 16
     assert max(found[:24]) < 0.9
     assert known._signatures.shape[0] == 16
@@ -66,9 +80,9 @@ def test_arrays_grow_with_what_they_hold() -> None:
     assert known.find(np.full(64, 1_999, dtype=np.uint32)) == 1
 
 
-def test_a_session_without_words_is_like_another() -> None:
-    known = NearDuplicates(capacity=4, slots=16)
-    empty = signature_of(Session().answer("x"))
-    assert known.find(empty) == 0
-    known.add(empty)
-    assert known.find(empty) == 1
+def test_sessions_that_called_nothing_are_like_none() -> None:
+    empty = Session("A question").answer("x"), Session("Another").answer("y")
+    assert [signature_of(each) for each in empty] == [None, None]
+    duplicates, config = Duplicates(FormatConfig()), FormatConfig()
+    assert [duplicates.dropped_by(Mark.of(each, config)) for each in empty] == [None, None]
+    assert duplicates.dropped_by(Mark.of(empty[0], config)) == UNIQUE
