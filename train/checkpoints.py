@@ -6,7 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+from collect.errors import ConfigError
+
 FINGERPRINT = "fingerprint"
+PROCESSES = "processes"
+"""How many there were; checkpoints of a training that has not noted it are taken as they are."""
 
 
 def step_of(checkpoint: Path) -> int:
@@ -29,10 +33,10 @@ def newest_whole(folder: Path) -> Path | None:
     return max(filter(is_whole, found), key=step_of, default=None)
 
 
-def prepare(folder: Path, fingerprint: str) -> Path | None:
+def prepare(folder: Path, fingerprint: str, processes: int) -> Path | None:
     """Keep the checkpoints of this very training, and remove those of any other and broken ones.
 
-    Returns the one to go on from.
+    Returns the one to go on from. Raises ConfigError where another number of processes left it.
     """
     mark = folder / FINGERPRINT
     if not mark.is_file() or mark.read_text() != fingerprint:
@@ -42,4 +46,20 @@ def prepare(folder: Path, fingerprint: str) -> Path | None:
     for path in folder.glob("checkpoint-*"):
         if not is_whole(path):
             shutil.rmtree(path)
-    return newest_whole(folder)
+    newest = newest_whole(folder)
+    if newest is not None:
+        _refuse_other_processes(newest, processes)
+    (folder / PROCESSES).write_text(str(processes))
+    return newest
+
+
+def _refuse_other_processes(checkpoint: Path, processes: int) -> None:
+    """A step of more processes trains more rows, so that going on would train some twice."""
+    noted = checkpoint.with_name(PROCESSES)
+    before = int(noted.read_text()) if noted.is_file() else processes
+    if before != processes:
+        raise ConfigError(
+            f"{checkpoint} was saved by a training in {before} processes, and this start has "
+            f"{processes}, whose steps are of other rows: start it with {before} processes, or "
+            f"remove {checkpoint.parent} to begin anew"
+        )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from collect.digest import digest
 from collect.models.model_folders import file_stamps, training_of
 from train.config import TrainConfig
+from train.templates import template_file
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,16 @@ class Job:
     other_facts: Any = None
     """What else makes this training another one, as JSON; None: nothing."""
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """What tells one training from another; where the base model lies in a folder, also its
-        training, or its files."""
+        training, or its files; where templates lie in files, also these."""
         facts = {"config": self.config.identity(), "data": self.data_sha256}
         base = Path(self.config.base_model)
         if base != self.run / "model" and (made := _made(base)):
             facts["base"] = made
+        if templates := _template_texts(self.config):
+            facts["templates"] = templates
         if self.other_facts is not None:
             facts["other"] = self.other_facts
         return digest(facts)
@@ -49,6 +53,15 @@ class Job:
     def rows(self) -> Path:
         """The encoded rows."""
         return self.work / "rows.arrow"
+
+
+def _template_texts(config: TrainConfig) -> dict[str, str]:
+    """Digests of the templates that lie in files, by setting; of those that are there."""
+    names = ("training_template", "serving_template")
+    paths = {name: template_file(getattr(config, name)) for name in names}
+    return {
+        name: digest(path.read_text()) for name, path in paths.items() if path and path.is_file()
+    }
 
 
 def _made(folder: Path) -> Any:

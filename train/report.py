@@ -41,7 +41,8 @@ class TrainReport(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     fingerprint: str
-    """Hash of the config, the data and the base model; the same training is not done twice."""
+    """Hash of the config, the data, the base model and the user's templates; the same training is
+    not done twice."""
     config: dict[str, Any]
     base_model: str
     """What was loaded: a local folder or a hub id."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from collect.models.model_folders import trained_on
 from collect.tracking.config import needed
+from configs.processes import process_count
 from train import card, checkpoints
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
@@ -78,7 +79,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
     tokenization = load_tokenization(config)
     preflight = on_main(lambda: _prepared(job, method, tokenization))
-    resume = on_main(lambda: checkpoints.prepare(job.checkpoints, job.fingerprint))
+    resume = on_main(lambda: checkpoints.prepare(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, tokenization.base)
     with method.trainer(job, model, tokenization) as trainer, tracked(job) as trackers:
         add_callbacks(trainer, job, tokenization, trackers)

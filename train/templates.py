@@ -9,17 +9,25 @@ from typing import Any
 
 from collect.errors import ConfigError
 
+OF_TRL = "trl:"
+"""How a source begins that is no file of the user's."""
+
+
+def template_file(source: str | None) -> Path | None:
+    """The path of a template that lies in a file; None for one of TRL's or the base model's."""
+    return None if source is None or source.startswith(OF_TRL) else Path(source).expanduser()
+
 
 def load_template(source: str) -> str:
     """The text of `trl:NAME.jinja` (of the installed TRL) or of a file."""
-    if not source.startswith("trl:"):
-        path = Path(source).expanduser()
+    path = template_file(source)
+    if path is not None:
         if not path.is_file():
             raise ConfigError(f"there is no chat template {path}; give a path or `trl:NAME.jinja`")
         return path.read_text()
     spec = find_spec("trl")
     folder = Path((spec.origin if spec else None) or "").parent / "chat_templates"
-    path = folder / source.removeprefix("trl:")
+    path = folder / source.removeprefix(OF_TRL)
     if not path.is_file():
         names = ", ".join(sorted(each.name for each in folder.glob("*.jinja")))
         raise ConfigError(f"the installed TRL has no chat template {path.name}; it has {names}")

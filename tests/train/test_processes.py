@@ -15,6 +15,7 @@ from collect.errors import ConfigError
 from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import write_run
+from train.checkpoints import PROCESSES, prepare
 from train.processes import Processes, joined
 from train.report import TrainReport
 
@@ -56,6 +57,22 @@ def test_two_processes_train_one_model_and_the_first_one_saves_it(
     assert len(report.eval_curve) == 1
     for folder in (run / "model", run / "model-at" / "2"):
         AutoModelForCausalLM.from_pretrained(folder)
+
+
+def test_checkpoints_of_another_number_of_processes_are_refused(tmp_path: Path) -> None:
+    assert prepare(tmp_path, "training", 2) is None
+    assert prepare(tmp_path, "training", 1) is None
+    checkpoint = tmp_path / "checkpoint-3"
+    checkpoint.mkdir()
+    (checkpoint / "trainer_state.json").write_text('{"global_step": 3}')
+    assert prepare(tmp_path, "training", 1) == checkpoint
+    with pytest.raises(ConfigError, match="in 1 processes, and this start has 2") as refused:
+        prepare(tmp_path, "training", 2)
+    assert f"remove {tmp_path}" in str(refused.value)
+    assert prepare(tmp_path, "training", 1) == checkpoint
+    (tmp_path / PROCESSES).unlink()
+    assert prepare(tmp_path, "training", 2) == checkpoint
+    assert prepare(tmp_path, "another training", 1) is None
 
 
 def test_one_process_works_by_itself() -> None:

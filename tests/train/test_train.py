@@ -107,6 +107,24 @@ def test_a_training_on_a_model_of_the_hub_is_told_by_its_config_and_data(tmp_pat
     assert one.fingerprint != Job(config, tmp_path, tmp_path / "rows", "2").fingerprint
 
 
+@pytest.mark.parametrize("setting", ["training_template", "serving_template"])
+def test_a_template_that_was_edited_is_another_training(tmp_path: Path, setting: str) -> None:
+    template = tmp_path / "own.jinja"
+    template.write_text("one")
+    fields: dict[str, Any] = {"base_model": "owner/name", setting: str(template)}
+    settings = TrainConfig(**fields)
+    one = Job(settings, tmp_path, tmp_path / "rows", "1")
+    assert one.fingerprint == Job(settings, tmp_path, tmp_path / "rows", "1").fingerprint
+    template.write_text("another")
+    assert one.fingerprint != Job(settings, tmp_path, tmp_path / "rows", "1").fingerprint
+
+
+def test_the_templates_of_trl_make_no_other_training(tmp_path: Path) -> None:
+    settings = TrainConfig()
+    one = Job(settings, tmp_path, tmp_path / "rows", "1")
+    assert one.fingerprint == digest({"config": settings.identity(), "data": "1"})
+
+
 def test_a_base_model_that_was_trained_again_is_another_training(
     run: Path, tiny: Path, tmp_path: Path
 ) -> None:
