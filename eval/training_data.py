@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
+from collect.held_out import RepositoryNames
 from collect.models.config import LocalConfig, ModelConfig, VllmConfig
 from collect.models.model_folders import trained_on
 from eval.metrics import Comparison
@@ -19,8 +20,10 @@ REPORT = Path("sft", "report.json")
 def note_training(
     comparison: Comparison, instances: Sequence[Instance], trained: Collection[str]
 ) -> Comparison:
-    """The comparison, with the bugs whose repository is among those that were trained on."""
-    seen = {(each.benchmark, each.id) for each in instances if each.repository in trained}
+    """The comparison, with the bugs whose repository, however its name is written, is among those
+    that were trained on."""
+    known = RepositoryNames(trained)
+    seen = {(each.benchmark, each.id) for each in instances if each.repository in known}
     return replace(comparison, trained_on=tuple(k for k in comparison.instances if k in seen))
 
 

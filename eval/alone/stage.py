@@ -11,6 +11,7 @@ from typing import Any
 from collect.benchmarks.choosing import open_chosen, tell_skipped
 from collect.benchmarks.config import BenchmarkConfig
 from collect.config import Machinery
+from collect.held_out import RepositoryNames
 from collect.preflight.checks import Finding
 from collect.questions.answering import answer_all, instances_of, look_before_answers
 from collect.questions.building import questions_path
@@ -138,11 +139,11 @@ class AloneStage:
                 f"Not asked of that file: {chosen.about_others} about bugs that are not evaluated, "
                 f"{chosen.over_limit} over the limit."
             )
-        trained = trained_repositories(self.run, self.machinery.models.values())
-        seen = {each.repository for each in chosen.questions} & trained
+        trained = RepositoryNames(trained_repositories(self.run, self.machinery.models.values()))
+        seen = sorted({q.repository for q in chosen.questions if q.repository in trained})
         if seen:
             lines.append(
-                f"Warning: questions about {', '.join(sorted(seen))} are asked, which this run's "
+                f"Warning: questions about {', '.join(seen)} are asked, which this run's "
                 "training data has, so that a model trained on it is not measured on unseen code. "
                 "Collect with collect.benchmark.split: train."
             )

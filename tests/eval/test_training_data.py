@@ -40,6 +40,13 @@ def test_bugs_of_the_training_data_are_named(tmp_path: Path) -> None:
     assert not trained_repositories(tmp_path, [])
 
 
+def test_a_repository_is_known_however_its_name_is_written() -> None:
+    rows = [make_rollout(f"{name}-1", repository=name) for name in ("psf/requests", "other/tool")]
+    for trained in ("requests", "psf__requests", "https://github.com/PSF/requests.git"):
+        seen = note_training(compare(rows), [instance(row) for row in rows], {trained})
+        assert [bug for _, bug in seen.trained_on] == [rows[0].instance_id]
+
+
 def test_a_model_says_itself_what_it_was_trained_on(tmp_path: Path) -> None:
     for name in ("base", "adapter"):
         (tmp_path / name).mkdir()

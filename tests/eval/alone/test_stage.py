@@ -66,7 +66,7 @@ def test_a_subagent_alone(
     before = {row.rollout_id: row.started_at for row in RunStore(folder).read_rollouts()}
     trained = tmp_path / "alone" / "sft" / "report.json"
     trained.parent.mkdir()
-    trained.write_text(json.dumps({"splits": {"train": {"repositories": ["shop"]}}}))
+    trained.write_text(json.dumps({"splits": {"train": {"repositories": ["acme/shop"]}}}))
     assert evaluate(config, tmp_path, "eval.statistics.baseline=source_reader") == 0
     assert "Warning: questions about shop are asked" in capsys.readouterr().out
     assert before == {r.rollout_id: r.started_at for r in RunStore(folder).read_rollouts()}
