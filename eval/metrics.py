@@ -18,7 +18,8 @@ from eval.intervals import clustered_wilson
 
 InstanceKey = tuple[str, str]
 """Benchmark and instance id."""
-
+AttemptKey = tuple[InstanceKey, int]
+"""A bug and the number of an attempt at it, which is that of its seed."""
 
 UNSEEN_STOPS = (Variant.INSPECTCODER_NO_INSPECTWARE,)
 """Variants whose debugger is a raw terminal: no event tells where it stopped."""
@@ -42,7 +43,8 @@ class ArmMetrics:
     scripted: bool
     """One of its models is the oracle, which knows the gold patch."""
     rollouts: int
-    """Those with a verdict; the base of every rate and average below."""
+    """Those with a verdict, at the attempts that all arms share; the base of every rate and average
+    below."""
     instances: int
     resolved: int
     pass_rate: float | None
@@ -66,7 +68,7 @@ class ArmMetrics:
     sub_tokens_all: float | None
     """The same over all rollouts; None without a subagent."""
     dollars: float
-    """All that was spent, excluded rollouts included."""
+    """All that was spent, by rollouts that are in no rate too."""
     dollars_per_rollout: float | None
     dollars_per_fix: float | None
     """Dollars of the rollouts with a verdict by the number resolved; None where none is."""
@@ -85,20 +87,24 @@ class ArmMetrics:
     invalid_tool_calls: int
     refused_tool_calls: int
     failures: Mapping[str, int]
-    """Rollouts that failed, by kind."""
+    """Of all rollouts, those that failed, by kind."""
     excluded: int
-    """Rollouts without a verdict: infrastructure and budget failures."""
+    """Of all rollouts, those without a verdict: infrastructure and budget failures."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Arms on one set of instances."""
+    """Arms on one set of attempts, at one set of instances."""
 
     arms: tuple[ArmMetrics, ...]
     instances: tuple[InstanceKey, ...]
     """What all arms are measured on."""
+    attempts: frozenset[AttemptKey]
+    """Those at the instances that all arms have a verdict for."""
     left_out: tuple[InstanceKey, ...]
-    """Instances that some arm has a verdict for and another has not."""
+    """Instances that some arm has a verdict for, and no attempt at which all have one for."""
+    attempts_left_out: int
+    """Attempts at `instances` that some arm has a verdict for and another has not."""
     baseline: str
     """The variant that relative changes refer to."""
     trained_on: tuple[InstanceKey, ...] = ()
@@ -115,21 +121,24 @@ class Comparison:
 
 
 def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparison:
-    """The metrics of every arm, on the instances for which all arms have a verdict.
+    """The metrics of every arm, on the attempts for which all arms have a verdict.
 
-    An arm without any verdict is listed but takes no part in choosing the instances.
+    An arm without any verdict is listed but takes no part in choosing the attempts.
     """
     by_arm: dict[Arm, list[Rollout]] = defaultdict(list)
     for rollout in rollouts:
         by_arm[arm_of(rollout)].append(rollout)
-    covered = [keys for rows in by_arm.values() if (keys := _judged_instances(rows))]
-    common = set.intersection(*covered) if covered else set()
-    everything = set.union(*covered) if covered else set()
+    covered = [keys for rows in by_arm.values() if (keys := _judged_attempts(rows))]
+    common = frozenset[AttemptKey]().union(*covered).intersection(*covered)
+    partly = frozenset[AttemptKey]().union(*covered) - common
+    instances = {instance for instance, _ in common}
     return Comparison(
-        tuple(arm_metrics(arm, by_arm[arm], common) for arm in sorted(by_arm)),
-        tuple(sorted(common)),
-        tuple(sorted(everything - common)),
-        baseline,
+        arms=tuple(arm_metrics(arm, by_arm[arm], common) for arm in sorted(by_arm)),
+        instances=tuple(sorted(instances)),
+        attempts=common,
+        left_out=tuple(sorted({instance for instance, _ in partly} - instances)),
+        attempts_left_out=sum(instance in instances for instance, _ in partly),
+        baseline=baseline,
     )
 
 
@@ -143,14 +152,19 @@ def instance_of(rollout: Rollout) -> InstanceKey:
     return (rollout.benchmark, rollout.instance_id)
 
 
+def attempt_of(rollout: Rollout) -> AttemptKey:
+    """What is the same attempt in every arm."""
+    return (instance_of(rollout), rollout.attempt)
+
+
 def has_verdict(rollout: Rollout) -> bool:
     """Whether the rollout says something about its models."""
     return rollout.failure_kind in (None, FailureKind.MODEL)
 
 
-def judged(rollouts: Iterable[Rollout], instances: Collection[InstanceKey]) -> list[Rollout]:
-    """The rollouts on the given instances that have a verdict: the base of all rates."""
-    return [row for row in rollouts if has_verdict(row) and instance_of(row) in instances]
+def judged(rollouts: Iterable[Rollout], attempts: Collection[AttemptKey]) -> list[Rollout]:
+    """The rollouts of the given attempts that have a verdict: the base of all rates."""
+    return [row for row in rollouts if has_verdict(row) and attempt_of(row) in attempts]
 
 
 def model_pairs(arms: Iterable[Arm]) -> list[tuple[str, str]]:
@@ -168,10 +182,10 @@ def change(value: float | None, base: float | None) -> float | None:
 
 
 def arm_metrics(
-    arm: Arm, rollouts: Sequence[Rollout], instances: Collection[InstanceKey]
+    arm: Arm, rollouts: Sequence[Rollout], attempts: Collection[AttemptKey]
 ) -> ArmMetrics:
-    """The numbers of one arm's rollouts, rates and averages over the given instances only."""
-    rows = judged(rollouts, instances)
+    """The numbers of one arm's rollouts, rates and averages over the given attempts only."""
+    rows = judged(rollouts, attempts)
     called = [row for row in rows if row.sub_calls]
     debugged = [row for row in rows if row.debug_calls and row.variant not in UNSEEN_STOPS]
     resolved = sum(row.resolved for row in rows)
@@ -210,8 +224,8 @@ def arm_metrics(
     )
 
 
-def _judged_instances(rollouts: Iterable[Rollout]) -> set[InstanceKey]:
-    return {instance_of(row) for row in rollouts if has_verdict(row)}
+def _judged_attempts(rollouts: Iterable[Rollout]) -> set[AttemptKey]:
+    return {attempt_of(row) for row in rollouts if has_verdict(row)}
 
 
 def _interval(rollouts: Sequence[Rollout]) -> tuple[float | None, float | None]:

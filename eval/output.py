@@ -111,6 +111,7 @@ def write_tables(
         "notes": all_notes(comparison, labels, panels),
         "instances": [_instance(key) for key in comparison.instances],
         "left_out": [_instance(key) for key in comparison.left_out],
+        "attempts_left_out": comparison.attempts_left_out,
         "arms": [arm_row(comparison, metrics) for metrics in comparison.arms],
         **data,
         "figures": [asdict(record) for record in records],

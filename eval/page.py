@@ -17,7 +17,7 @@ from eval.paired.report import PairedReport
 from eval.paired.tables import paired_parts
 from eval.panels import Panel, is_repair
 from eval.repair_tables import by_benchmark, models_table, repair_foot, repair_table
-from eval.tables import flat_table, foot, paper_table
+from eval.tables import FLAT_NOTE, flat_table, foot, paper_table
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def markdown(
     for figure in FIGURES:
         parts += _figure_parts(figure, panels, labels)
     parts += record_parts(records)
-    parts += ["## Every arm", table(flat_table(comparison, labels))]
+    parts += ["## Every arm", FLAT_NOTE, table(flat_table(comparison, labels))]
     return "\n\n".join(parts) + "\n"
 
 

@@ -12,6 +12,7 @@ from eval.labels import REPAIR_NAMES, Labels, in_order
 from eval.metrics import (
     Arm,
     ArmMetrics,
+    AttemptKey,
     Comparison,
     InstanceKey,
     arm_metrics,
@@ -30,7 +31,7 @@ class System:
 
     metrics: ArmMetrics
     rollouts: tuple[Rollout, ...]
-    """Those that the metrics' rates are of: with a verdict, on bugs that all systems share."""
+    """Those that the metrics' rates are of: with a verdict, at attempts that all arms share."""
 
     @property
     def variant(self) -> str:
@@ -80,7 +81,7 @@ def panels_of(
 ) -> tuple[Panel, ...]:
     """All panels of the rollouts that the comparison is of.
 
-    The bugs are those of the comparison, so that its numbers and the panels' are the same.
+    The attempts are those of the comparison, so that its numbers and the panels' are the same.
     `full_sets` is by benchmark; one may be missing.
     """
     by_benchmark: dict[str, dict[Arm, list[Rollout]]] = defaultdict(lambda: defaultdict(list))
@@ -104,10 +105,10 @@ def _panel(
     instances = frozenset(key for key in comparison.instances if key[0] == benchmark)
     main = pair[0]
     arms = [arm for arm in by_arm if (arm.main_model, arm.sub_model) in (pair, (main, ""))]
-    systems = {arm.variant: _system(arm, by_arm[arm], instances) for arm in sorted(arms)}
+    systems = {arm.variant: _system(arm, by_arm[arm], comparison.attempts) for arm in sorted(arms)}
     ordered = tuple(systems[variant] for variant in in_order(systems))
     return Panel(benchmark, pair, ordered, instances, full_set)
 
 
-def _system(arm: Arm, rollouts: Sequence[Rollout], instances: frozenset[InstanceKey]) -> System:
-    return System(arm_metrics(arm, rollouts, instances), tuple(judged(rollouts, instances)))
+def _system(arm: Arm, rollouts: Sequence[Rollout], attempts: frozenset[AttemptKey]) -> System:
+    return System(arm_metrics(arm, rollouts, attempts), tuple(judged(rollouts, attempts)))

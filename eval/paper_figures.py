@@ -94,7 +94,7 @@ def cost_figure(arms: Sequence[ArmMetrics], labels: Labels) -> Figure:
 def fixes_records(
     comparison: Comparison, rollouts: Sequence[Rollout], labels: Labels
 ) -> list[Record]:
-    """Which arms' fixes are theirs alone, over the bugs that all have a verdict for.
+    """Which arms' fixes are theirs alone, over the attempts that all have a verdict for.
 
     Nothing where all are InspectCoder's systems, which have their own by pair of models.
     """
@@ -104,7 +104,7 @@ def fixes_records(
     bugs = set(comparison.instances)
     solved: dict[str, frozenset[InstanceKey]] = {_label(m, labels): frozenset() for m in arms}
     names = {m.arm: _label(m, labels) for m in arms}
-    for row in judged(rollouts, bugs):
+    for row in judged(rollouts, comparison.attempts):
         if row.resolved:
             solved[names[arm_of(row)]] |= {instance_of(row)}
     sets: list[tuple[Cell, ...]] = [(" + ".join(who), len(who), n) for who, n in exact_sets(solved)]

@@ -62,6 +62,10 @@ FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "Failures": lambda m: counts(m.failures),
     "Excluded": lambda m: str(m.excluded),
 }
+FLAT_NOTE = (
+    "$ total, Failures and Excluded are of all rollouts; all else is of those with a verdict, at "
+    "the attempts that all arms share."
+)
 
 
 def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
@@ -102,6 +106,8 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
         lines.append(_excluded(comparison, labels))
     if comparison.left_out:
         lines.append(_left_out(comparison))
+    if comparison.attempts_left_out:
+        lines.append(_attempts_left_out(comparison))
     if comparison.skipped:
         lines.append(f"Of the benchmark, {comparison.skipped}, as `stepinto bench verify` marked.")
     if comparison.trained_on:
@@ -165,9 +171,18 @@ def _left_out(comparison: Comparison) -> str:
     names = [instance for _, instance in comparison.left_out]
     more = ", ..." if len(names) > SHOWN_INSTANCES else ""
     return (
-        "Warning: not every arm has a verdict for every bug. All numbers are of the "
-        f"{len(comparison.instances)} bugs that all arms share; left out are {len(names)}: "
+        "Warning: not every bug has an attempt for which all arms have a verdict. Rates and "
+        f"averages are of the {len(comparison.instances)} bugs that all share; left out are "
+        f"{len(names)}: "
         f"{', '.join(names[:SHOWN_INSTANCES])}{more}."
+    )
+
+
+def _attempts_left_out(comparison: Comparison) -> str:
+    return (
+        "Warning: not every arm has a verdict for every attempt at these bugs. Rates and averages "
+        f"are of the {len(comparison.attempts)} attempts that all arms share; left out are "
+        f"{comparison.attempts_left_out}."
     )
 
 

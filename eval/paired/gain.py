@@ -11,7 +11,14 @@ import numpy as np
 
 from eval.metrics import Arm
 from eval.paired.config import StatisticsConfig
-from eval.paired.intervals import Floats, difference_interval, percentiles, resampled
+from eval.paired.intervals import (
+    Floats,
+    Interval,
+    difference_interval,
+    percentiles,
+    resampled,
+    unseen_share,
+)
 from eval.paired.outcomes import Aligned, Outcomes, align
 
 
@@ -65,14 +72,10 @@ def recovered_gain(
     )
     if interval.low <= 0:
         return replace(found, undefined=_why(interval.high))
-    # Resampling needs two clusters, and the gain of one alone has an interval with 0 in it.
-    values = resampled(aligned, _share, config)
-    ends = percentiles(values, config.level)
+    share = (small - baseline) / (frontier - baseline)
+    ends = _share_interval(aligned, share, frontier - baseline, config)
     return replace(
-        found,
-        share=100 * (small - baseline) / (frontier - baseline),
-        low=_finite(100 * ends.low),
-        high=_finite(100 * ends.high),
+        found, share=100 * share, low=_finite(100 * ends.low), high=_finite(100 * ends.high)
     )
 
 
@@ -80,6 +83,22 @@ def _why(high: float) -> str:
     if high < 0:
         return "the frontier is worse than the baseline"
     return "the interval of the frontier's gain includes 0: there may be nothing to recover"
+
+
+def _share_interval(arms: Aligned, share: float, gain: float, config: StatisticsConfig) -> Interval:
+    """Moved out, as a difference's is, where no cluster went a way that would change the share.
+
+    A share u of clusters that nobody saw lost, by the small model to the frontier or to the
+    baseline, would make the recovered share u / gain smaller; of such that nobody saw won, larger.
+    """
+    # Resampling needs two clusters, and the gain of one alone has an interval with 0 in it.
+    found = percentiles(resampled(arms, _share, config), config.level)
+    small, others = arms.successes[0], arms.successes[1:]
+    lost, won = (small < others).any(axis=1).all(), (small > others).any(axis=1).all()
+    unseen = unseen_share(arms.clusters, config.level) / gain
+    low = found.low if lost else min(found.low, share - unseen)
+    high = found.high if won else max(found.high, share + unseen)
+    return Interval(low, high)
 
 
 def _share(

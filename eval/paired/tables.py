@@ -85,7 +85,8 @@ def _gain_notes(report: PairedReport, labels: Labels) -> list[str]:
     ]
     return [
         "Recovered: (small - baseline) / (frontier - baseline), with its bootstrap interval by "
-        "bug; undefined where the interval of the frontier's gain includes 0.",
+        "bug, moved out where no bug went one way; undefined where the interval of the frontier's "
+        "gain includes 0.",
         *undefined,
     ]
 

@@ -23,6 +23,8 @@ NO_SUBAGENT: dict[str, Any] = {
     "sub_completion_tokens": 0,
 }
 
+TWO_TIMES_FOUR = [(bug, attempt) for bug in ("easy", "hard") for attempt in range(4)]
+
 
 def baseline_rollout(instance_id: str, **changes: Any) -> Rollout:
     return make_rollout(instance_id, variant="baseline", **NO_SUBAGENT | changes)
@@ -105,6 +107,27 @@ def test_arms_are_compared_on_common_instances() -> None:
     assert comparison.left_out == (("bundled", "a"), ("bundled", "d"))
     rates = {metrics.arm.variant: metrics.pass_rate for metrics in comparison.arms[:2]}
     assert rates == {"baseline": 0, "debug2fix": 100}
+
+
+def test_arms_are_compared_on_common_attempts() -> None:
+    lost = {"failure_kind": FailureKind.INFRASTRUCTURE}
+    rows = [baseline_rollout(bug, attempt=n, resolved=bug == "easy") for bug, n in TWO_TIMES_FOUR]
+    rows += [
+        make_rollout(bug, n, resolved=bug == "easy", **lost if bug == "hard" and n else {})
+        for bug, n in TWO_TIMES_FOUR
+    ]
+    comparison = compare(rows)
+    assert [(m.rollouts, m.instances, m.pass_rate) for m in comparison.arms] == [(5, 2, 80)] * 2
+    assert (comparison.left_out, comparison.attempts_left_out) == ((), 3)
+    assert (("bundled", "hard"), 0) in comparison.attempts
+    assert (("bundled", "hard"), 1) not in comparison.attempts
+
+
+def test_a_bug_without_a_common_attempt_is_left_out() -> None:
+    rows = [baseline_rollout("a", attempt=0), make_rollout("a", 1)]
+    comparison = compare([*rows, baseline_rollout("b"), make_rollout("b")])
+    assert comparison.instances == (("bundled", "b"),)
+    assert (comparison.left_out, comparison.attempts_left_out) == ((("bundled", "a"),), 0)
 
 
 def test_bugs_of_two_benchmarks_with_one_name_are_two() -> None:

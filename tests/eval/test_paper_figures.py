@@ -112,6 +112,12 @@ def test_fixes_of_one_arm_alone_and_of_several() -> None:
     assert [p.value for p in shared.points] == [1, 1]
 
 
+def test_a_fix_at_an_attempt_that_another_arm_lacks_is_no_arm_s_own() -> None:
+    again = baseline_rollout("d", attempt=1)
+    found = by_name([*two_arms(), again])
+    assert found["fixes_by_exactly"] == by_name(two_arms())["fixes_by_exactly"]
+
+
 def test_one_arm_shares_nothing() -> None:
     assert "unique_fixes" not in by_name([make_rollout("a")])
     assert by_name([make_failed_rollout()]) == {}

@@ -243,6 +243,14 @@ def test_a_system_without_subagent_is_in_every_table_of_its_main_model() -> None
     assert [system.variant for system in second.systems] == ["ldb_line", "inspectcoder"]
 
 
+def test_systems_are_compared_on_common_attempts() -> None:
+    rollouts = [repair_rollout("a", "autosd"), repair_rollout("a")]
+    rollouts.append(repair_rollout("a", attempt=1, resolved=False))
+    autosd, inspectcoder = only_panel(rollouts).systems
+    assert autosd.metrics.pass_rate == inspectcoder.metrics.pass_rate == 100
+    assert inspectcoder.rollouts == (rollouts[1],)
+
+
 def test_each_benchmark_has_its_tables() -> None:
     rollouts = [repair_rollout("a"), repair_rollout("a", benchmark="livecodebench-r")]
     text = summary(compare(rollouts), LABELS, panels_of(compare(rollouts), rollouts, {}))

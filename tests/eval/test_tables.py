@@ -15,7 +15,7 @@ from eval.labels import Labels
 from eval.metrics import compare
 from eval.numbers import bracket, counts, decimal, dollars, span, tokens
 from eval.output import write_tables
-from eval.page import summary
+from eval.page import markdown, summary
 from eval.tables import flat_table, foot, paper_table
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
@@ -132,6 +132,20 @@ def test_the_foot_says_what_was_left_out() -> None:
     assert "left out are 11: 1, 10, 11, 2, 3, 4, 5, 6, ..." in warning
 
 
+def test_the_foot_counts_the_attempts_that_were_left_out() -> None:
+    rollouts = [baseline_rollout("a", attempt=attempt) for attempt in range(4)]
+    rollouts += [make_rollout("a", attempt) for attempt in range(3)]
+    (warning,) = [line for line in foot(compare(rollouts), LABELS) if line.startswith("Warning")]
+    assert "of the 3 attempts that all arms share; left out are 1." in warning
+    assert not any("Warning" in line for line in foot(compare(rollouts[4:]), LABELS))
+
+
+def test_every_arm_says_what_is_of_all_rollouts() -> None:
+    page = markdown(compare([make_rollout("a"), make_failed_rollout()]), LABELS)
+    note = page.partition("## Every arm\n\n")[2].partition("\n")[0]
+    assert note.startswith("$ total, Failures and Excluded are of all rollouts")
+
+
 def test_nothing_to_compare() -> None:
     assert "n = 0 bugs" in summary(compare([]), LABELS)
     only_failures = compare([make_failed_rollout()])
@@ -139,7 +153,7 @@ def test_nothing_to_compare() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    rollouts = [*paper_rollouts(), make_failed_rollout(FailureKind.MODEL, "java-0", attempt=1)]
+    rollouts = [*paper_rollouts(), make_failed_rollout(FailureKind.MODEL, "java-0")]
     rollouts += [make_failed_rollout(FailureKind.MODEL, "java-0", main_model="a|b")]
     comparison = compare(rollouts)
     folder = tmp_path / "eval"
@@ -157,7 +171,7 @@ def test_files(tmp_path: Path) -> None:
     assert results["config"] == {"attempts": 1}
     assert results["notes"] == foot(comparison, LABELS)
     assert len(results["outcomes"]) == len(rollouts)
-    assert len(results["left_out"]) == 185
+    assert (len(results["left_out"]), results["attempts_left_out"]) == (185, 0)
     for row, arm, metrics in zip(rows, results["arms"], comparison.arms, strict=True):
         assert arm["pass_rate"] == metrics.pass_rate
         assert row["pass_rate"] == str(metrics.pass_rate)

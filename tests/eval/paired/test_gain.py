@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from eval.paired.config import StatisticsConfig
 from eval.paired.gain import GainArms, RecoveredGain, recovered_gain
+from eval.paired.intervals import unseen_share
 from eval.paired.outcomes import Outcomes
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL, once
 
@@ -36,6 +39,15 @@ def test_all_of_it_and_none_of_it() -> None:
     assert recovered(baseline, frontier, baseline).share == 0
     worse = recovered([0] * 100, frontier, baseline)
     assert worse.share == -100
+
+
+def test_what_no_bug_showed_is_not_known_to_be_impossible() -> None:
+    frontier, baseline = [1] * 8 + [0] * 4, [0] * 12
+    unseen = 100 * unseen_share(12, 0.05) * 12 / 8
+    every = recovered(frontier, frontier, baseline)
+    assert (every.low, every.high) == pytest.approx((100 - unseen, 100 + unseen))
+    none = recovered(baseline, frontier, baseline)
+    assert (none.low, none.high) == pytest.approx((-unseen, unseen))
 
 
 def test_undefined_without_a_gain() -> None:
@@ -69,3 +81,20 @@ def test_coverage() -> None:
         assert found.high is not None
         held.append(found.low <= 60 <= found.high)
     assert np.mean(held) >= 0.92
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.9, 0.95])
+@pytest.mark.parametrize("bugs", [12, 20, 30])
+def test_coverage_of_nearly_none_or_all_of_few_bugs(bugs: int, share: float) -> None:
+    rng = np.random.default_rng(12)
+    held = []
+    for _ in range(50):
+        frontier = rng.random(bugs) < 0.6
+        small = frontier & (rng.random(bugs) < share)
+        found = recovered(small.tolist(), frontier.tolist(), [0] * bugs)
+        if not found.undefined:
+            low = -math.inf if found.low is None else found.low
+            high = math.inf if found.high is None else found.high
+            held.append(low <= 100 * share <= high)
+    assert len(held) >= 40
+    assert np.mean(held) >= 0.88
