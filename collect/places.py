@@ -23,7 +23,7 @@ from collect.models.replay import ReplayBackend
 from collect.preflight.checks import Check
 from collect.preflight.disk import room_for_sandboxes
 from collect.rollout import RolloutSettings, RolloutSpec
-from collect.rollout_journal import kept
+from collect.rollout_journal import do_with_journal
 from collect.watching.heartbeat import NodeStatus
 from collect.watching.log_lines import LogText, note_begin, open_log
 from collect.work import Rows, Work
@@ -127,8 +127,8 @@ class ThisMachine:
         log = open_log(self._setup.machinery.runner, self._log(work.spec.id))
         note_begin(log, work.spec)
         try:
-            settings = kept(self._settings, work, self._replies(work.spec.id))
-            return work.do(replace(settings, log=log))
+            settings = replace(self._settings, log=log)
+            return do_with_journal(work, settings, self._replies(work.spec.id))
         finally:
             log.flush()
             self._limits.note()

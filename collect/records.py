@@ -142,7 +142,8 @@ class Rollout:
     started_at: float
     """Unix time, seconds."""
     seconds: float
-    """Wall time of the whole rollout, scoring included."""
+    """Wall time of the whole rollout, scoring included; where it has gone on with replies that were
+    made in an earlier start, with the time that these took then."""
     scoring_seconds: float
 
     @property

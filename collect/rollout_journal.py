@@ -9,7 +9,7 @@ from collect.faults import goes_on
 from collect.models.journal import FOLDER, Journal, JournalFile, JournalText, journaled
 from collect.records import Rollout
 from collect.rollout import RolloutSettings
-from collect.work import Work
+from collect.work import Rows, Work
 
 
 def replies_of(folder: Path, rollout_id: str) -> JournalFile:
@@ -17,10 +17,15 @@ def replies_of(folder: Path, rollout_id: str) -> JournalFile:
     return JournalFile(folder / FOLDER / f"{rollout_id}.jsonl")
 
 
-def kept(settings: RolloutSettings, work: Work, text: JournalText) -> RolloutSettings:
-    """The same settings, with models whose replies are kept."""
+def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) -> Rows:
+    """Do it with models whose replies are kept; see `Work.do`.
+
+    Its seconds are also those that the models took, in an earlier start, for what was given back.
+    """
     journal = Journal(text, f"{work.settings_hash} {work.spec.instance.hash}")
-    return replace(settings, players=journaled(settings.players, journal))
+    players = journaled(settings.players, journal)
+    row, conversations = work.do(replace(settings, players=players))
+    return replace(row, seconds=row.seconds + journal.seconds_given_back), conversations
 
 
 def forget_replies(folder: Path, row: Rollout) -> None:

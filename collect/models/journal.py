@@ -89,13 +89,19 @@ class Journal:
         self._text = text
         self._settings = settings
         self._begun = False
+        self.seconds_given_back = 0.0
+        """What the replies took, when they were made, that were given instead of asking."""
         self._lock = Lock()
         self._entries = self._read()
 
     def reply(self, conversation: int, step: int, seen: str) -> Completion | None:
         """What was replied to the same at this step; None where nothing was."""
         entry = self._entries.get((conversation, step))
-        return entry.completion if entry is not None and entry.seen == seen else None
+        if entry is None or entry.seen != seen:
+            return None
+        with self._lock:
+            self.seconds_given_back += entry.completion.seconds
+        return entry.completion
 
     def add(self, conversation: int, step: int, seen: str, completion: Completion) -> None:
         """Keep one more."""

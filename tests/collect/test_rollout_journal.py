@@ -1,0 +1,75 @@
+"""Rollouts that go on with the replies of an earlier start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from collect.agents.config import AgentsConfig
+from collect.agents.rollout_context import Player
+from collect.messages import Message, ToolSchema
+from collect.models.base import Completion, ConversationContext, Sampling, Usage
+from collect.models.journal import JournalFile
+from collect.rollout import RolloutSettings
+from collect.rollout_journal import do_with_journal
+from collect.work import Rows, Work
+from sandbox import SandboxConfig
+from tests.collect.models.contexts import context
+from tests.records import make_rollout
+
+
+class Slow:
+    """A model whose every reply takes ten minutes, by its own word."""
+
+    name = "m"
+
+    def open(self, context: ConversationContext) -> Slow:
+        return self
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> Completion:
+        return Completion(Message("assistant", "Yes."), Usage(), 0.0, 600.0, "stop")
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Asking:
+    """A rollout in which the model is asked something so often; it takes a second by itself."""
+
+    spec = SimpleNamespace(instance=SimpleNamespace(hash="0" * 16))
+    settings_hash = "settings"
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def do(self, settings: RolloutSettings) -> Rows:
+        model = settings.players["m"].backend.open(context())
+        for number in range(self.times):
+            model.complete([Message("user", f"Is it {number}?")], [], Sampling())
+        return make_rollout(seconds=1.0), []
+
+
+@pytest.fixture
+def settings() -> RolloutSettings:
+    players = {"m": Player(Slow(), Sampling(), is_oracle=False)}
+    benchmark = cast(Any, None)
+    return RolloutSettings(benchmark, SandboxConfig(), AgentsConfig(), players, Event())
+
+
+def test_the_replies_that_are_given_back_took_their_time(
+    settings: RolloutSettings, tmp_path: Path
+) -> None:
+    def seconds(times: int) -> float:
+        work = cast(Work, Asking(times))
+        row, _ = do_with_journal(work, settings, JournalFile(tmp_path / "journal"))
+        return row.seconds
+
+    assert seconds(2) == 1.0
+    assert seconds(3) == 1.0 + 2 * 600
