@@ -95,13 +95,13 @@ def can_skip(model: Any, arguments: Any) -> bool:
 
 
 def trained_tokens_trainer() -> Any:
-    """A class like SFTTrainer, with the same loss from the trained tokens' logits alone."""
+    """A class like MeasuringTrainer, with the same loss from the trained tokens' logits alone."""
     import torch
-    from trl import SFTTrainer
 
     from collect.models.prefix_cache import supports_prefix_cache
+    from train.measuring import MeasuringTrainer
 
-    class TrainedTokensTrainer(SFTTrainer):  # type: ignore[misc]
+    class TrainedTokensTrainer(MeasuringTrainer):
         def compute_loss(
             self,
             model: Any,

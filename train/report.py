@@ -31,7 +31,7 @@ class EvalPoint(BaseModel):
 
     step: int
     loss: float
-    """Mean over the rows' trained tokens."""
+    """Mean over all trained tokens of the rows."""
     token_accuracy: float | None = None
 
 

@@ -181,11 +181,11 @@ def build_trainer(
 
     The loss is the same with `trained_tokens_only` as without, which on a CPU takes longer.
     """
-    from trl import SFTTrainer
+    from train.measuring import MeasuringTrainer
 
     arguments = sft_config(config, output)
     chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)
-    kind = trained_tokens_trainer() if chosen else SFTTrainer
+    kind = trained_tokens_trainer() if chosen else MeasuringTrainer
     return quiet(
         kind(
             model=model,

@@ -13,11 +13,16 @@ from transformers import AutoModelForCausalLM
 
 from collect.errors import ConfigError
 from format.config import FormatConfig
+from format.dataset import split_file
 from format.stage import run_format
 from tests.format.conversations import write_run
+from tests.train.encoded import measured
 from train.checkpoints import PROCESSES, prepare
+from train.config import TrainConfig
 from train.processes import Processes, joined
 from train.report import TrainReport
+from train.rows import encode_split, load_encoded
+from train.tokenization import load_tokenization
 
 ROOT = Path(__file__).parents[2]
 LAUNCH = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "-m", "stepinto")
@@ -28,7 +33,7 @@ def test_two_processes_train_one_model_and_the_first_one_saves_it(
     tmp_path: Path, tiny_folder: Path
 ) -> None:
     run = write_run(tmp_path / "run")
-    run_format(FormatConfig(test_fraction=0.3), run)
+    run_format(FormatConfig(test_fraction=0.6), run)
     train = {
         "base_model": str(tiny_folder),
         "max_steps": 1,
@@ -37,6 +42,7 @@ def test_two_processes_train_one_model_and_the_first_one_saves_it(
         "device": "cpu",
         "eval_every": 1,
         "checkpoints_at": [2],
+        "trainer_arguments": {"bf16": False},
     }
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump({"run": "run", "runs_folder": str(tmp_path), "train": train}))
@@ -52,9 +58,16 @@ def test_two_processes_train_one_model_and_the_first_one_saves_it(
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("step 1/1") == 1
     report = TrainReport.model_validate_json((run / "model" / "training.json").read_text())
-    # Three rows, of which each process takes one in a step.
-    assert report.loss_curve[0].epoch == pytest.approx(0.5)
-    assert len(report.eval_curve) == 1
+    # Two rows, of which each process takes one in a step.
+    assert report.loss_curve[0].epoch == 1
+    (point,) = report.eval_curve
+    settings, target = TrainConfig.model_validate(train), tmp_path / "test.arrow"
+    encode_split(split_file(run / "sft", "test"), target, settings, load_tokenization(settings))
+    test_rows = load_encoded(target)
+    assert len(test_rows) == 3
+    loss, accuracy = measured(AutoModelForCausalLM.from_pretrained(run / "model"), test_rows)
+    assert point.loss == pytest.approx(loss, rel=1e-4)
+    assert point.token_accuracy == pytest.approx(accuracy)
     for folder in (run / "model", run / "model-at" / "2"):
         AutoModelForCausalLM.from_pretrained(folder)
 
