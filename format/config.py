@@ -32,7 +32,7 @@ class Why(StrEnum):
     """What makes one attempt at a question better than another."""
 
     CORRECT = "correct"
-    """The other is wrong, or its answer claims what it had not observed."""
+    """The other has no answer, or one that was scored as wrong or claims what was not observed."""
     SHORTER = "shorter"
     """Both are right, and the other took more turns."""
 
