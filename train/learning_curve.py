@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -64,12 +64,15 @@ def _refuse_later_ones(steps: Mapping[int, int], last: int) -> None:
         )
 
 
-def save_copies(job: Job, tokenization: Tokenization) -> None:
-    """Write the copies as they would be served, merged where the model is."""
+def save_copies(job: Job, tokenization: Tokenization, repositories: Collection[str]) -> None:
+    """Write the copies as they would be served, merged where the model is.
+
+    `repositories` are those whose bugs the model was trained on.
+    """
     target = job.run / FOLDER
     shutil.rmtree(target, ignore_errors=True)
     for rows in job.config.checkpoints_at:
         model = reloaded(job.config, tokenization.base, kept_adapters(job, rows))
         whole = model.merge_and_unload() if job.config.merges else model
         serving = tokenization.templates.serving
-        save_copy(whole, tokenization.tokenizer, serving, target / str(rows))
+        save_copy(whole, tokenization.tokenizer, serving, target / str(rows), repositories)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from collect.durable import replacing_folder
-from collect.models.model_folders import TRAINING
+from collect.models.model_folders import TRAINING, training_of
 from train.report import TrainReport
 from train.templates import set_serving_template
 
 
 def finished(folder: Path, fingerprint: str) -> TrainReport | None:
     """The report of a model folder that this very training has made, or None."""
-    path = folder / TRAINING
-    if not path.is_file():
-        return None
-    report = TrainReport.model_validate_json(path.read_text())
-    return report if report.fingerprint == fingerprint else None
+    made = training_of(folder)
+    return TrainReport.model_validate(made) if made.get("fingerprint") == fingerprint else None
 
 
 def save_model(
@@ -44,10 +42,18 @@ def save_model(
         _let_others_read(temporary)
 
 
-def save_copy(model: Any, tokenizer: Any, template: str, target: Path) -> None:
-    """Write another model as it would be served, such as the base model."""
+def save_copy(
+    model: Any, tokenizer: Any, template: str, target: Path, repositories: Collection[str]
+) -> None:
+    """Write another model as it would be served, such as the base model.
+
+    Of its training nothing is told but whose bugs were trained on, where there are such.
+    """
     with replacing_folder(target) as temporary:
         _write_model(model, copy.deepcopy(tokenizer), template, temporary)
+        if repositories:
+            told = json.dumps({"repositories": sorted(repositories)}, indent=2)
+            (temporary / TRAINING).write_text(told + "\n")
         _let_others_read(temporary)
 
 

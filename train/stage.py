@@ -109,13 +109,14 @@ def _prepared(job: Job, method: Method, tokenization: Tokenization) -> Preflight
     if config.save_untuned:
         base = load_model(config, tokenization.base, quantized=False)
         serving = tokenization.templates.serving
-        save_copy(base, tokenization.tokenizer, serving, job.run / "untuned")
+        known = trained_on(tokenization.base)
+        save_copy(base, tokenization.tokenizer, serving, job.run / "untuned", known)
     return preflight
 
 
 def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainReport) -> None:
     """Write the model, its copies on the way, and remove what training has left."""
-    save_copies(job, tokenization)
+    save_copies(job, tokenization, report.repositories)
     texts = {card.NAME: card.model_card(job, report)} | sample_texts(job)
     save_model(
         trained,

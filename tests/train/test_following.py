@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 from transformers import AutoModelForCausalLM
 
 from collect.errors import ConfigError
+from collect.models.model_folders import trained_on
 from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import write_run
@@ -18,6 +20,7 @@ from train.config import TrainConfig
 from train.learning_curve import steps_of
 from train.report import TrainReport
 from train.samples import Sample
+from train.saving import finished
 from train.stage import run_train
 
 pytestmark = pytest.mark.slow
@@ -120,6 +123,24 @@ def test_a_copy_that_is_never_reached_is_refused(tmp_path: Path, tiny_folder: Pa
         run_train(config(tiny_folder, checkpoints_at=(1, 8)), run)
     with pytest.raises(ValueError, match="must be rising numbers"):
         config(tiny_folder, checkpoints_at=(2, 1))
+
+
+def test_copies_tell_whose_bugs_were_trained_on(tmp_path: Path, tiny_folder: Path) -> None:
+    run = formatted(tmp_path / "run", test_fraction=0)
+    settings = config(tiny_folder, max_steps=1, checkpoints_at=(1,), save_untuned=True)
+    own = set(run_train(settings, run).repositories)
+    assert trained_on(str(run / "model-at" / "1")) == own != set()
+    assert not (run / "untuned" / "training.json").exists()
+    base = shutil.copytree(run / "model-at" / "1", tmp_path / "base")
+    (base / "training.json").write_text('{"repositories": ["earlier"]}')
+    report = run_train(settings.model_copy(update={"base_model": str(base)}), run)
+    assert trained_on(str(run / "untuned")) == {"earlier"}
+    assert trained_on(str(run / "model-at" / "1")) == own | {"earlier"} == set(report.repositories)
+
+
+def test_a_copy_is_no_finished_training(tmp_path: Path) -> None:
+    (tmp_path / "training.json").write_text('{"repositories": ["earlier"]}')
+    assert finished(tmp_path, "a fingerprint") is None
 
 
 @pytest.mark.parametrize(
