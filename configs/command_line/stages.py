@@ -89,9 +89,11 @@ def train(config: RunConfig) -> int:
     console.rule("train")
     bench = QuestionBench(config, config.questions.benchmark, config.held_out)
     report = run_train(config.train, config.folder, on_step=_print_step, bench=bench)
+    checked = report.preflight
+    trained = f"{checked.pairs} pairs" if checked.pairs else f"{checked.rows} rows"
     console.print(
-        f"{report.base_model}\n{report.steps} steps on {report.preflight.rows} rows of up to "
-        f"{report.preflight.longest} tokens in {report.seconds:.0f} s; "
+        f"{report.base_model}\n{report.steps} steps on {trained} of up to "
+        f"{checked.longest} tokens in {report.seconds:.0f} s; "
         f"{report.trained_parameters:,} of {report.parameters:,} parameters trained; "
         f"model in {config.folder}/model (training.json has the curve)"
     )
