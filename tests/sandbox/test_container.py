@@ -175,7 +175,7 @@ def test_what_a_shell_says_beforehand_is_no_output(image: str) -> None:
     preload = {"LD_PRELOAD": "/none.so"}
     with ContainerSandbox(SandboxConfig(backend="docker", environment=preload), image) as box:
         told = box.run(Command(["sh", "-c", "unset LD_PRELOAD; echo done"])).output
-        assert told.endswith("done\n")
+        assert "done\n" in told
         assert "stepinto-ready" not in told
         terminal = box.spawn(Command(["cat"]))
         terminal.send_line(b"told")

@@ -195,8 +195,8 @@ def test_what_is_no_training_data(tmp_path: Path, name: str, content: bytes, tol
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "made.jsonl").write_text(json.dumps({"text": BUG.problem_statement}) + "\n")
-    given = [str(CONFIG), f"runs_folder={tmp_path}", "run=test", "eval.benchmark=null"]
-    limited = [*given, "collect.benchmark={name: bundled, limit: 3}"]
+    given = [str(CONFIG), f"runs_folder={tmp_path}", "run=test"]
+    limited = [*given, "eval.benchmark={name: bundled, limit: 3}"]
     training = ["--training", str(tmp_path / "made.jsonl")]
     assert main(["bench", "contamination", *limited, *training]) == 0
     shown = capsys.readouterr().out

@@ -194,6 +194,7 @@ def test_breakpoints_are_deferred_bound_and_hit(debugger: JdbTerminal) -> None:
     assert [point.number for point in debugger.list_breakpoints().breakpoints] == [1, 2]
 
     event = debugger.restart()
+    assert [point.number for point in event.breakpoints] == [1, 2], (event.error, event.notes)
     assert event.breakpoints[1].condition == "item == 4"
     assert debugger.remove_breakpoint(1).error_kind is None
     event = debugger.control(Action.CONTINUE)
