@@ -6,13 +6,13 @@ can say what differs.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from collect.config import Machinery
+from collect.digest import digest
 from collect.durable import write_text
 from collect.models.config import LocalConfig, ModelConfig, VllmConfig
 from collect.models.model_folders import file_stamps
@@ -61,7 +61,7 @@ def settings_facts(machinery: Machinery, spec: RolloutSpec) -> Facts:
 
 def settings_hash(facts: Facts) -> str:
     """16 hex digits over settings."""
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(facts)
 
 
 def note_settings(folder: Path, facts: Facts) -> None:

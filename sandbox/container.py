@@ -291,7 +291,7 @@ class _ContainerTerminalProcess:
             try:
                 self._execs.sweep(self._user, self._group, self._connection, BoundedOutput(1000))
                 return self._execs.exit_code(self._exec_id)
-            except SandboxDead as error:
+            except SandboxDead:
                 if self._execs.lives():
-                    raise error
+                    raise
                 return KILLED

@@ -1,13 +1,13 @@
 """Debug sessions inside a sandbox, behind one protocol for every language."""
 
 from sandbox.debugger.base import Debugger
+from sandbox.debugger.limits import DebugLimits
 from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.records import (
     Action,
     Breakpoint,
     BreakpointRequest,
     DebugEvent,
-    DebugLimits,
     ErrorKind,
     ExceptionInfo,
     Frame,

@@ -7,7 +7,8 @@ import posixpath
 from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Channel, Json
 from sandbox.debugger.java_delivery import MAIN_CLASS, deliver_probe, forget_delivery
-from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
+from sandbox.debugger.limits import DebugLimits
+from sandbox.debugger.records import ErrorKind, Launch
 from sandbox.debugger.session import DebugSession, LaunchRefused
 from sandbox.errors import DebuggerError, SandboxFileError
 from sandbox.java.build import built_test, java_command

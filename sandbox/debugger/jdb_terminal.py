@@ -22,8 +22,9 @@ from sandbox.debugger.jdb_breakpoints import JdbBreakpoints, Point
 from sandbox.debugger.jdb_inspection import JdbInspector
 from sandbox.debugger.jdb_launch import jdb_command
 from sandbox.debugger.jdb_parsing import Event
+from sandbox.debugger.limits import DebugLimits
 from sandbox.debugger.prompts import End, PromptTerminal, Reply
-from sandbox.debugger.records import DebugLimits, ErrorKind, Launch, State
+from sandbox.debugger.records import ErrorKind, Launch, State
 from sandbox.debugger.session import Launcher, LaunchRefused
 from sandbox.debugger.sources import SourceLines
 from sandbox.debugger.terminal_session import (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sandbox.base import Sandbox
 from sandbox.debugger.base import Debugger
-from sandbox.debugger.records import DebugLimits
+from sandbox.debugger.limits import DebugLimits
 from sandbox.errors import DebuggerError
 
 if TYPE_CHECKING:

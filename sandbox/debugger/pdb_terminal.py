@@ -17,6 +17,7 @@ from dataclasses import replace
 from sandbox.base import Sandbox
 from sandbox.debugger import pdb_parsing
 from sandbox.debugger.channel import Json
+from sandbox.debugger.limits import DebugLimits
 from sandbox.debugger.pdb_breakpoints import PdbBreakpoints
 from sandbox.debugger.pdb_inspection import PdbInspector
 from sandbox.debugger.pdb_launch import entry_requests, pdb_command, resolved
@@ -24,7 +25,7 @@ from sandbox.debugger.pdb_parsing import Stop
 from sandbox.debugger.pdb_places import look_up
 from sandbox.debugger.prompts import End, PromptTerminal, Reply
 from sandbox.debugger.python_session import PythonLauncher
-from sandbox.debugger.records import DebugLimits, ErrorKind, Launch, State
+from sandbox.debugger.records import ErrorKind, Launch, State
 from sandbox.debugger.sources import SourceLines
 from sandbox.debugger.terminal_session import (
     Ended,

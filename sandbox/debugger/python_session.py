@@ -5,7 +5,8 @@ from __future__ import annotations
 from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Channel, Json
 from sandbox.debugger.delivery import BOOTSTRAP, message_for
-from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
+from sandbox.debugger.limits import DebugLimits
+from sandbox.debugger.records import ErrorKind, Launch
 from sandbox.debugger.session import DebugSession, LaunchRefused
 from sandbox.debugger.targets import TargetError, parse_target
 

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from sandbox.base import Sandbox
 from sandbox.debugger.channel import Json
 from sandbox.debugger.events import breakpoint_record, event_from_answer
+from sandbox.debugger.limits import DebugLimits
 from sandbox.debugger.records import (
     CONTROL_ACTIONS,
     Action,
     Breakpoint,
     BreakpointRequest,
     DebugEvent,
-    DebugLimits,
     ErrorKind,
     Launch,
     Snapshot,

@@ -22,12 +22,12 @@ from typing import Any, Protocol
 
 from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import Json
+from sandbox.debugger.limits import DebugLimits
 from sandbox.debugger.prompts import End, PromptTerminal, Reply
 from sandbox.debugger.records import (
     CONTROL_ACTIONS,
     Action,
     DebugEvent,
-    DebugLimits,
     ErrorKind,
     KillReason,
     Launch,
