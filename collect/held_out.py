@@ -20,8 +20,8 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.errors import ConfigError
+from collect.quantities import first_of
 
-SHOWN = 5
 _ADDRESS = re.compile(r"^(?:\w+://[^/]+/|\w+@[^:]+:)|\.git$|/$")
 
 
@@ -110,10 +110,9 @@ def refuse_held_out(instances: Sequence[Instance], config: HeldOutConfig) -> Non
         bug.id for bug in instances if held_out.has(bug.benchmark, bug.id, bug.hash, bug.repository)
     ]
     if found:
-        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise ConfigError(
             f"collect.benchmark: {len(found)} of {len(instances)} bugs are held out from training "
-            f"by this config's held_out section: {', '.join(found[:SHOWN])}{more}. Leave them out "
+            f"by this config's held_out section: {first_of(found)}. Leave them out "
             "with collect.benchmark.instances or collect.benchmark.split, or measure on them with "
             "`stepinto eval`"
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from collect.records import MessageRow
+from sandbox import scratch
 
 PASSING = (
     (re.compile(r"\b0x[0-9a-fA-F]{4,}\b"), "0x?"),
@@ -20,7 +21,7 @@ PASSING = (
     (re.compile(r"\b\d+\.\d+ ?(?:ns|µs|us|ms|s|sec|secs|seconds)\b"), "? s"),
     (re.compile(r"\bpytest-\d+\b"), "pytest-?"),
     (re.compile(r"(?<=/tmp/)[\w.-]+"), "?"),
-    (re.compile(r"\.stepinto-[0-9a-f]{16}\b"), ".stepinto-?"),
+    (scratch.NAME, ".stepinto-?"),
 )
 """What is left out, and what stands in its place, in this order."""
 SHOWN = 400

@@ -1,6 +1,8 @@
-"""Quantities as people read them: 347k tokens, $0.04, 3m."""
+"""Quantities as people read them: 347k tokens, $0.04, 3m, a, b and 12 more."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def tokens(count: float) -> str:
@@ -31,3 +33,9 @@ def duration(seconds: float) -> str:
     if hours < 48:
         return f"{hours}h{minutes:02d}m"
     return f"{hours // 24}d{hours % 24:02d}h"
+
+
+def first_of(names: Sequence[str], shown: int = 5) -> str:
+    """The first names, and how many there are after them: a, b and 12 more."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

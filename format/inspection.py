@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,11 +10,7 @@ from collect.agents.repair.actions import ActionCall
 from collect.records import Conversation, EventRow, MessageRow
 from format.vocabulary import Untranslatable, recorded_call
 from sandbox.debugger import Action, DebugEvent, ErrorKind, State, StopReason
-
-SHOWN = re.compile(
-    r"^\[\d+\] (?P<function>.+) at (?P<file>.+):(?P<line>\d+) \| (?P<source>.*) \(paused here\)$",
-    re.MULTILINE,
-)
+from sandbox.debugger.rendering import read_paused_frame
 
 
 @dataclass(frozen=True)
@@ -124,13 +119,10 @@ def recorded_start(conversation: Conversation) -> EventRow | None:
 
 def shown_opening(state: str, test: str) -> DebugEvent:
     """The first stop as an Inspector's prompt shows it. Raises Untranslatable."""
-    frames = list(SHOWN.finditer(state))
-    if not frames or not state.startswith(f"State: {State.RUNTIME}\n"):
+    frame = read_paused_frame(state)
+    if frame is None:
         raise Untranslatable("the session was not paused at its beginning")
-    innermost = frames[-1]
-    return opening_at(
-        test, innermost["file"], int(innermost["line"]), innermost["function"], innermost["source"]
-    )
+    return opening_at(test, frame.file, frame.line, frame.function, frame.source)
 
 
 def opening_at(test: str, file: str, line: int, function: str, source: str) -> DebugEvent:

@@ -10,6 +10,7 @@ from collect.agents.prompts import prompt
 from collect.agents.repair.actions import ActionCall, UnreadableAction, parse_actions
 from collect.agents.repair.inspector import TASK_MESSAGE, plan_of
 from collect.agents.repair.inspector_tools import (
+    STATE_HEADING,
     ControlArguments,
     InteractArguments,
     ProposeArguments,
@@ -30,7 +31,6 @@ from format.inspection import (
 )
 from format.vocabulary import PROPOSE, Untranslatable
 
-STATE = "## PDB Session State\n"
 TEST = re.compile(r"^Failing test, (.+):$", re.MULTILINE)
 THOUGHT = re.compile(r"^\s*#{1,6}[ \t]*THOUGHTS?[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 ARGUMENTS: dict[str, type[Arguments]] = {
@@ -46,7 +46,7 @@ def read_inspector(conversation: Conversation) -> Inspection:
     rows = conversation.messages
     if len(rows) < 3 or rows[TASK_MESSAGE].message.role != "user":
         raise Untranslatable("the conversation has no task, or no reply to it")
-    context, _, state = rows[TASK_MESSAGE].message.content.rpartition(STATE)
+    context, _, state = rows[TASK_MESSAGE].message.content.rpartition(f"{STATE_HEADING}\n")
     test = TEST.search(context)
     if test is None:
         raise Untranslatable("the task names no failing test")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from collect.agents.debug2fix import DebugSubagentArguments, subagent_prompt, subagent_task
+from collect.agents.debug2fix import subagent_prompt
 from collect.agents.debug_tools import reply
 from collect.agents.prompts import prompt
+from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
 from collect.agents.wording import wording
 from collect.messages import Message, ToolCall
 from collect.records import SESSION_START, Conversation, DebugAnswer, MessageRow

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 
+from collect.agents.shell_tool import read_failure
 from collect.messages import ToolCall
 from collect.records import Conversation, EventRow, MessageRow, Role, ToolOutcome
 from sandbox.debugger import Action, ErrorKind
@@ -33,8 +34,6 @@ GOES_ON = (
 )
 """What gets the program on, also where it answers the same again."""
 TIMEOUTS = (ErrorKind.TIMEOUT, ErrorKind.UNRESPONSIVE)
-SHELL_TIMEOUT = re.compile(r"\[killed after [\d.e+]+ s\]\s*$")
-"""How the shell tool's answer ends; no record tells of it."""
 VARIES = re.compile(r"0x[0-9a-fA-F]+|\b\d+\.\d+ ?s(?:econds)?\b")
 """Addresses and times, in which two equal answers differ."""
 
@@ -128,7 +127,8 @@ class Turn:
             return True
         failed = (row for row in self.answers if row.tool_outcome is ToolOutcome.ERROR)
         shell = (row for row in failed if row.message.tool_call_id not in self._debugged)
-        return any(SHELL_TIMEOUT.search(row.message.content) for row in shell)
+        ends = (read_failure(row.message.content) for row in shell)
+        return any(end is not None and end.exit_code is None for end in ends)
 
     @property
     def _debugged(self) -> set[str]:

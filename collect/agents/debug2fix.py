@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field
 
 from collect.agents.answer import parse_answer
 from collect.agents.config import Variant
@@ -20,6 +17,7 @@ from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.shell_tool import Bash
+from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.errors import ModelFailure
 from collect.records import Role, StopReason, ToolOutcome
@@ -82,22 +80,6 @@ def subagent_tools(debugger: Debugger, sandbox: Sandbox, run_code: bool = False)
     return [*debug_tools(debugger, run_code), *files]
 
 
-class DebugSubagentArguments(Arguments):
-    question: Annotated[
-        str, Field(min_length=1, description="What you want to know about runtime behaviour.")
-    ]
-    test: Annotated[
-        str, Field(min_length=1, description="The failing test or script that exercises it.")
-    ]
-    path: Annotated[str | None, Field(description="The code to look at.")] = None
-    lines: Annotated[
-        tuple[int, ...] | None, Field(description="Lines of `path` to set breakpoints on.")
-    ] = None
-    variables: Annotated[
-        tuple[str, ...] | None, Field(description="Variables to pay attention to.")
-    ] = None
-
-
 @dataclass(frozen=True)
 class DebugSubagent:
     """Ask the Debug Subagent (section 4.1). Calling it opens the edit gate."""
@@ -149,15 +131,3 @@ def run_subagent(
 def remind_of_block(answer: str) -> str | None:
     """What to tell a subagent whose final answer has no well-formed block."""
     return None if parse_answer(answer) else prompt("subagent_reminder")
-
-
-def subagent_task(arguments: DebugSubagentArguments) -> str:
-    """The subagent's first user message: the question, and what else the main agent gave."""
-    lines = [prompt("subagent_task", question=arguments.question, test=arguments.test)]
-    if arguments.path:
-        lines.append(f"Path: {arguments.path}")
-    if arguments.lines:
-        lines.append(f"Lines: {', '.join(map(str, arguments.lines))}")
-    if arguments.variables:
-        lines.append(f"Variables: {', '.join(arguments.variables)}")
-    return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from collect.records import ToolOutcome
 from sandbox import Command, Sandbox
 
 REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
+ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s)\]$")
 
 
 class BashArguments(Arguments):
@@ -57,3 +59,21 @@ class Bash:
         failed = result.timed_out or result.exit_code
         outcome = ToolOutcome.ERROR if failed else ToolOutcome.OK
         return ToolReply(text.strip("\n") or "[no output]", outcome)
+
+
+@dataclass(frozen=True)
+class FailedCommand:
+    """What the shell's answer to a command that failed tells of it."""
+
+    output: str
+    exit_code: int | None
+    """None where it was killed at the end of its time."""
+
+
+def read_failure(answer: str) -> FailedCommand | None:
+    """What such an answer says; None where a command failed in another way."""
+    ending = ENDING.search(answer)
+    if ending is None:
+        return None
+    code = ending["code"]
+    return FailedCommand(answer[: ending.start()], int(code) if code else None)

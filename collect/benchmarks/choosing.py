@@ -17,10 +17,10 @@ from collect.benchmarks.ran_in import RanIn
 from collect.benchmarks.verifications import Verifications, with_verifications
 from collect.durable import write_text
 from collect.errors import ConfigError
+from collect.quantities import first_of
 from sandbox import SandboxConfig
 
 SKIPPED_FILE = "skipped.json"
-SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Choice:
         by_mark: dict[Mark, list[str]] = defaultdict(list)
         for each in self.skipped:
             by_mark[each.marks[0]].append(each.instance_id)
-        groups = [f"{len(ids)} {mark} ({_listed(ids)})" for mark, ids in sorted(by_mark.items())]
+        groups = [f"{len(ids)} {mark} ({first_of(ids)})" for mark, ids in sorted(by_mark.items())]
         bugs = "1 bug is" if len(self.skipped) == 1 else f"{len(self.skipped)} bugs are"
         return f"{bugs} skipped: {', '.join(groups)}"
 
@@ -89,8 +89,3 @@ def tell_skipped(choice: Choice, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = TypeAdapter(tuple[Verification, ...]).dump_json(choice.skipped, indent=1)
     write_text(path, f"{lines.decode()}\n")
-
-
-def _listed(ids: list[str]) -> str:
-    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    return ", ".join(ids[:SHOWN]) + more

@@ -5,13 +5,13 @@ All of it is git's own work, done inside the sandbox: such a tree may have thous
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 
 from collect.patches import PatchError
 from collect.unified import unquote
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxError, SandboxFileError, SandboxUnavailable
+from sandbox.scratch import scratch_folder
 from sandbox.shell import capture
 
 GIT_TIMEOUT = 900.0
@@ -187,14 +187,12 @@ def changed_files(sandbox: Sandbox, tree: str) -> tuple[Mapping[str, bytes], Map
 
     Raises SandboxFileError where the repository is not there any more.
     """
-    folder = f".git/changed-{secrets.token_hex(8)}"
-    try:
-        _git(sandbox, _CHANGED, tree, folder)
+    with scratch_folder(sandbox, ".git") as folder:
+        try:
+            _git(sandbox, _CHANGED, tree, folder)
+        except SandboxUnavailable as error:
+            raise SandboxFileError(str(error)) from error
         return sandbox.read_tree(f"{folder}/before"), sandbox.read_tree(f"{folder}/after")
-    except SandboxUnavailable as error:
-        raise SandboxFileError(str(error)) from error
-    finally:
-        sandbox.run(Command(["rm", "-rf", folder]))
 
 
 def tracked_files(sandbox: Sandbox, *patterns: str) -> list[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from collect.benchmarks.base import Instance
+from collect.quantities import first_of
 from sandbox import SandboxConfig
 from sandbox.engine import connect
 from sandbox.errors import ImageMissing
-
-SHOWN = 3
 
 
 def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> list[str]:
@@ -38,9 +37,8 @@ def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> Non
     finally:
         client.close()
     if missing:
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         raise ImageMissing(
             f"{len(missing)} of the {len(images)} images that these bugs need are not on this "
-            f"machine: {', '.join(missing[:SHOWN])}{more}. `stepinto bench pull CONFIG` fetches "
+            f"machine: {first_of(missing)}. `stepinto bench pull CONFIG` fetches "
             "them; benchmark.instances and benchmark.limit choose fewer bugs"
         )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ from sandbox.java.jdk import find_jdk
 from sandbox.java.lookup import Found
 from sandbox.java.project import BuildKind, JavaProject, Module
 from sandbox.java.scan import is_build_file, scan_workspace
+from sandbox.scratch import scratch_folder
 
 FRAMEWORK_JAR = re.compile(r"(junit|hamcrest|opentest4j|apiguardian|testng)[\w.-]*\.jar$")
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
@@ -157,16 +157,13 @@ def run_built(
     `observer` names a class of the program that hears of each test: see the runner's
     `Observer.java`. Raises JavaUnavailable, SandboxError.
     """
-    folder = f".stepinto-{secrets.token_hex(8)}"
-    report = f"{folder}/report.jsonl"
     options = [] if observer is None else ["--observer", observer]
-    try:
+    with scratch_folder(sandbox) as folder:
+        report = f"{folder}/report.jsonl"
         # Exists even where the JVM does not start.
         sandbox.write_file(report, b"")
         result = sandbox.run(_command(sandbox, project, report, [*options, *tests], timeout))
         reports = list(_read_report(sandbox, report))
-    finally:
-        sandbox.run(Command(["rm", "-rf", folder]))
     return BuiltRun(replace(result, output=result.output.replace(f"{folder}/", "")), reports)
 
 

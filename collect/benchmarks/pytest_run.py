@@ -9,13 +9,13 @@ forge the report can.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.scratch import scratch_folder
 
 REPORT_PLUGIN = "stepinto_pytest_report"
 REPORT_FILE = "report.jsonl"
@@ -71,14 +71,11 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
     The project's conftest files and ini options apply; installed third-party plugins only where
     PYTEST_PLUGINS names them. Raises SandboxUnavailable where the sandbox's Python has no pytest.
     """
-    folder = f".stepinto-{secrets.token_hex(8)}"
-    try:
+    with scratch_folder(sandbox) as folder:
         sandbox.write_files({f"{folder}/{name}": data for name, data in _files(job).items()})
         result = sandbox.run(_command(sandbox, folder, job.paths, timeout))
         _refuse_missing_pytest(sandbox, result)
         written = {name: _read(sandbox, f"{folder}/{name}") for name in (REPORT_FILE, *job.outputs)}
-    finally:
-        sandbox.run(Command(["rm", "-rf", folder]))
     outputs = {name: data for name, data in written.items() if data is not None}
     reports = list(_reports(outputs.pop(REPORT_FILE, b"")))
     return PytestRun(_without(folder, result), reports, outputs)

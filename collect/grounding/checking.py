@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from collect.agents.repair.inspector import plan_of
+from collect.agents.subagent_task import read_subagent_task
 from collect.bug_tests import TestFiles
 from collect.grounding.claims import claims_in
 from collect.grounding.matching import has_word, in_texts, sightings_of_value
@@ -21,9 +22,6 @@ from collect.records import Conversation, Role
 
 MAX_CHARACTERS = 6_000
 """Of a field, that are read: one that is longer repeats itself, and takes long to read."""
-PATH = re.compile(r"^Path: (.+)$", re.MULTILINE)
-LINES = re.compile(r"^Lines: (\d+(?:, ?\d+)*)$", re.MULTILINE)
-"""As `subagent_task` writes them."""
 REPAIR = re.compile(r"\bto fix (?:the|this) (?:bug|problem|issue)\b", re.IGNORECASE)
 """Where a plan goes on to what should be changed, which nobody can have observed."""
 
@@ -42,9 +40,9 @@ class Task:
     @cached_property
     def places(self) -> Sequence[tuple[str, int]]:
         """Files and lines, those that the main agent hints at among them."""
-        path, lines = PATH.search(self.text), LINES.search(self.text)
-        numbers = [int(each) for each in lines[1].split(",")] if path and lines else []
-        hints = [(path[1].strip(), number) for number in numbers] if path else []
+        asked = read_subagent_task(self.text)
+        path, lines = (asked.path, asked.lines) if asked else (None, None)
+        hints = [(path, line) for line in lines or ()] if path else []
         return [*((file, line) for file, line, _ in places(self.text)), *hints]
 
     @cached_property

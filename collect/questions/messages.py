@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collect.agents.config import AgentsConfig
-from collect.agents.debug2fix import DebugSubagentArguments, subagent_prompt, subagent_task
+from collect.agents.debug2fix import subagent_prompt
+from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
 from collect.agents.wording import wording
 from collect.messages import Message
 from collect.questions.records import Question

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from collect.benchmarks.base import TestStatus
+from collect.quantities import first_of
 from collect.records import Conversation, Role, Rollout
 from collect.scoring import PASS_TO_PASS
 from eval.metrics import InstanceKey, instance_of
@@ -109,13 +110,12 @@ def record_of(rollout: Rollout, conversations: Sequence[Conversation]) -> str:
         elif each.role in (Role.DEBUG_SUBAGENT, Role.INSPECTOR):
             parts.append(_session(each))
     failing = [test.name for test in rollout.tests if test.after != TestStatus.PASSED]
-    more = f" and {len(failing) - SHOWN_TESTS} more" if len(failing) > SHOWN_TESTS else ""
     broken = [t.group for t in rollout.tests if t.name in failing]
     parts += [
         f"The agent's patch:\n{cut(rollout.patch, PATCH_CHARACTERS) or '(none)'}",
         f"It ended by: {rollout.stop_reason.value}, after {rollout.main_steps} steps, with "
         f"{rollout.sub_calls} debug sessions and {rollout.debug_calls} debugger calls.",
-        f"Failing with the patch: {', '.join(failing[:SHOWN_TESTS])}{more}. Of them "
+        f"Failing with the patch: {first_of(failing, SHOWN_TESTS)}. Of them "
         f"{broken.count(PASS_TO_PASS)} passed before.",
     ]
     return "\n\n".join(parts)

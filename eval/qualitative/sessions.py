@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from collect.agents.subagent_task import read_subagent_task
 from collect.bug_tests import TestFiles
 from collect.grounding.checking import MAX_CHARACTERS, answer_texts, ground, task_text
 from collect.grounding.claims import claims_in
@@ -21,8 +21,6 @@ from sandbox.debugger import StopReason as DebugStopReason
 
 LOOKS = (*INSPECTIONS, Action.RAW)
 """What reads state. Of a raw terminal's command it is not known, and so supposed."""
-QUESTION = re.compile(r"Question: (.*?)\nTest: ", re.DOTALL)
-"""As `subagent_task` writes it."""
 NOT_DONE = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
 
 
@@ -110,8 +108,8 @@ def _late(events: Sequence[DebugEvent]) -> int:
 def _question(conversation: Conversation) -> str:
     """What it was asked; all that it was told where that has another form."""
     told = task_text(conversation)
-    found = QUESTION.match(told)
-    return found[1] if found else told
+    asked = read_subagent_task(told)
+    return asked.question if asked else told
 
 
 def _is_well_formed(conversation: Conversation) -> bool:

@@ -6,6 +6,7 @@ The first line says what happened and keeps its shape, for others parse it:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import groupby
 
@@ -26,6 +27,11 @@ INDENT = "    "
 STARTS = (Action.START, Action.RESTART)
 CODE_RAN = "Code ran without an exception."
 STACK = "Stack, innermost frame first:"
+PAUSED = re.compile(
+    r"^\[\d+\] (?P<function>.+) at (?P<file>.+):(?P<line>\d+) \| (?P<source>.*) \(paused here\)$",
+    re.MULTILINE,
+)
+"""The innermost frame of a snapshot."""
 REPEATS = 3
 """Of one frame in a row: of more, as in a recursion without end, only the first is shown."""
 THREADS = "Threads, each innermost frame first:"
@@ -72,6 +78,21 @@ def render_snapshot(snapshot: Snapshot) -> str:
     if snapshot.breakpoints:
         lines.append("Active breakpoints:")
     return "\n".join([*lines, *(_breakpoint(point) for point in snapshot.breakpoints)])
+
+
+def read_paused_frame(snapshot: str) -> Frame | None:
+    """The frame that such a text shows as paused; None where there is none."""
+    found = list(PAUSED.finditer(snapshot))
+    if not found or not snapshot.startswith(f"State: {State.RUNTIME}\n"):
+        return None
+    last = found[-1]
+    return Frame(
+        index=0,
+        file=last["file"],
+        line=int(last["line"]),
+        function=last["function"],
+        source=last["source"],
+    )
 
 
 def _headline(event: DebugEvent) -> str:

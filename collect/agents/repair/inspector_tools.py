@@ -31,6 +31,8 @@ RAN_OUT = (
     "The test ran to its end without an exception and was started again: the session is paused "
     "where the test begins, and nothing that interact_code changed is left."
 )
+STATE_HEADING = "## PDB Session State"
+"""Under it the agent is shown `InspectorSession.state_text`, in the task's prompt too."""
 STARTED_AGAIN = "The test was started again: the session is paused where it begins."
 
 

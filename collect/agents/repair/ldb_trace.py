@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import posixpath
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from collect.agents.repair.basic_blocks import Statement, statements_of
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError
+from sandbox.scratch import scratch_folder
 
 PACKAGE = "stepinto_tracing"
 MODULES = ("ldb_tracer.py", "ldb_values.py")
@@ -83,14 +83,11 @@ def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: fl
 
     `timeout` in seconds. Raises TraceUnavailable, SandboxError.
     """
-    folder = f".stepinto-{secrets.token_hex(8)}"
     statements = _statements(code)
-    try:
+    with scratch_folder(sandbox) as folder:
         sandbox.write_files(_files(folder, _job(sandbox, program, statements, test)))
         result = sandbox.run(_command(sandbox, folder, timeout))
         trace = _read(sandbox, folder, result, timeout)
-    finally:
-        sandbox.run(Command(["rm", "-rf", folder]))
     told = (statements.get(step.line) for step in trace.steps)
     if all(each is None or each.declares for each in told):
         raise TraceUnavailable("the test ends before it runs any line of the program")

@@ -11,6 +11,7 @@ from textwrap import dedent
 from collect.agents.forms import Answered, MalformedAction, worst
 from collect.agents.repair.actions import ActionCall, UnreadableAction, call_text, parse_actions
 from collect.agents.repair.code_blocks import FENCE, fenced_blocks, syntax_problem
+from collect.agents.repair.inspector_tools import STATE_HEADING
 from collect.messages import Message, ToolCall
 from collect.records import MessageRow
 
@@ -80,7 +81,7 @@ class ReactForm:
         return self._blocks.write(ActionCall(call.name, json.loads(call.arguments)))
 
     def _shown(self) -> str:
-        return f"\n\n## PDB Session State\n{self._state()}" if self._state else ""
+        return f"\n\n{STATE_HEADING}\n{self._state()}" if self._state else ""
 
 
 def action_block(text: str) -> str:

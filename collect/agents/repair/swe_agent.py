@@ -16,7 +16,7 @@ from collect.agents.repair.failing import shortened
 from collect.agents.repair.records import Patch, Round
 from collect.agents.repair.self_debugging import version_text
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.shell_tool import Bash, BashArguments
+from collect.agents.shell_tool import Bash, BashArguments, read_failure
 from collect.agents.tools import Arguments, Toolbox, ToolReply
 from collect.messages import Message, ToolCall
 from collect.records import MessageRow, Role, ToolOutcome
@@ -26,8 +26,7 @@ SUBMISSION = "SUBMIT_REPAIRED_PROGRAM"
 SUBMIT = f"echo {SUBMISSION}"
 BLOCK = re.compile(r"^[ \t]*```(?:bash|sh|shell)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.M | re.S)
 OPENING = re.compile(r"^[ \t]*```(?:bash|sh|shell)[ \t]*$", re.MULTILINE)
-ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after .*)\]$")
-KILLED = "124"
+KILLED = 124
 MAX_CHARS = 10_000
 """Of one observation; mini-swe-agent's bound."""
 
@@ -133,9 +132,13 @@ class BashForm:
 
 def observation(reply: ToolReply) -> str:
     """A command's return code and output, as mini-swe-agent shows them."""
-    ending = ENDING.search(reply.text) if reply.outcome is ToolOutcome.ERROR else None
-    code = (ending["code"] or KILLED) if ending else "0"
-    output = reply.text[: ending.start()] if ending and ending["code"] else reply.text
+    failed = read_failure(reply.text) if reply.outcome is ToolOutcome.ERROR else None
+    if failed is None:
+        code, output = 0, reply.text
+    elif failed.exit_code is None:
+        code, output = KILLED, reply.text
+    else:
+        code, output = failed.exit_code, failed.output
     shown = shortened(output, max_lines=MAX_CHARS, max_chars=MAX_CHARS)
     cut = f"{prompt('swe_agent/too_long')}\n" if len(output) > MAX_CHARS else ""
     return f"<returncode>{code}</returncode>\n{cut}<output>\n{shown}\n</output>"

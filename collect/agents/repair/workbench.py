@@ -14,6 +14,7 @@ from collect.agents.raw_terminal import raw_terminal
 from collect.agents.repair.actions import ActionCall, call_text, parse_actions
 from collect.agents.repair.code_rules import only_inspection, only_modification
 from collect.agents.repair.inspector_tools import (
+    STATE_HEADING,
     InspectorSession,
     InteractCode,
     Limits,
@@ -125,7 +126,7 @@ class WithState:
         answer = self.tool.call(arguments, call_id)
         if isinstance(self.tool, InteractCode | ProposeRepair):
             return answer
-        state = f"## PDB Session State\n{self.session.state_text()}"
+        state = f"{STATE_HEADING}\n{self.session.state_text()}"
         return replace(answer, text=f"{answer.text}\n\n{state}")
 
 

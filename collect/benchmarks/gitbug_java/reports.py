@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
@@ -10,6 +9,7 @@ from collect.benchmarks.base import TestStatus
 from collect.benchmarks.gitbug_java.records import test_id, worst
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxError
+from sandbox.scratch import scratch_folder
 
 FAILURES = ("failure", "error")
 _PLACES = r"""
@@ -37,14 +37,11 @@ def remove_reports(sandbox: Sandbox) -> None:
 
 def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
     """Every test's status; of several of one id the worst. Raises SandboxError."""
-    folder = f".stepinto-{secrets.token_hex(8)}"
-    try:
+    with scratch_folder(sandbox) as folder:
         result = sandbox.run(Command(["sh", "-c", _GATHER, "sh", folder]))
         if result.exit_code:
             raise SandboxError(f"can't gather the reports of the tests: {result.output.strip()}")
         reports = sandbox.read_tree(folder)
-    finally:
-        sandbox.run(Command(["rm", "-rf", folder]))
     found: dict[str, set[TestStatus]] = {}
     for data in reports.values():
         for test, status in _tests(data):

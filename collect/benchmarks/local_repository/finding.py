@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,12 +22,12 @@ from collect.benchmarks.ran_in import RanIn
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.durable import write_text
 from collect.errors import ConfigError
+from collect.quantities import first_of
 from collect.strict_record import StrictRecord
 from sandbox import SandboxConfig
 from sandbox.environment import cache_folder
 
 FOLDER = "local-repositories"
-SHOWN = 5
 IMPORTS = ("ModuleNotFoundError", "ImportError")
 ADVICE = {
     "python": "benchmark.packages and benchmark.import_paths say what they need",
@@ -101,7 +100,7 @@ class Finder:
             )
         if run.unloaded:
             Console(stderr=True).print(
-                f"{name}: tests that can't be imported are left out: {_listed(run.unloaded)}",
+                f"{name}: tests that can't be imported are left out: {first_of(run.unloaded)}",
                 markup=False,
                 highlight=False,
             )
@@ -118,7 +117,7 @@ class Finder:
             raise ConfigError(f"{name}: {self._no_end()}")
         failing = run.of(TestStatus.FAILED)
         if not failing:
-            left = f"; these can't be imported: {_listed(run.unloaded)}; {self._advice}"
+            left = f"; these can't be imported: {first_of(run.unloaded)}; {self._advice}"
             raise ConfigError(
                 f"{name}: no test fails, {len(run.of(TestStatus.PASSED))} pass: there is no bug to "
                 f"be seen; add a test that shows it{left if run.unloaded else ''}"
@@ -143,7 +142,7 @@ class Finder:
             return self._no_end()
         if run.unloaded:
             return (
-                f"not one test can be loaded ({_listed(run.unloaded)}); {self._advice}. The end "
+                f"not one test can be loaded ({first_of(run.unloaded)}); {self._advice}. The end "
                 f"of what was printed:\n{run.end}"
             )
         return f"not one test ran to its end. The end of what was printed:\n{run.end}"
@@ -154,11 +153,6 @@ class Finder:
             "fewer tests in benchmark.test_command, or the one that does not end in "
             "benchmark.fail_to_pass"
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 def _read(path: Path) -> FoundTests | None:

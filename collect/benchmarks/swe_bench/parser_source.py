@@ -7,11 +7,12 @@ the tests, or in a fresh local one where the image has no Python.
 from __future__ import annotations
 
 import json
-import secrets
+from contextlib import suppress
 
 from collect.benchmarks.base import TestStatus
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
+from sandbox.scratch import scratch_folder
 
 TIMEOUT = 120.0
 """Seconds to read one log."""
@@ -45,21 +46,16 @@ def run_source(sandbox: Sandbox, source: str, log: str) -> dict[str, TestStatus]
 
 def _run(sandbox: Sandbox, source: str, log: str) -> str | None:
     """The parser's answer as JSON, empty where it fails; None where there is no Python."""
-    folder = f".parser-{secrets.token_hex(8)}"
     files = {"run.py": _RUN, "parser.py": source, "log": log}
-    try:
-        sandbox.write_files(
-            {f"{folder}/{name}": text.encode("utf-8", "replace") for name, text in files.items()}
-        )
+    content = {name: text.encode("utf-8", "replace") for name, text in files.items()}
+    with scratch_folder(sandbox) as folder, suppress(SandboxFileError):
+        sandbox.write_files({f"{folder}/{name}": data for name, data in content.items()})
         argv = [sandbox.python, "-I", f"{folder}/run.py", folder]
         result = sandbox.run(Command(argv, timeout=TIMEOUT))
         if result.exit_code in NOT_FOUND:
             return None
         return sandbox.read_file(f"{folder}/found.json").decode()
-    except SandboxFileError:
-        return ""
-    finally:
-        sandbox.run(Command(["rm", "-rf", folder]))
+    return ""
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:

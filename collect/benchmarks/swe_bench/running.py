@@ -6,7 +6,6 @@ run, and their log is read by the record's parser. A test that the log does not 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from collect.errors import ConfigError
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.output import BoundedOutput
+from sandbox.scratch import scratch_folder
 
 BEGIN, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """Marks around the tests' output in the log of a record's own script."""
@@ -54,14 +54,11 @@ def run_record_tests(
     nothing. Raises PatchError where the test patch does not fit, SandboxError.
     """
     lay_out_patch(sandbox, record.test_patch, record.test_files, record.base_commit)
-    folder = f"/tmp/tests-{secrets.token_hex(8)}"
-    try:
+    with scratch_folder(sandbox, "/tmp") as folder:
         sandbox.write_files({f"{folder}/run.sh": _script(record, folder).encode()})
         command = Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout)
         result = sandbox.run(command)
         log = _read_log(record, sandbox, folder)
-    finally:
-        sandbox.run(Command(["rm", "-rf", folder]))
     statuses = {} if result.timed_out else _graded(record, sandbox, log)
     shown = BoundedOutput(sandbox.config.output_limit)
     shown.add(log.whole.encode())

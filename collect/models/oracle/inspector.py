@@ -13,6 +13,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 
 from collect.agents.config import Variant
+from collect.agents.repair.inspector_tools import STATE_HEADING
 from collect.benchmarks.base import Instance
 from collect.messages import Message, ToolCall
 from collect.models.oracle.current_code import as_it_is, numbered_code, program
@@ -231,7 +232,8 @@ class OracleSimulator:
                 answer = f"Paused before line {line}."
             else:
                 answer = "(what this shows can't be told by reading)"
-            said = "".join((yield say(f"{answer}\n\n## PDB Session State\nPaused: line {line}")))
+            state = f"{STATE_HEADING}\nPaused: line {line}"
+            said = "".join((yield say(f"{answer}\n\n{state}")))
 
     def last_word(self) -> str:
         """Nothing."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 
+from collect.agents.subagent_task import read_subagent_task
 from collect.benchmarks.base import Instance
 from collect.messages import Message
 from collect.models.oracle.candidates import LOCATION
@@ -30,8 +31,6 @@ IGNORES_SUSPECTS = 0.2
 """How often, where there are suspects."""
 MAX_PROBES = 3
 MAX_EVIDENCE = 8
-ASKED = re.compile(r"^Question: (.*)$", re.MULTILINE)
-TEST = re.compile(r"^Test: (.*)$", re.MULTILINE)
 
 
 class OracleSubagent:
@@ -56,8 +55,8 @@ class OracleSubagent:
 
     def turns(self, task: str) -> Turns:
         """Read the code, run to the suspicious line, look, step, and answer."""
-        self._question = _first(ASKED, task)
-        test = _first(TEST, task)
+        asked = read_subagent_task(task)
+        self._question, test = (asked.question, asked.test) if asked else ("", "")
         suspects = suspects_in(self._question)
         targets = [f"{place.path}:{place.line}" for place in self._places]
         if len(suspects) > 1 and not self._habits.detour(IGNORES_SUSPECTS):
@@ -270,8 +269,3 @@ class SilentSubagent:
 def suspects_in(question: str) -> list[str]:
     """The places that a question names, as `file:line`, in its order."""
     return list(dict.fromkeys(f"{path}:{line}" for path, line in LOCATION.findall(question)))
-
-
-def _first(pattern: re.Pattern[str], text: str) -> str:
-    match = pattern.search(text)
-    return match[1].strip() if match else ""

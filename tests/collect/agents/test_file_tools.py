@@ -10,7 +10,7 @@ import pytest
 
 from collect.agents.file_tools import EditFile, EditGate, Grep, ListFiles, ReadFile
 from collect.agents.first_lines import FirstLines, first_lines
-from collect.agents.shell_tool import Bash
+from collect.agents.shell_tool import Bash, FailedCommand, read_failure
 from collect.agents.tools import Tool, Toolbox, ToolReply
 from collect.messages import ToolCall
 from collect.records import ToolOutcome
@@ -128,6 +128,14 @@ def test_bash(sandbox: Sandbox) -> None:
     assert call(sandbox, "bash", command="echo a; exit 3").text == "a\n\n[exit code 3]"
     assert "killed after 0.5 s" in call(sandbox, "bash", command="sleep 9", timeout=0.5).text
     assert call(sandbox, "bash", command="true").text == "[no output]"
+
+
+def test_how_a_command_failed_can_be_read_off_its_answer(sandbox: Sandbox) -> None:
+    exited = call(sandbox, "bash", command="echo '[exit code 4]'; exit 3").text
+    assert read_failure(exited) == FailedCommand("[exit code 4]\n", 3)
+    killed = call(sandbox, "bash", command="echo a; sleep 9", timeout=0.5).text
+    assert read_failure(killed) == FailedCommand("a\n", None)
+    assert read_failure("[exit code 3] is not its end") is None
 
 
 def test_line_numbers_are_pythons(sandbox: Sandbox) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collect.agents.debug2fix import DebugSubagentArguments, subagent_task
+from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
 from collect.bug_tests import TestFiles
 from collect.grounding.checking import ground
 from collect.grounding.records import ClaimKind, Support

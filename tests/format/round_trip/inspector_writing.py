@@ -16,6 +16,7 @@ from collect.agents.repair.inspector import TASK_MESSAGE, inspector_prompt
 from collect.agents.repair.inspector_tools import (
     RAN_OUT,
     STARTED_AGAIN,
+    STATE_HEADING,
     InspectorSession,
     Limits,
     ProposeArguments,
@@ -28,7 +29,7 @@ from collect.messages import ToolCall
 from collect.records import SESSION_START, Conversation
 from format.draft import Draft
 from format.inspection import Conclusion, Inspection, Step, Turn
-from format.inspector_reading import STATE, react_id
+from format.inspector_reading import react_id
 from format.vocabulary import PROPOSE, Untranslatable
 from sandbox.debugger import Action, Debugger
 from sandbox.debugger.rendering import render
@@ -57,7 +58,7 @@ def write_inspector(inspection: Inspection, conversation: Conversation, form: Fo
     draft, by_tools = Draft(), form == "tools"
     view = SessionView(inspection.opening)
     draft.say("system", _system_prompt(conversation, by_tools))
-    draft.say("user", f"{inspection.context}\n\n{STATE}{view.text}")
+    draft.say("user", f"{inspection.context}\n\n{STATE_HEADING}\n{view.text}")
     if inspection.opening_recorded:
         draft.note(TASK_MESSAGE, SESSION_START, [inspection.opening])
     for number, turn in enumerate(inspection.turns, 1):
@@ -101,7 +102,7 @@ def _write_tools(draft: Draft, turn: Turn, number: int, seen: Sequence[Seen]) ->
     for each, call in zip(seen, calls, strict=True):
         told = each.reply
         if each.step.event.action is not Action.RUN_CODE:
-            told = replace(told, text=f"{told.text}\n\n{STATE}{each.state}")
+            told = replace(told, text=f"{told.text}\n\n{STATE_HEADING}\n{each.state}")
         draft.answer(call, told)
         draft.note(index, call.id, each.step.events)
 

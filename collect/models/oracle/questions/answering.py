@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from collect.agents.subagent_task import read_subagent_task
 from collect.benchmarks.base import Instance
 from collect.models.oracle.habits import Habits
 from collect.models.oracle.questions import wording as words
@@ -26,8 +25,6 @@ from collect.questions.records import (
     ValueAsk,
 )
 
-ASKED = re.compile(r"^Question: (.*)$", re.MULTILINE)
-TEST = re.compile(r"^Test: (.*)$", re.MULTILINE)
 MAX_EVIDENCE = 8
 MAX_NOTE = 240
 
@@ -46,9 +43,8 @@ class OracleAnswerer:
 
     def turns(self, task: str) -> Turns:
         """Investigate, and answer."""
-        asked, test = ASKED.search(task), TEST.search(task)
-        self._question = asked[1].strip() if asked else ""
-        self._session.test = test[1].strip() if test else ""
+        asked = read_subagent_task(task)
+        self._question, self._session.test = (asked.question, asked.test) if asked else ("", "")
         self._answer = yield from self._investigate()
         yield say(self.last_word())
 

@@ -1,0 +1,62 @@
+"""What the Debug Subagent is asked, and its first user message, which says it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+from collect.agents.prompts import prompt
+from collect.agents.tools import Arguments
+
+TASK = re.compile(
+    r"Question: (?P<question>.+?)\nTest: (?P<test>[^\n]+)"
+    r"(?:\nPath: (?P<path>[^\n]+))?"
+    r"(?:\nLines: (?P<lines>\d+(?:, \d+)*))?"
+    r"(?:\nVariables: (?P<variables>[^\n]+))?",
+    re.DOTALL,
+)
+
+
+class DebugSubagentArguments(Arguments):
+    question: Annotated[
+        str, Field(min_length=1, description="What you want to know about runtime behaviour.")
+    ]
+    test: Annotated[
+        str, Field(min_length=1, description="The failing test or script that exercises it.")
+    ]
+    path: Annotated[str | None, Field(description="The code to look at.")] = None
+    lines: Annotated[
+        tuple[int, ...] | None, Field(description="Lines of `path` to set breakpoints on.")
+    ] = None
+    variables: Annotated[
+        tuple[str, ...] | None, Field(description="Variables to pay attention to.")
+    ] = None
+
+
+def subagent_task(arguments: DebugSubagentArguments) -> str:
+    """The subagent's first user message: the question, and what else the main agent gave."""
+    lines = [prompt("subagent_task", question=arguments.question, test=arguments.test)]
+    if arguments.path:
+        lines.append(f"Path: {arguments.path}")
+    if arguments.lines:
+        lines.append(f"Lines: {', '.join(map(str, arguments.lines))}")
+    if arguments.variables:
+        lines.append(f"Variables: {', '.join(arguments.variables)}")
+    return "\n".join(lines)
+
+
+def read_subagent_task(message: str) -> DebugSubagentArguments | None:
+    """What such a message says; None where it has another form."""
+    found = TASK.fullmatch(message.strip())
+    if found is None:
+        return None
+    lines, variables = found["lines"], found["variables"]
+    return DebugSubagentArguments(
+        question=found["question"],
+        test=found["test"],
+        path=found["path"],
+        lines=tuple(map(int, lines.split(", "))) if lines else None,
+        variables=tuple(variables.split(", ")) if variables else None,
+    )

@@ -1,0 +1,30 @@
+"""The subagent's first message says what it was given, and nothing is lost in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from collect.agents.subagent_task import (
+    DebugSubagentArguments,
+    read_subagent_task,
+    subagent_task,
+)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        DebugSubagentArguments(question="Is tax added?", test="tests/test_tax.py::test_tax"),
+        DebugSubagentArguments(question="One\ntwo: Path: x\n\nthree?", test="t", path="a b/c.py"),
+        DebugSubagentArguments(question="Why?", test="t", path="a.py", lines=(3, 14)),
+        DebugSubagentArguments(question="Why?", test="t", lines=(3,), variables=("rate", "x.y")),
+        DebugSubagentArguments(question="Why?\nTest: of taste", test="t", variables=("rate",)),
+    ],
+)
+def test_it_is_read_as_it_was_written(given: DebugSubagentArguments) -> None:
+    assert read_subagent_task(subagent_task(given)) == given
+
+
+@pytest.mark.parametrize("text", ["", "Why does it fail?", "Question: \nTest: t", "Test: t"])
+def test_another_form_is_not_read(text: str) -> None:
+    assert read_subagent_task(text) is None
