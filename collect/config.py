@@ -31,7 +31,7 @@ class RayConfig(BaseModel):
     per_node: int = Field(default=4, ge=1)
     """Rollouts at once on a node."""
     tries: int = Field(default=3, ge=1)
-    """With so many nodes a rollout may be lost before it has failed."""
+    """A rollout fails as `NodeLost` after this many workers died while doing it."""
     node_timeout: float = Field(default=300, gt=0)
     """Seconds that a rollout waits where there is no node at all."""
 
@@ -42,7 +42,7 @@ class RunnerConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     backend: Literal["asyncio", "ray"] = "asyncio"
-    """`asyncio`: in this process. `ray`: on the nodes of a cluster (`stepinto[ray]`)."""
+    """`asyncio`: in this process. `ray`: on the nodes of a cluster (needs the extra `ray`)."""
     ray: RayConfig = RayConfig()
     concurrency: int = Field(default=2, ge=1)
     """Rollouts at once, of all nodes together."""
@@ -52,7 +52,8 @@ class RunnerConfig(BaseModel):
     """Rollouts after which a run's dollars, tokens and hours are estimated, or two of each variant
     where that is more; again whenever there are twice as many."""
     ask_above_dollars: float | None = Field(default=None, gt=0)
-    """Estimates of the whole run above this are asked for; without a terminal the run stops."""
+    """Ask before going on when the whole run is estimated to cost more than this. Without a
+    terminal the run stops with status 130; `--yes` agrees beforehand."""
     confirmed: bool = Field(default=False, exclude=True)
     """The answer is yes: `--yes` sets it. Not saved in the run folder."""
     min_free_disk_gb: float = Field(default=1.0, ge=0)
@@ -77,7 +78,7 @@ class RunnerConfig(BaseModel):
     copy_every: float = Field(default=60, gt=0)
     """Seconds between two looks at what is to be copied."""
     copy_behind: float = Field(default=900, gt=0)
-    """No rollout is begun while the copy lacks what is older than so many seconds."""
+    """Start no new rollout while the copy is more than this many seconds behind."""
 
 
 class Machinery(BaseModel):

@@ -33,7 +33,7 @@ class QuestionsConfig(BaseModel):
     seed: int = 0
     """Decides which questions are chosen, and how they are worded."""
     max_stops: int = Field(default=600, ge=10)
-    """Stops of one traced run, after which each line stops only once more."""
+    """After this many stops in one traced run, each line is stopped at only once more."""
     test_timeout: float = Field(default=60.0, gt=0)
     """Seconds for one traced run of a test."""
     output: str | None = None
