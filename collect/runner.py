@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 Job = TypeVar("Job")
@@ -17,8 +18,9 @@ Job = TypeVar("Job")
 class AsyncioRunner:
     """Rollouts on this machine: asyncio hands them to one thread each.
 
-    Ctrl-C or SIGTERM sets `stop`: no job is started any more, and those under way end at their
-    next step. A second one ends the process at once; sandboxes die with it.
+    Ctrl-C, SIGTERM, and SIGHUP as from a terminal that goes away, set `stop`: no job is started
+    any more, and those under way end at their next step. A second Ctrl-C or SIGTERM ends the
+    process at once; sandboxes die with it.
     """
 
     def __init__(self, concurrency: int, stop: threading.Event) -> None:
@@ -65,14 +67,30 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
         return
 
     def handle(number: int, frame: object) -> None:
-        if stop.is_set():
+        if number == signal.SIGHUP:
+            # It may come several times: of the shell, and of the kernel.
+            _print_nowhere()
+        elif stop.is_set():
             os._exit(128 + number)
         stop.set()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` asks for
+        numbers.append(signal.SIGHUP)
     earlier = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
+
+
+def _print_nowhere() -> None:
+    """Let what is printed from now on vanish, unless it goes to a file: on a terminal that is gone
+    it raises, and so it does in a pipe whose reader has ended with that terminal."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in (1, 2):
+        with suppress(OSError):
+            if not stat.S_ISREG(os.fstat(output).st_mode):
+                os.dup2(nowhere, output)
+    os.close(nowhere)
