@@ -59,7 +59,7 @@ class Role(StrEnum):
     """Makes up what a debugger would answer (InspectCoder's ablation "without debugger tool")."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TestRow:
     """One test of the instance."""
 

@@ -6,6 +6,7 @@ infrastructure or the budget.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -101,24 +102,27 @@ def _works(
 
 def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:
     """What the folder holds of what was asked for."""
-    rows = batch.rows()
+    done = resolved = 0
+    dollars = 0.0
+    kinds: Counter[FailureKind] = Counter()
+    reasons: dict[str, None] = {}
+    for row in batch.rows():
+        done, resolved, dollars = done + 1, resolved + row.resolved, dollars + row.dollars
+        if row.failure_kind is not None:
+            kinds[row.failure_kind] += 1
+        if row.failure_kind in TRIED_AGAIN:
+            reasons[f"{row.failure_type}: {row.failure_message}"] = None
     return RolloutsSummary(
         folder=folder,
         total=total,
-        done=len(rows),
-        resolved=sum(row.resolved for row in rows),
-        failed=sum(row.failure_kind is not None for row in rows),
-        infrastructure_failures=sum(row.failure_kind is FailureKind.INFRASTRUCTURE for row in rows),
+        done=done,
+        resolved=resolved,
+        failed=kinds.total(),
+        infrastructure_failures=kinds[FailureKind.INFRASTRUCTURE],
         stopped=batch.stop.is_set(),
         gave_up=batch.failures.gave_up,
-        dollars=sum(row.dollars for row in rows),
-        reasons=tuple(
-            dict.fromkeys(
-                f"{row.failure_type}: {row.failure_message}"
-                for row in rows
-                if row.failure_kind in TRIED_AGAIN
-            )
-        ),
+        dollars=dollars,
+        reasons=tuple(reasons),
     )
 
 

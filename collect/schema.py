@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pyarrow as pa
@@ -207,11 +208,16 @@ def rollout_from_plain(row: dict[str, Any]) -> Rollout:
     return Rollout(
         **row
         | {
-            "tests": tuple(TestRow(**test) for test in row["tests"]),
+            "tests": tuple(_test(test) for test in row["tests"]),
             "stop_reason": StopReason(row["stop_reason"]),
             "failure_kind": FailureKind(kind) if kind else None,
         }
     )
+
+
+def _test(row: dict[str, str]) -> TestRow:
+    """Rows of one bug name the same tests, and a bug may have thousands."""
+    return TestRow(**{field: sys.intern(text) for field, text in row.items()})
 
 
 def conversation_from_plain(row: dict[str, Any]) -> Conversation:
