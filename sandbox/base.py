@@ -26,7 +26,8 @@ class SandboxConfig(BaseModel):
     None: for `local` the interpreter that runs StepInto, for `docker` the first `python3` on PATH.
     """
     memory_mb: int = Field(default=4096, ge=64)
-    """MiB: of a whole container; in the local sandbox of each process's private memory."""
+    """MiB, of all processes together. A local sandbox that takes more is killed within a second;
+    one process alone may have seven eighths of it there, and is refused more."""
     pids: int = Field(default=256, ge=8)
     """Processes and threads at the same time."""
     cpus: float = Field(default=2.0, gt=0)

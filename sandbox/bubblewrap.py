@@ -29,6 +29,9 @@ from sandbox.environment import HOME, WORKSPACE
 from sandbox.errors import SandboxUnavailable
 
 SHARED_MEMORY_BYTES = 256 * 1024 * 1024
+ONE_PROCESS = 7 / 8
+"""Of the sandbox's memory, that one process may have: it is refused more while the sandbox as a
+whole (`sandbox.memory_guard`) still has enough for the shells and debuggers around it."""
 USER_NAMESPACE_UID = 1000
 OWN_UIDS = range(1_879_048_192, 2_147_483_646)
 """Unused by systemd's allocation (systemd.io/UIDS-GIDS)."""
@@ -98,7 +101,7 @@ def limit_arguments(config: SandboxConfig) -> list[str]:
     reserves address space that it never touches. RLIMIT_NPROC counts threads too.
     """
     limits = {
-        "data": config.memory_mb * 1024 * 1024,
+        "data": int(config.memory_mb * 1024 * 1024 * ONE_PROCESS),
         "nproc": config.pids,
         "nofile": min(config.open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
         "fsize": config.file_size_mb * 1024 * 1024,

@@ -1,9 +1,10 @@
 """The local sandbox: bubblewrap around each command, a folder of the host as the workspace.
 
-What is bounded, and what is not: each process's private memory (RLIMIT_DATA), the number of
-processes and threads of the sandbox (RLIMIT_NPROC), the size of each file and of all together
-(`sandbox.disk_guard`), and /dev/shm. `config.cpus` is not. /tmp is the sandbox's own, and keeps its
-files from one command to the next, as in a container.
+What is bounded, and what is not: each process's private memory (RLIMIT_DATA) and all memory
+together (`sandbox.memory_guard`), the number of processes and threads of the sandbox
+(RLIMIT_NPROC), the size of each file and of all together (`sandbox.disk_guard`), and /dev/shm.
+`config.cpus` is not. /tmp is the sandbox's own, and keeps its files from one command to the next,
+as in a container.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import functools
 import os
 import shutil
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Mapping
@@ -27,7 +27,6 @@ from sandbox.bubblewrap import (
     find_interpreter,
     limit_arguments,
 )
-from sandbox.disk_guard import DiskUse, bytes_below, guard_of
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
@@ -51,6 +50,7 @@ from sandbox.processes import (
     start,
     stdin_file,
 )
+from sandbox.running import RunningProcesses
 from sandbox.terminal import READY, PtyTerminal, open_pty
 
 
@@ -81,13 +81,8 @@ class LocalSandbox:
         self._folder = WorkspaceFolder(
             self._owned.path / "workspace", self._uid, config.file_size_mb * 1024 * 1024
         )
-        self._running: set[HostProcess] = set()
-        self._lock = threading.Lock()
+        self._running = RunningProcesses(config, self._owned.path)
         self._closed = False
-        measure = functools.partial(bytes_below, self._owned.path)
-        self._disk = DiskUse(config.disk_mb, measure, self._kill_running)
-        self._guard = guard_of(str(self._owned.path.parent))
-        self._guard.watch(self._disk)
         if program is None:
             warnings.warn("sandbox.unsafe: commands run on the host unsandboxed", stacklevel=2)
 
@@ -124,7 +119,7 @@ class LocalSandbox:
             os.close(reader)
             if writer >= 0:
                 os.close(writer)
-        self._forget(process)
+        self._running.discard(process)
         code = TIMED_OUT if timed_out else self._exit_code(process, kept)
         seconds = time.monotonic() - began
         return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
@@ -142,7 +137,10 @@ class LocalSandbox:
             raise
         finally:
             os.close(slave)
-        return PtyTerminal(master, _LocalTerminalProcess(process, self)).await_ready()
+        terminal = PtyTerminal(
+            master, _LocalTerminalProcess(process, self._running), require=self._running.require
+        )
+        return terminal.await_ready()
 
     def read_file(self, path: str) -> bytes:
         self._require_open()
@@ -161,8 +159,7 @@ class LocalSandbox:
 
     def close(self) -> None:
         self._closed = True
-        self._guard.forget(self._disk)
-        self._kill_running()
+        self._running.close()
         self._owned.remove()
 
     def __enter__(self) -> Self:
@@ -170,12 +167,6 @@ class LocalSandbox:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-    def _kill_running(self) -> None:
-        with self._lock:
-            running = list(self._running)
-        for process in running:
-            process.kill()
 
     def _start(self, command: Command, stdin: int, output: int, interactive: bool) -> HostProcess:
         # The session of a terminal is made inside: its Ctrl-C must not reach bubblewrap.
@@ -189,11 +180,7 @@ class LocalSandbox:
         else:
             argv = [*limit_arguments(self._config), *inner]
             process = start(argv, stdin=stdin, output=output, new_group=not interactive)
-        with self._lock:
-            self._running.add(process)
-            ended = self._closed or self._disk.exceeded
-        if ended:
-            process.kill()
+        self._running.add(process)
         return process
 
     def _inner(self, command: Command) -> list[str]:
@@ -227,21 +214,17 @@ class LocalSandbox:
 
     def _exit_code(self, process: HostProcess, kept: BoundedOutput) -> int:
         code = process.finish()
-        if not self._bubblewrap.program:
-            return code if code >= 0 else 128 - code
         if process.reported_exit_code is not None:
             return process.reported_exit_code
-        self._disk.require()
+        self._running.require()
+        if not self._bubblewrap.program:
+            return code if code >= 0 else 128 - code
         if code < 0 or self._closed:
             raise SandboxDead(f"the sandbox was killed from outside (bubblewrap ended with {code})")
         raise SandboxUnavailable(f"bubblewrap could not make the sandbox: {kept.text().strip()}")
 
-    def _forget(self, process: HostProcess) -> None:
-        with self._lock:
-            self._running.discard(process)
-
     def _require_open(self) -> None:
-        self._disk.require()
+        self._running.require()
         if self._closed:
             raise SandboxDead("this sandbox was closed: open a new one")
         if not self._folder.root.is_dir():
@@ -251,9 +234,9 @@ class LocalSandbox:
 class _LocalTerminalProcess:
     """A process behind a terminal, forgotten by its sandbox once it was killed."""
 
-    def __init__(self, process: HostProcess, sandbox: LocalSandbox) -> None:
+    def __init__(self, process: HostProcess, running: RunningProcesses) -> None:
         self._process = process
-        self._sandbox = sandbox
+        self._running = running
 
     def alive(self) -> bool:
         return self._process.return_code is None
@@ -261,5 +244,5 @@ class _LocalTerminalProcess:
     def kill(self) -> int:
         self._process.kill()
         code = self._process.finish()
-        self._sandbox._forget(self._process)
+        self._running.discard(self._process)
         return code if code >= 0 else 128 - code

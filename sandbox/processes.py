@@ -22,6 +22,11 @@ from sandbox.output import BoundedOutput
 
 IGNORED_IN_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 """What `nohup` and background jobs of a shell ignore; programs inherit it."""
+FIRST_TO_GO = (
+    *("/bin/sh", "-c"),
+    '{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; exec "$0" "$@"',
+)
+"""Before a command: where the machine is short of memory, the kernel ends it before StepInto."""
 END_GRACE = 5.0
 """Seconds to wait, after a kill, for the kernel to end what was killed."""
 
@@ -52,6 +57,11 @@ class HostProcess:
         self.pidfd = os.pidfd_open(popen.pid)
         self._status: dict[str, int] = {}
         self._read_status()
+
+    @property
+    def pid(self) -> int:
+        """Its number on the host; another's as soon as there is a `return_code`."""
+        return self._popen.pid
 
     @property
     def return_code(self) -> int | None:
@@ -118,7 +128,7 @@ def start(
     """
     try:
         popen = subprocess.Popen(
-            argv,
+            [*FIRST_TO_GO, *argv],
             stdin=stdin,
             stdout=output,
             stderr=output,

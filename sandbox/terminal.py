@@ -6,6 +6,7 @@ import os
 import select
 import termios
 import time
+from collections.abc import Callable
 from typing import Protocol, Self
 
 import pexpect
@@ -37,11 +38,19 @@ class TerminalProcess(Protocol):
 class PtyTerminal:
     """A `Terminal` over the descriptor of a pseudo-terminal's master or of a container's socket.
 
-    `early` is output that was read of the descriptor before.
+    `early` is output that was read of the descriptor before. `require` raises what the sandbox
+    was killed for, and is asked where the process has ended.
     """
 
-    def __init__(self, fd: int, process: TerminalProcess, early: bytes = b"") -> None:
+    def __init__(
+        self,
+        fd: int,
+        process: TerminalProcess,
+        early: bytes = b"",
+        require: Callable[[], object] = lambda: None,
+    ) -> None:
         self._process = process
+        self._require = require
         self._fd = fd
         self._pexpect: fdspawn[bytes] = fdspawn(fd, timeout=None, maxread=READ_SIZE, use_poll=True)
         self._pexpect.delaybeforesend = None
@@ -85,6 +94,7 @@ class PtyTerminal:
         if not self._buffer and not self._ended:
             self._read(timeout)
         if not self._buffer and self._ended:
+            self._require()
             raise EOFError("the process has ended and all its output was read")
         data, self._buffer, self._searched = bytes(self._buffer), bytearray(), 0
         return data
@@ -99,6 +109,9 @@ class PtyTerminal:
                 line = self.read_line(max(0.0, deadline - time.monotonic()))
             except EOFError:
                 break
+            except SandboxDead:
+                self.close()
+                raise
             if line == READY:
                 return self
             if line is None:
@@ -121,6 +134,7 @@ class PtyTerminal:
 
     def _take_rest(self) -> bytes:
         if not self._buffer:
+            self._require()
             raise EOFError("the process has ended and all its output was read")
         line, self._buffer, self._searched = bytes(self._buffer), bytearray(), 0
         return line.rstrip(b"\r")
@@ -137,6 +151,7 @@ class PtyTerminal:
 
     def _wait(self, deadline: float) -> tuple[bool, bool]:
         if self._exit_code is not None or self._ended:
+            self._require()
             raise SandboxDead("the process behind the terminal has ended: start a new one")
         poller = select.poll()
         poller.register(self._fd, select.POLLOUT | select.POLLIN)
@@ -145,6 +160,7 @@ class PtyTerminal:
             raise SandboxDead(f"the process behind the terminal read nothing for {SEND_TIMEOUT} s")
         flags = events[0][1]
         if flags & (select.POLLHUP | select.POLLERR):
+            self._require()
             raise SandboxDead("the process behind the terminal has ended: start a new one")
         return bool(flags & select.POLLIN), bool(flags & select.POLLOUT)
 

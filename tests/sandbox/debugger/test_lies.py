@@ -144,7 +144,7 @@ def test_a_program_out_of_memory_is_looked_at(size: str) -> None:
     if interpreter is None:
         pytest.skip("CPython 3.11 is not on this machine")
     config = SandboxConfig(
-        python=interpreter.path, readable_paths=interpreter.readable_paths, memory_mb=64
+        python=interpreter.path, readable_paths=interpreter.readable_paths, memory_mb=96
     )
     with open_sandbox(config) as sandbox:
         code = f"kept = []\ndef grow():\n    while True:\n        kept.append({size})\n\ngrow()\n"
