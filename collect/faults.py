@@ -17,6 +17,8 @@ REQUEST = (
     "the request, `models.NAME.retries.max_retries` times: after `backoff_base` seconds, twice as "
     "long each time up to `backoff_max`, or as long as the server asks (`retry_after_max`)"
 )
+OUTAGE = f"{REQUEST}; then together with all others to the model, for `outage_wait` seconds"
+INVALID = f"no chat completion: {REQUEST}; a call: nothing"
 ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds; meanwhile no other is opened"
 PULL = "fetching it, `images.max_retries` times: after `images.backoff` seconds, then twice as long"
 NODES = "on other nodes, `runner.ray.tries` in all"
@@ -51,12 +53,12 @@ FAULTS: Sequence[Fault] = (
     Fault(errors.ModelFailure, "the model gave nothing to go on with", NOTHING),
     Fault(errors.ContextTooLong, "the conversation is longer than the model can read", NOTHING),
     Fault(errors.ContentRefused, "the server refused the content, or withheld the reply", NOTHING),
-    Fault(errors.EndpointDown, "the model's server is silent or broken", REQUEST, goes_on=True),
-    Fault(errors.RateLimited, "the server wants fewer requests", REQUEST, goes_on=True),
+    Fault(errors.EndpointDown, "the model's server is silent or broken", OUTAGE, goes_on=True),
+    Fault(errors.RateLimited, "the server wants fewer requests", OUTAGE, goes_on=True),
     Fault(
         errors.InvalidReply,
-        "what it sent is no chat completion, or a call in it can't be read (not tried again)",
-        REQUEST,
+        "what it sent is no chat completion, or a call in it can't be read",
+        INVALID,
         goes_on=True,
     ),
     Fault(

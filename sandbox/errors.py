@@ -13,7 +13,8 @@ SandboxError
 ├── CommandRefused        an argument that no program can be given
 └── DebuggerError         a debug session could not be driven (see sandbox.debugger)
 
-All but SandboxFileError and CommandRefused are failures of infrastructure, never of the model.
+What ends a rollout is a failure of the infrastructure, never of the model. SandboxFileError and
+CommandRefused mostly end none: an agent's tools answer them to the model.
 """
 
 

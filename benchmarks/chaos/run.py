@@ -38,7 +38,7 @@ CONFIG = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 VARIANTS = "[debug2fix_tool_limit, debug2fix, debug_tools_only, baseline]"
 SERVER = (
     "api_key_env: null, check_tools: false, sampling: {seed: 0}, concurrency: 32,"
-    " retries: {max_retries: 3, backoff_base: 0.5, backoff_max: 2}"
+    " retries: {max_retries: 3, backoff_base: 0.5, backoff_max: 2, outage_wait: 0}"
 )
 """It is given up on sooner than it may be away, so that rollouts do fail for it."""
 MAX_STARTS = 400

@@ -61,6 +61,11 @@ class Retries(_Settings):
     """Seconds of one wait at most."""
     retry_after_max: NonNegativeFloat = 300.0
     """A server that asks for a longer wait than these seconds counts as failed."""
+    outage_wait: NonNegativeFloat = 1800.0
+    """Seconds that requests wait, after their retries, for a server that worked before and answers
+    nobody now (failed or timed-out connections, 429, 5xx). One request at a time is sent, after
+    waits of 1 to 60 seconds; all others wait for its answer. 0: requests fail after their retries.
+    """
 
 
 class EndpointConfig(_Settings):
@@ -69,7 +74,8 @@ class EndpointConfig(_Settings):
     sampling: Sampling = Sampling()
     prices: Prices = Prices()
     concurrency: PositiveInt = 8
-    """Requests at once, over all rollouts."""
+    """Requests at once, over all rollouts. One that timed out does not count, even where the server
+    still holds its connection open."""
     timeout: PositiveFloat = 600.0
     """Seconds until a request's whole reply must be there; blanks that a server sends meanwhile are
     none of it."""

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import openai
 
-from collect.errors import (
-    ConfigError,
-    ContentRefused,
-    ContextTooLong,
-    EndpointFailure,
-    InvalidReply,
-)
+from collect.errors import ContentRefused, ContextTooLong, EndpointFailure, InvalidReply
 from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits
 from collect.models.config import OpenAIConfig, Retries
-from collect.models.endpoint_errors import INVALID, SERVER_ADVICE, Refusal, bounded, read_refusal
+from collect.models.endpoint_client import api_key, open_client
+from collect.models.endpoint_errors import INVALID, Refusal, bounded, read_refusal
 from collect.models.endpoint_wire import read_message, read_usage, request_fields
+from collect.models.outage import Outage
 from collect.models.waiting import (
     call_unless_stopped,
     sleep_unless_stopped,
     slot_unless_stopped,
 )
 from collect.watching.rollout_log import NO_LOG, RolloutLog
-
-CONNECT_SECONDS = 20.0
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class EndpointBackend:
@@ -57,9 +48,10 @@ class EndpointBackend:
         self._limits = limits
         self._stop = stop
         self._ready = ready
-        self._key = _key(config)
-        self._client = _client(config, self._key)
+        self._key = api_key(config)
+        self._client = open_client(config, self._key)
         self._slots = limits.slots(name, config.concurrency)
+        self._outage = Outage(f"{name} ({self.where})", config.retries.outage_wait, stop)
 
     @property
     def name(self) -> str:
@@ -76,20 +68,19 @@ class EndpointBackend:
 
     def complete(self, fields: dict[str, Any], log: RolloutLog) -> dict[str, Any]:
         """Send one request until it is answered. Raises like `Model.complete`."""
-        retries = self.config.retries
-        for retry in range(retries.max_retries + 1):
-            with slot_unless_stopped(self._slots, self._stop):
-                self._ready()
-                if not self.config.prices.free:
-                    self._limits.check()
-                answer = self._answer(fields)
-            if not isinstance(answer, Refusal):
-                return answer
-            self._raise_if_final(answer, retry)
+        retry, retries = 0, self.config.retries
+        sent_at = refused_at = time.monotonic()
+        while isinstance(answer := self._send(fields), Refusal):
+            said = self._said(answer)
+            if retry >= retries.max_retries or not self._is_retried(answer):
+                if not self._outage.covers(answer, said, sent_at, refused_at):
+                    raise self._failure(answer, retry)
+                retry = 0
             wait = _wait_seconds(answer, retry, retries)
-            log.note("retried", why=self._said(answer), wait=wait)
+            log.note("retried", why=said, wait=wait)
+            refused_at, retry = time.monotonic(), retry + 1
             sleep_unless_stopped(wait, self._stop)
-        raise AssertionError("unreachable: the last refusal is final")
+        return answer
 
     def charge(self, usage: Usage | None) -> float:
         """Count a reply's dollars in the budget."""
@@ -109,11 +100,24 @@ class EndpointBackend:
         address = self._client.base_url.copy_with(userinfo=b"")
         return f"model {self.config.model} at {address}"
 
+    def _send(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
+        """One request, as soon as it may be sent."""
+        with self._outage.passage(), slot_unless_stopped(self._slots, self._stop):
+            self._ready()
+            if not self.config.prices.free:
+                self._limits.check()
+            answer = self._answer(fields)
+            if isinstance(answer, Refusal) and answer.retried:
+                self._outage.refused(answer)
+            else:
+                self._outage.answered()
+            return answer
+
     def _answer(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
         """One request: the reply's JSON, or why there is none.
 
         The client's own time-out is for each piece of a reply, and a server whose model hangs may
-        send blanks for ever.
+        send blanks for ever: such a request goes on, beside those that hold a slot.
         """
         seconds = self.config.timeout
         try:
@@ -135,18 +139,20 @@ class EndpointBackend:
             return Refusal(None, bounded(f"{error} {error.__cause__ or ''}"))
         return _read_reply(raw.http_response.text)
 
-    def _raise_if_final(self, refusal: Refusal, retry: int) -> None:
-        retries, said = self.config.retries, self._said(refusal)
+    def _is_retried(self, refusal: Refusal) -> bool:
+        return refusal.retried and (refusal.retry_after or 0) <= self.config.retries.retry_after_max
+
+    def _failure(self, refusal: Refusal, retry: int) -> Exception:
+        """What a request ends with whose last retry was refused."""
+        said = self._said(refusal)
         if refusal.context_exceeded:
-            raise ContextTooLong(f"the context is too long for {self.where}: {said}")
+            return ContextTooLong(f"the context is too long for {self.where}: {said}")
         if refusal.content_refused:
-            raise ContentRefused(f"the content was refused by {self.where}: {said}")
-        too_long = (refusal.retry_after or 0) > retries.retry_after_max
-        if refusal.retried and not too_long and retry < retries.max_retries:
-            return
+            return ContentRefused(f"the content was refused by {self.where}: {said}")
+        too_long = (refusal.retry_after or 0) > self.config.retries.retry_after_max
         asked = f" It asks to wait {refusal.retry_after:.0f} s." if too_long else ""
         tried = f" after {retry + 1} requests" if retry else ""
-        raise refusal.failure(
+        return refusal.failure(
             f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}"
         )
 
@@ -165,7 +171,8 @@ class EndpointModel:
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
-        """See `collect.models.base.Model`. `seconds` includes retries and the wait for a slot."""
+        """See `collect.models.base.Model`. `seconds` includes retries and the waits for a slot and
+        for a server's return."""
         backend = self._backend
         started = time.monotonic()
         fields = request_fields(backend.config, messages, tools, sampling)
@@ -187,19 +194,6 @@ class EndpointModel:
         return Completion(message, usage or Usage(), dollars, seconds, finish_reason)
 
 
-def list_models(config: OpenAIConfig) -> list[str]:
-    """The models that a server says it has. Raises ConfigError where it does not say."""
-    with _client(config, _key(config)) as client:
-        try:
-            return [each.id for each in client.models.list()]
-        except openai.APIStatusError as error:
-            refusal = read_refusal(error.status_code, error.response.text, error.response.headers)
-            said, advice = str(refusal), refusal.advice
-        except openai.APIConnectionError as error:
-            said, advice = f"{error} {error.__cause__ or ''}", SERVER_ADVICE
-    raise ConfigError(f"the server at {config.base_url} lists no models: {said}. {advice}")
-
-
 def _read_reply(body: str) -> dict[str, Any] | Refusal:
     """The JSON of a chat completion; anything else with status 200 is tried again like a 5xx."""
     try:
@@ -214,33 +208,3 @@ def _read_reply(body: str) -> dict[str, Any] | Refusal:
 def _wait_seconds(refusal: Refusal, retry: int, retries: Retries) -> float:
     backoff = min(retries.backoff_max, retries.backoff_base * 2.0**retry)
     return max(backoff * random.uniform(0.5, 1.0), refusal.retry_after or 0.0)
-
-
-def _key(config: OpenAIConfig) -> str | None:
-    if config.api_key_env is None:
-        return None
-    key = os.environ.get(config.api_key_env)
-    if not key:
-        raise ConfigError(
-            f"model {config.model}: the environment variable {config.api_key_env} holds no key; "
-            "set it, or write `api_key_env: null` for a server that needs none"
-        )
-    return key
-
-
-def _client(config: OpenAIConfig, key: str | None) -> openai.OpenAI:
-    address = config.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-    if not address.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"model {config.model}: the base URL {address!r} does not begin with http:// or https://"
-        )
-    timeout = openai.Timeout(config.timeout, connect=min(CONNECT_SECONDS, config.timeout))
-    # A proxy that the environment names does not lead to this machine's own servers.
-    by_proxy = urlsplit(address).hostname not in LOOPBACK
-    return openai.OpenAI(
-        api_key=key or "none",
-        base_url=address,
-        timeout=timeout,
-        max_retries=0,
-        http_client=openai.DefaultHttpxClient(trust_env=by_proxy),
-    )

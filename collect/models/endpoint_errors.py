@@ -64,6 +64,11 @@ class Refusal:
         return self.status is None or self.status in RETRIED_STATUSES or self.status >= 500
 
     @property
+    def passing(self) -> bool:
+        """Whether it is the server that is out of order, or limits the rate, whoever asks."""
+        return self.failure in (EndpointDown, RateLimited)
+
+    @property
     def context_exceeded(self) -> bool:
         """Whether the conversation is too long for the model."""
         text = self.message.lower()

@@ -10,7 +10,8 @@ from collect.errors import ConfigError
 from collect.models.base import ConversationContext, Model
 from collect.models.budget import Limits
 from collect.models.config import EndpointConfig, OpenAIConfig, VllmConfig
-from collect.models.endpoint import EndpointBackend, EndpointModel, list_models
+from collect.models.endpoint import EndpointBackend, EndpointModel
+from collect.models.endpoint_client import list_models
 from collect.models.serving.launch import SERVED_NAME
 from collect.models.serving.pool import POOL
 from collect.models.serving.server import VllmServer

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 CONFIG = Path(__file__).resolve().parents[3] / "configs" / "debug2fix.yaml"
 
@@ -33,7 +33,8 @@ class Answer:
 class ChatServer:
     """Answers requests with the queued answers first, then always with the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
+        """0: a free port."""
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.models: list[str] | None = None
@@ -48,7 +49,7 @@ class ChatServer:
         self._at_once = 0
         self._answers: deque[Answer] = deque([reply()])
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._http.daemon_threads = True
 
     def will_answer(self, *answers: Answer) -> None:
@@ -56,11 +57,15 @@ class ChatServer:
         self._answers = deque(answers)
 
     @property
+    def port(self) -> int:
+        return self._http.server_port
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     @contextmanager
-    def running(self) -> Iterator[ChatServer]:
+    def running(self) -> Iterator[Self]:
         thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
@@ -96,7 +101,7 @@ def frontier_at(server: ChatServer) -> list[str]:
         f"models.frontier.base_url={server.url}",
         "models.frontier.api_key_env=null",
         "models.frontier.check_tools=false",
-        "models.frontier.retries={max_retries: 0}",
+        "models.frontier.retries={max_retries: 0, outage_wait: 0}",
         "collect.variants=[baseline]",
     ]
 

@@ -33,7 +33,7 @@ TOOL = {
     "type": "function",
     "function": {"name": "read", "description": "", "parameters": {"type": "object"}},
 }
-FAST = Retries(max_retries=2, backoff_base=0.001)
+FAST = Retries(max_retries=2, backoff_base=0.001, outage_wait=0)
 
 
 @pytest.fixture(autouse=True)
@@ -254,7 +254,7 @@ def test_blanks_that_keep_a_connection_are_no_reply(server: ChatServer) -> None:
     endpoint = backend(server, timeout=2, concurrency=1)
     assert ask(endpoint).message.content == "At last.", "its slot was given back"
     server.will_answer(blanks)
-    hasty = backend(server, timeout=0.3, retries=Retries(max_retries=0))
+    hasty = backend(server, timeout=0.3, retries=Retries(max_retries=0, outage_wait=0))
     with pytest.raises(EndpointDown, match=r"no whole reply within 0\.3 s"):
         ask(hasty)
 

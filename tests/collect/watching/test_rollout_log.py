@@ -34,7 +34,7 @@ def collect(folder: Path, config: Path, *overrides: str) -> int:
 def asking(server: ChatServer, folder: Path, *overrides: str) -> int:
     settings = (
         *frontier_at(server),
-        "models.frontier.retries={max_retries: 1, backoff_base: 0.01}",
+        "models.frontier.retries={max_retries: 1, backoff_base: 0.01, outage_wait: 0}",
     )
     return collect(folder, ENDPOINT, *settings, *overrides)
 

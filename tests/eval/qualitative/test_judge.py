@@ -51,7 +51,7 @@ def machinery(server: ChatServer, **runner: Any) -> Machinery:
         base_url=server.url,
         api_key_env=None,
         prices=Prices(input=1.0),
-        retries=Retries(max_retries=0),
+        retries=Retries(max_retries=0, outage_wait=0),
     )
     return Machinery(models={"judge": model}, runner=RunnerConfig(concurrency=1, **runner))
 

@@ -23,7 +23,7 @@ def test_a_judge_that_fails_costs_no_table_and_is_asked_again(
             *("eval", str(CONFIG), f"runs_folder={tmp_path}", "run=judged"),
             "eval.pairs=[{main: oracle, sub: oracle}]",
             "eval.benchmark.limit=1",
-            f"models.judge={model}, retries: {{max_retries: 0}}}}",
+            f"models.judge={model}, retries: {{max_retries: 0, outage_wait: 0}}}}",
             "eval.judge={model: judge}",
         ]
         server.will_answer(error(500, "down"))
