@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.container_stream import AfterReady, Frames, Output, next_chunk, pass_through
+from sandbox.engine_errors import client_errors
 from sandbox.environment import KILLED
 from sandbox.errors import NotStarted, OutOfMemory, SandboxDead
 from sandbox.output import BoundedOutput
@@ -169,7 +170,8 @@ class ContainerExecs:
         """The exit code of an exec whose stream has ended."""
         for delay in (0.0, 0.01, 0.05, 0.2, 1.0, 3.0):
             time.sleep(delay)
-            state = self._api.exec_inspect(exec_id)
+            with translated():
+                state = self._api.exec_inspect(exec_id)
             if not state["Running"] and state["ExitCode"] is not None:
                 return int(state["ExitCode"])
         self.require_running()
@@ -235,10 +237,7 @@ def _early(stream: Any) -> bytes:
 @contextmanager
 def translated() -> Iterator[None]:
     """Turn errors of the engine about a container in use into SandboxDead."""
-    import requests
-    from docker.errors import DockerException
-
     try:
         yield
-    except (DockerException, requests.RequestException, ConnectionError) as error:
+    except client_errors() as error:
         raise SandboxDead(f"the container or its engine is gone: {error}") from error

@@ -7,6 +7,7 @@ import tarfile
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 from sandbox.base import SandboxConfig
 from sandbox.bubblewrap import OWN_UIDS
 from sandbox.disk_guard import DiskGuard, guard_of
+from sandbox.engine_errors import client_errors, engine_errors
 from sandbox.environment import SYSTEM_PATH
 from sandbox.errors import EngineDown, ImageMissing, SandboxUnavailable
-from sandbox.leftovers import owner_is_dead, owner_tag
+from sandbox.owners import owner_is_dead, owner_tag
 
 LABEL = "stepinto"
 OWNER_LABEL = "stepinto.owner"
@@ -33,12 +35,11 @@ BY_SOCKET = "http+docker://"
 def connect() -> Any:
     """A client of the container engine. Raises EngineDown where none answers."""
     import docker
-    from docker.errors import DockerException
 
     try:
         client = docker.from_env(timeout=ENGINE_TIMEOUT)
         client.ping()
-    except DockerException as error:
+    except client_errors() as error:
         raise EngineDown(
             "no container engine answers: start Docker, or name it in DOCKER_HOST "
             f"(`docker info` shows whether it runs). It said: {error}"
@@ -46,6 +47,7 @@ def connect() -> Any:
     return client
 
 
+@engine_errors()
 def local_root() -> Path | None:
     """Where the engine keeps images and containers; None where that is no folder of this machine.
 
@@ -59,18 +61,27 @@ def local_root() -> Path | None:
         client.close()
 
 
-def find_image(client: Any, image: str) -> Any:
-    """A local image by tag, digest or id. Raises ImageMissing; nothing is ever pulled."""
+@engine_errors()
+def image_or_none(client: Any, image: str) -> Any:
+    """A local image by tag, digest or id, or None. Raises EngineDown."""
     from docker.errors import ImageNotFound
 
     try:
         return client.images.get(image)
-    except ImageNotFound as error:
+    except ImageNotFound:
+        return None
+
+
+def find_image(client: Any, image: str) -> Any:
+    """A local image by tag, digest or id. Raises ImageMissing, EngineDown; nothing is pulled."""
+    found = image_or_none(client, image)
+    if found is None:
         raise ImageMissing(
             f"the image {image!r} is not on this machine: get it with `docker pull {image}`, "
             "or load it from a file with `docker load -i FILE`; `stepinto bench pull CONFIG` gets "
             "all those of a config's bugs"
-        ) from error
+        )
+    return found
 
 
 def digest_of(image: Any) -> str:
@@ -94,16 +105,16 @@ def choose_users(image: Any) -> tuple[int, int]:
     return (int(named) if named.isdigit() and int(named) else own), own + 1
 
 
+@engine_errors()
 def create_container(
     client: Any, config: SandboxConfig, image: Any, uid: int | None, folder: str
 ) -> Any:
     """Create, without starting it, a hardened container that idles until it is removed.
 
     `uid` None: a user that the image knows, and whose processes on the whole machine are not
-    counted against the limit.
+    counted against the limit. Raises SandboxUnavailable, EngineDown.
     """
-    import requests
-    from docker.errors import APIError, DockerException
+    from docker.errors import APIError
     from docker.types import Ulimit
 
     size = config.file_size_mb * 1024 * 1024
@@ -137,12 +148,11 @@ def create_container(
         )
     except APIError as error:
         raise SandboxUnavailable(f"the container engine refused the sandbox: {error}") from error
-    except (DockerException, requests.RequestException, ConnectionError) as error:
-        raise EngineDown(f"the container engine does not answer: {error}") from error
 
 
+@engine_errors()
 def owner_of(container: Any, folder: str, image: str) -> int:
-    """The uid that a folder of a container belongs to. Raises SandboxUnavailable."""
+    """The uid that a folder of a container belongs to. Raises SandboxUnavailable, EngineDown."""
     from docker.errors import NotFound
 
     try:
@@ -168,22 +178,16 @@ def path_of(image: Any, before: Sequence[str]) -> str:
 
 def written_bytes(client: Any, container: str) -> int:
     """What a container's own files take; 0 where that can't be told."""
-    import requests
-    from docker.errors import DockerException
-
     try:
         found = client.api.containers(all=True, size=True, filters={"id": container})
-    except (DockerException, requests.RequestException):
+    except client_errors():
         return 0
     return sum(int(each.get("SizeRw", 0)) for each in found)
 
 
 def kill_container(client: Any, container: str) -> None:
     """End all that runs in it; one that has ended already is fine."""
-    import requests
-    from docker.errors import DockerException
-
-    with suppress(DockerException, requests.RequestException):
+    with suppress(*client_errors()):
         client.api.kill(container)
 
 
@@ -201,14 +205,13 @@ def remove_container(client: Any, container: str) -> bool:
     One that the engine can't remove is told: what was done in it is done, and the next start of
     StepInto, or `stepinto clean`, removes it.
     """
-    import requests
-    from docker.errors import APIError, DockerException, NotFound
+    from docker.errors import APIError, NotFound
 
     try:
         client.api.remove_container(container, force=True, v=True)
     except NotFound:
         return True
-    except (DockerException, requests.RequestException, ConnectionError) as error:
+    except client_errors() as error:
         # Another close is at it already.
         if isinstance(error, APIError) and "already in progress" in str(error):
             return True
@@ -217,16 +220,32 @@ def remove_container(client: Any, container: str) -> bool:
     return True
 
 
-def remove_leftover_containers() -> list[str]:
-    """Remove the containers of StepInto processes of this machine that have died; their ids."""
+@dataclass(frozen=True)
+class LeftContainers:
+    """What came of StepInto's containers that are not of a process which lives here: their ids."""
+
+    removed: list[str] = field(default_factory=list)
+    of_others: list[str] = field(default_factory=list)
+    """Left alone: whether their process lives can't be told from here."""
+
+
+@engine_errors()
+def remove_leftover_containers(of_others: bool = False) -> LeftContainers:
+    """Remove the containers of StepInto processes of this machine that have died.
+
+    `of_others`: also those of which that can't be told, since their process is of another machine
+    or PID namespace. Raises EngineDown.
+    """
     client = connect()
-    removed = []
+    left = LeftContainers()
     try:
         ours = {"label": f"{LABEL}=1"}
         for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
-            left = owner_is_dead(container.labels[OWNER_LABEL])
-            if left and remove_container(client, container.id):
-                removed.append(str(container.id))
+            dead = owner_is_dead(container.labels.get(OWNER_LABEL, ""))
+            if dead is None and not of_others:
+                left.of_others.append(str(container.id))
+            elif dead is not False and remove_container(client, container.id):
+                left.removed.append(str(container.id))
     finally:
         client.close()
-    return removed
+    return left

@@ -48,17 +48,6 @@ def remove_leftovers() -> list[Path]:
     return removed
 
 
-def owner_tag() -> str:
-    """Names this process across restarts of the machine: boot, process number, start time."""
-    return f"{boot_id()}:{os.getpid()}:{_start_time(os.getpid())}"
-
-
-def owner_is_dead(tag: str) -> bool:
-    """Whether the process of an `owner_tag` of this machine has ended."""
-    boot, pid, started = tag.split(":")
-    return boot != boot_id() or _start_time(int(pid)) != started
-
-
 def remove_folder(path: Path) -> None:
     """Remove a folder even where its programs made it read-only or nested it very deep."""
     try:
@@ -84,16 +73,3 @@ def _lock(path: Path) -> int | None:
         pass
     os.close(handle)
     return None
-
-
-def boot_id() -> str:
-    """Of this machine, since it was started last."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def _start_time(pid: int) -> str | None:
-    """Clock ticks after boot (proc(5), field 22); the name before it may hold spaces."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (FileNotFoundError, ProcessLookupError):
-        return None

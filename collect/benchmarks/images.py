@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from collect.benchmarks.base import Instance
 from collect.quantities import first_of
 from sandbox import SandboxConfig
-from sandbox.engine import connect
+from sandbox.engine import connect, image_or_none
 from sandbox.errors import ImageMissing
 
 
@@ -20,20 +20,14 @@ def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> li
 
 
 def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> None:
-    """Raise ImageMissing, naming them and how to get them, where images are not there."""
-    from docker.errors import ImageNotFound
-
+    """Raises ImageMissing, naming them and how to get them, where images are not there, and
+    EngineDown."""
     images = required_images(instances, sandbox)
     if not images:
         return
-    missing = []
     client = connect()
     try:
-        for image in images:
-            try:
-                client.images.get(image)
-            except ImageNotFound:
-                missing.append(image)
+        missing = [image for image in images if image_or_none(client, image) is None]
     finally:
         client.close()
     if missing:

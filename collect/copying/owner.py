@@ -6,14 +6,13 @@ import os
 import platform
 import threading
 from contextlib import suppress
-from pathlib import Path
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.copying.folder import Folder
 from collect.errors import ConfigError
-from sandbox.leftovers import boot_id
+from sandbox.owners import owner_is_dead, owner_tag
 
 NAME = ".owner.json"
 BEAT_SECONDS = 20.0
@@ -32,20 +31,19 @@ class Owner(BaseModel):
     """No other start has it."""
     host: str
     process: int
-    machine: str
-    """In which processes have these numbers: two may be of one name."""
+    tag: str
+    """Of the process, see `sandbox.owners`: hosts may share a name, and processes a number."""
 
     @classmethod
     def here(cls) -> Owner:
         """This process."""
-        machine = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
-        return cls(token=uuid4().hex, host=platform.node(), process=os.getpid(), machine=machine)
+        host, process = platform.node(), os.getpid()
+        return cls(token=uuid4().hex, host=host, process=process, tag=owner_tag())
 
     def died(self, here: Owner) -> bool:
-        """Whether it is known to have, of a process of this machine."""
-        if self.machine != here.machine:
-            return False
-        return self.process == here.process or not Path(f"/proc/{self.process}").exists()
+        """Whether it is known to have, of a process of this machine; a second of one process is
+        there only once the first has ended."""
+        return self.tag == here.tag or owner_is_dead(self.tag) is True
 
 
 class Ownership:

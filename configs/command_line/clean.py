@@ -10,7 +10,13 @@ from sandbox.leftovers import remove_leftovers
 
 
 def add_clean(parser: argparse.ArgumentParser) -> None:
-    """It takes no options."""
+    """Its options."""
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also remove the containers of other machines, and of other containers of this one, "
+        "that share its container engine, whether or not their process lives",
+    )
     parser.set_defaults(command=clean)
 
 
@@ -19,17 +25,22 @@ def clean(options: argparse.Namespace) -> int:
 
     Those of runs that go on are locked, or tell that their process lives, and stay.
     """
-    from sandbox.engine import remove_leftover_containers
+    from sandbox.engine import LeftContainers, remove_leftover_containers
 
     folders = remove_leftovers()
     for folder in folders:
         console.print(f"removed {folder}", highlight=False)
     try:
-        containers = remove_leftover_containers()
+        found = remove_leftover_containers(of_others=options.all)
     except SandboxUnavailable as error:
         console.print(f"containers were not looked for: {error}", highlight=False, markup=False)
-        containers = []
-    for container in containers:
+        found = LeftContainers()
+    for container in found.removed:
         console.print(f"removed container {container[:12]}", highlight=False)
-    console.print(f"{len(folders)} sandbox folders and {len(containers)} containers removed")
+    console.print(f"{len(folders)} sandbox folders and {len(found.removed)} containers removed")
+    if found.of_others:
+        console.print(
+            f"{len(found.of_others)} containers are left: whether their process lives can't be "
+            "told from here. Where it does not, `stepinto clean --all` removes them"
+        )
     return 0

@@ -6,25 +6,30 @@ import gc
 import http.client
 import io
 import os
+import platform
+import secrets
 import subprocess
 import sys
 import tarfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 from docker import APIClient
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 
 from sandbox import Command, SandboxConfig, container, container_stream, open_sandbox
 from sandbox.container import ContainerSandbox
 from sandbox.container_exec import ContainerExecs
 from sandbox.engine import LABEL, OWNER_LABEL, connect, remove_leftover_containers
 from sandbox.errors import ImageMissing, SandboxDead, SandboxFileError, SandboxUnavailable
-from sandbox.leftovers import owner_tag
+from sandbox.owners import owner_tag
+from stepinto import main
 from tests.sandbox.image import TAG
 
 pytestmark = pytest.mark.docker
@@ -314,7 +319,7 @@ def test_a_container_that_another_run_removes_meanwhile_is_no_leftover(
         return found
 
     monkeypatch.setattr(APIClient, "containers", removed_meanwhile)
-    assert other.id not in remove_leftover_containers()
+    assert other.id not in remove_leftover_containers().removed
 
 
 def test_leftovers_of_a_killed_owner_are_removed(engine: Any, box: ContainerSandbox) -> None:
@@ -330,7 +335,37 @@ def test_leftovers_of_a_killed_owner_are_removed(engine: Any, box: ContainerSand
     orphan = process.stdout.readline().strip()
     process.kill()
     process.communicate()
-    removed = remove_leftover_containers()
+    removed = remove_leftover_containers().removed
     assert orphan in removed
     assert box.container_id not in removed
     assert box.run(Command(["true"])).exit_code == 0
+
+
+def test_containers_of_other_machines_are_left_alone(
+    engine: Any,
+    image: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    label = f"stepinto-test-{secrets.token_hex(4)}"
+    monkeypatch.setattr("sandbox.engine.LABEL", label)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    there = owner_tag().replace(platform.node(), "elsewhere")
+    labels = {label: "1", OWNER_LABEL: there}
+    other = engine.containers.create(image, ["sleep", "600"], labels=labels)
+    try:
+        other.start()
+        assert main(["clean"]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert "0 containers removed 1 containers are left" in told
+        assert "`stepinto clean --all` removes them" in told
+        other.reload()
+        assert other.status == "running"
+        assert main(["clean", "--all"]) == 0
+        assert "1 containers removed" in capsys.readouterr().out
+        with pytest.raises(NotFound):
+            other.reload()
+    finally:
+        with suppress(NotFound):
+            other.remove(force=True)

@@ -23,7 +23,7 @@ from stepinto import main
 from tests.collect.copying.versions import add, versions
 
 ROOT = Path(__file__).resolve().parents[3]
-STRANGER = Owner(token="another", host="node-7", process=17, machine="another")
+STRANGER = Owner(token="another", host="node-7", process=17, tag="another")
 
 
 def collect(folder: Path, place: str, *overrides: str) -> int:
