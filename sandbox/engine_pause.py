@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from sandbox.errors import EngineDown
 
-Opened = TypeVar("Opened")
+Answer = TypeVar("Answer")
 FIRST_WAIT, LONGEST_WAIT = 1.0, 15.0
-"""Seconds between two looks at an engine that is down."""
+"""Seconds between two looks at an engine that is down, and between two questions that fail."""
 
 
 class EnginePause:
-    """Of one process. Once an opening finds the engine down, one thread looks whether it is back,
+    """Of one process. Once a question finds the engine down, one thread looks whether it is back,
     and all others wait for that. Thread-safe."""
 
     def __init__(self, answers: Callable[[], object]) -> None:
@@ -25,19 +25,32 @@ class EnginePause:
         self._down = threading.Event()
         self._starts: dict[int, threading.BoundedSemaphore] = {}
 
-    def open(self, opening: Callable[[], Opened], at_once: int, patience: float) -> Opened:
-        """Open a sandbox, again once the engine is back. Raises EngineDown where that is not so
-        within `patience` seconds, and whatever else `opening` does."""
-        until = time.monotonic() + patience
+    def open(self, opening: Callable[[], Answer], at_once: int, patience: float) -> Answer:
+        """Open a sandbox as one of `at_once`; else like `ask`."""
+
+        def in_turn() -> Answer:
+            with self._slots(at_once):
+                return opening()
+
+        return self.ask(in_turn, patience)
+
+    def ask(self, question: Callable[[], Answer], patience: float) -> Answer:
+        """Ask the engine, again once it is back. Raises EngineDown where that is not so within
+        `patience` seconds of its first failure, and whatever else `question` does."""
+        until: float | None = None
+        wait = FIRST_WAIT
         while True:
-            self._wait(until)
+            self._wait(until or time.monotonic() + patience)
             try:
-                with self._slots(at_once):
-                    return opening()
+                return question()
             except EngineDown:
                 self._down.set()
-                if time.monotonic() >= until:
+                until = until or time.monotonic() + patience
+                if time.monotonic() + wait >= until:
                     raise
+            # One that answers, but not to this, must not be asked without a pause.
+            time.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT)
 
     def _wait(self, until: float) -> None:
         wait = FIRST_WAIT

@@ -62,6 +62,32 @@ def test_patience_ends() -> None:
     assert time.monotonic() - began < 20
 
 
+def test_one_that_answers_but_does_not_open_is_asked_with_pauses() -> None:
+    asked = []
+
+    def fail() -> None:
+        asked.append(time.monotonic())
+        raise EngineDown("containerd is away")
+
+    with pytest.raises(EngineDown, match="containerd"):
+        EnginePause(Engine().answers).open(fail, 1, 3.5)
+    assert len(asked) == 3
+    assert asked[2] - asked[1] >= 2 * (asked[1] - asked[0]) * 0.9
+
+
+def test_patience_begins_with_the_first_failure() -> None:
+    answers = iter([EngineDown("it went down on the way"), None])
+
+    def slow() -> str:
+        time.sleep(1.5)
+        failure = next(answers)
+        if failure is not None:
+            raise failure
+        return "done"
+
+    assert EnginePause(Engine().answers).ask(slow, 1.4) == "done"
+
+
 def test_no_more_than_so_many_start_at_once() -> None:
     engine = Engine()
     pause = EnginePause(engine.answers)
