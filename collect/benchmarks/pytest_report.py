@@ -5,7 +5,8 @@ program under test: standard library only, CPython 3.8 and pytest 7 or later. `t
 it lists the node ids, or is null for all; `report.jsonl` next to it gets one object a phase:
 `nodeid`, `when` (setup, call, teardown), `outcome` (passed, failed, skipped), `xfail` (whether the
 test itself expects to fail, and did), `seconds`, and `crash` (where a failed one raised, and the
-exception's text; else null).
+exception's text; else null). What can't be collected is one object with `when` `collect` and the
+`nodeid` of its file.
 """
 
 from __future__ import annotations
@@ -43,14 +44,23 @@ class Reporter:
             config.hook.pytest_deselected(items=dropped)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        fields = {
-            "nodeid": report.nodeid,
-            "when": report.when,
-            "outcome": report.outcome,
-            "xfail": hasattr(report, "wasxfail") and report.nodeid in self.expected,
-            "seconds": report.duration,
-            "crash": crash_of(report),
-        }
+        self.write(
+            {
+                "nodeid": report.nodeid,
+                "when": report.when,
+                "outcome": report.outcome,
+                "xfail": hasattr(report, "wasxfail") and report.nodeid in self.expected,
+                "seconds": report.duration,
+                "crash": crash_of(report),
+            }
+        )
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome == "failed":
+            file = report.nodeid.partition("::")[0]
+            self.write({"nodeid": file, "when": "collect", "outcome": "failed", "xfail": False})
+
+    def write(self, fields: dict[str, Any]) -> None:
         self.report.write(json.dumps(fields) + "\n")
         # A test that kills the process or never ends must not take the earlier ones along.
         self.report.flush()

@@ -19,6 +19,8 @@ from sandbox.scratch import scratch_folder
 
 REPORT_PLUGIN = "stepinto_pytest_report"
 REPORT_FILE = "report.jsonl"
+COLLECTION = "collect"
+"""The `when` of what is no phase of a test."""
 REPORT_FIELDS = {"nodeid", "when", "outcome", "xfail"}
 # pytest comes from the interpreter; only then the workspace is importable, as by `-m pytest`.
 _LAUNCHER = """\
@@ -58,6 +60,8 @@ class PytestRun:
     """A phase of a test each, in order, as `pytest_report` writes them."""
     outputs: Mapping[str, bytes]
     """Those that were written."""
+    unloaded: tuple[str, ...]
+    """Files that could not be collected: most often, imported."""
 
     @property
     def output(self) -> str:
@@ -78,7 +82,9 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
         written = {name: _read(sandbox, f"{folder}/{name}") for name in (REPORT_FILE, *job.outputs)}
     outputs = {name: data for name, data in written.items() if data is not None}
     reports = list(_reports(outputs.pop(REPORT_FILE, b"")))
-    return PytestRun(_without(folder, result), reports, outputs)
+    phases = [each for each in reports if each["when"] != COLLECTION]
+    unloaded = [str(each["nodeid"]) for each in reports if each["when"] == COLLECTION]
+    return PytestRun(_without(folder, result), phases, outputs, tuple(dict.fromkeys(unloaded)))
 
 
 def _files(job: PytestJob) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.gitbug_java.records import test_id, worst
 from sandbox import Command, Sandbox
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxFileError
 from sandbox.scratch import scratch_folder
 
 FAILURES = ("failure", "error")
@@ -18,7 +18,15 @@ places() {
         -o -path '*/target/failsafe-reports/*.xml' -o -path '*/build/test-results/*.xml' \) "$@"
 }
 """
-_REMOVE = _PLACES + "places -exec rm -f {} +"
+_REMOVE = (
+    _PLACES
+    + r"""
+places -exec rm -f {} +
+left=$(places | head -n 3)
+[ -z "$left" ] || { echo "$left"; exit 1; }
+"""
+)
+"""Looks at what is left: `find -L` fails of a loop of links, too."""
 _GATHER = (
     _PLACES
     + r"""
@@ -31,8 +39,12 @@ done
 
 
 def remove_reports(sandbox: Sandbox) -> None:
-    """Take away what earlier runs have left. Raises SandboxError."""
-    sandbox.run(Command(["sh", "-c", _REMOVE]))
+    """Take away what earlier runs have left. Raises SandboxError where some stay."""
+    result = sandbox.run(Command(["sh", "-c", _REMOVE]))
+    if result.exit_code:
+        raise SandboxFileError(
+            f"can't remove the reports of earlier test runs: {result.output.strip()}"
+        )
 
 
 def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
@@ -40,7 +52,9 @@ def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
     with scratch_folder(sandbox) as folder:
         result = sandbox.run(Command(["sh", "-c", _GATHER, "sh", folder]))
         if result.exit_code:
-            raise SandboxError(f"can't gather the reports of the tests: {result.output.strip()}")
+            raise SandboxFileError(
+                f"can't gather the reports of the tests: {result.output.strip()}"
+            )
         reports = sandbox.read_tree(folder)
     found: dict[str, set[TestStatus]] = {}
     for data in reports.values():

@@ -16,7 +16,6 @@ from collect.benchmarks.testing import statuses
 from collect.factory.reasons import read_reasons
 from sandbox import Command, CommandResult, Sandbox
 
-_UNLOADED = re.compile(r"^_{3,} ERROR collecting (.+?) _{3,}$", re.MULTILINE)
 _NO_MODULE = re.compile(r"No module named .*")
 
 
@@ -36,7 +35,7 @@ class PytestSuite:
             statuses(run.reports),
             run.output,
             run.result.timed_out,
-            tuple(dict.fromkeys(_UNLOADED.findall(run.output))),
+            run.unloaded,
             read_reasons(run.reports),
         )
 

@@ -9,6 +9,7 @@ import pytest
 
 from collect.benchmarks import pytest_report
 from collect.benchmarks.base import TestStatus
+from collect.benchmarks.local_repository.python_suites import PytestSuite
 from collect.benchmarks.testing import run_pytest
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
@@ -232,3 +233,13 @@ def test_a_damaged_report_is_no_crash(sandbox: Sandbox, damage: str) -> None:
     )
     results = run_pytest(sandbox, ["test_a.py::test_x"], timeout=60)
     assert results.statuses["test_a.py::test_x"] is not TestStatus.PASSED
+
+
+def test_files_that_cannot_be_imported_are_told_however_long_the_output_is() -> None:
+    broken = {f"test_{number:02}.py": "import not_to_be_had\n" for number in range(20)}
+    with open_sandbox(SandboxConfig(output_limit=2_000)) as sandbox:
+        write(sandbox, {**broken, "test_fine.py": "def test_x():\n    pass\n"})
+        run = PytestSuite((".",), (".",)).run_all(sandbox, timeout=120)
+    assert "bytes cut" in run.output
+    assert sorted(run.unloaded) == sorted(broken)
+    assert run.statuses == {"test_fine.py::test_x": TestStatus.PASSED}

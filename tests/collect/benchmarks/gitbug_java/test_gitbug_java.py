@@ -20,6 +20,7 @@ from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
 from collect.patches import apply_patch
 from sandbox import Command, Sandbox, SandboxConfig
+from sandbox.errors import SandboxFileError
 from tests.collect.benchmarks.gitbug_java.bug import (
     BEFORE,
     BUGGY,
@@ -188,6 +189,19 @@ def test_reports_of_both_tools_are_read(sandbox: Sandbox) -> None:
     remove_reports(sandbox)
     assert read_reports(sandbox) == {}
     assert sandbox.read_tree().keys() == {"other/report.xml"}
+
+
+def test_reports_that_can_not_be_removed_are_told(sandbox: Sandbox) -> None:
+    folder = "m/target/surefire-reports"
+    sandbox.write_files({f"{folder}/TEST-a.B.xml": REPORT.encode()})
+    # `find -L` fails of such a link, which is no reason to fail.
+    sandbox.run(Command(["ln", "-s", ".", "loop"]))
+    sandbox.run(Command(["chmod", "555", folder]))
+    with pytest.raises(SandboxFileError, match=r"(?s)earlier test runs: .*TEST-a\.B\.xml"):
+        remove_reports(sandbox)
+    sandbox.run(Command(["chmod", "755", folder]))
+    remove_reports(sandbox)
+    assert read_reports(sandbox) == {}
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no GitBug-Java records; set STEPINTO_GITBUG_JAVA")
