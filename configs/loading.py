@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from collect.durable import write_text
 from collect.errors import ConfigError
+from configs.keys import refuse_keys
 from configs.processes import is_main_process
 from configs.run_config import RunConfig
 
@@ -31,7 +32,8 @@ RUN_PLACEHOLDER = "{run}"
 def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """The config of a YAML file or of a run folder, with `key.subkey=value` overrides.
 
-    Raises ConfigError that names the file, the key and, for an unknown key, the nearest known one.
+    Raises ConfigError that names the file, the key and, for an unknown key, the nearest known one;
+    also where it holds a secret, see `configs.keys`.
     """
     path = source / SAVED_NAME if source.is_dir() else source
     raw = _read_yaml(path)
@@ -39,6 +41,7 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
         raw = _moved(raw, source)
     for override in overrides:
         _apply_override(raw, override)
+    refuse_keys(raw, str(path))
     folder = _folder(raw)
     try:
         return RunConfig.model_validate(_fill_in(raw, folder))

@@ -11,6 +11,7 @@ from collect.agents.config import Variant
 from collect.errors import ConfigError
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
+from stepinto import main
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TEXT = """\
@@ -109,6 +110,60 @@ def test_a_wrong_name_in_a_list_is_one_problem(config_file: Path) -> None:
     assert first.endswith("the config is wrong:")
     assert len(problems) == 1
     assert "eval.variants.0: Input should be 'baseline'" in problems[0]
+
+
+ENDPOINT = "models.m={backend: openai, model: x}"
+SECRET = "geheim"
+
+
+@pytest.mark.parametrize(
+    ("override", "place"),
+    [
+        (f"models.m.base_url=https://me:{SECRET}@host/v1", "models.m.base_url"),
+        (f"models.m.base_url=https://{SECRET}@host/v1", "models.m.base_url"),
+        (f"models.m.base_url=https://host/v1?api-key={SECRET}", "models.m.base_url"),
+        (f"models.m.api_key={SECRET}", "models.m.api_key"),
+        (f"models.m.extra_body={{api_key: {SECRET}}}", "models.m.extra_body.api_key"),
+        (
+            f"models.m.extra_body={{headers: {{Authorization: Bearer {SECRET}}}}}",
+            "models.m.extra_body.headers.Authorization",
+        ),
+        (
+            f"models.v={{server: {{model: x, arguments: [--api-key, {SECRET}]}}}}",
+            "models.v.server.arguments",
+        ),
+        (
+            f"models.v={{server: {{model: x, command: [HF_TOKEN={SECRET}, vllm]}}}}",
+            "models.v.server.command",
+        ),
+        (f"models.v={{server: {{environment: {{HF_TOKEN: {SECRET}}}}}}}", "environment.HF_TOKEN"),
+        (f"sandbox.environment={{accessToken: {SECRET}}}", "sandbox.environment.accessToken"),
+        (f"collect.benchmark.variables={{DB_PASSWORD: {SECRET}}}", "variables.DB_PASSWORD"),
+        (f"runner.copy_to=s3://key:{SECRET}@bucket", "runner.copy_to"),
+    ],
+)
+def test_a_key_in_a_config_is_refused_and_written_nowhere(
+    config_file: Path, capsys: pytest.CaptureFixture[str], override: str, place: str
+) -> None:
+    assert main(["collect", str(config_file), ENDPOINT, override]) == 2
+    told = capsys.readouterr().err
+    assert f"{place} is a key, or holds one" in told
+    assert "`api_key_env`" in told
+    assert SECRET not in told
+    assert list(config_file.parent.iterdir()) == [config_file]
+
+
+def test_what_only_sounds_like_a_key_is_none(config_file: Path) -> None:
+    body = "{stop_token: x, max_tokens: 3, skip_special_tokens: true, api_key: null}"
+    config = load_config(
+        config_file,
+        [
+            f"models.m={{backend: openai, model: x, api_key_env: MY_KEY, extra_body: {body}}}",
+            "models.m.base_url=https://host/v1?api-version=7",
+            "collect.benchmark={name: local, path: 'ssh://git@host/repository'}",
+        ],
+    )
+    assert config.models.keys() >= {"m"}
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
 
 def test_two_starts_are_one_run_of_wandb(server: ChatServer, tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
-    tracked = ("runner.wandb={}", "runner.track_every=0.5", "sandbox.environment={TOKEN: geheim}")
+    tracked = ("runner.wandb={}", "runner.track_every=0.5", "sandbox.environment={WORD: geheim}")
     down = error(500, "down")
     server.will_answer(down, down, reply())
     slow = "models.frontier.retries={max_retries: 1, backoff_base: 8}"

@@ -1,0 +1,72 @@
+"""Keys have no place in a config, which is kept in the run folder and copied with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from collect.errors import ConfigError
+
+NAMES = re.compile(
+    r"(^|_)(api_?key|access_key|private_key|subscription_key|token|secret|password|passwd"
+    r"|authorization|bearer|credentials?)$"
+)
+OF_A_TOKENIZER = re.compile(r"(bos|eos|pad|unk|sep|cls|mask|stop|image|audio|video)_token$")
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+USER = re.compile(r"https?://[^/@\s]+@|\w+://[^/@\s:]*:[^/@\s]+@")
+"""Of an address; without a password a user is a mere name, but to an HTTP server it is a token."""
+QUERY = re.compile(r"[?&]([\w-]+)=[^&]")
+ASSIGNED = re.compile(r"-{0,2}([\w-]+)=.")
+"""An option or a variable of a command line."""
+
+
+def refuse_keys(config: Mapping[str, Any], where: str) -> None:
+    """Raises ConfigError, which does not show the key; `where` names the config."""
+    for place in _found_in(config, ""):
+        raise ConfigError(
+            f"{where}: {place} is a key, or holds one, and has no place in a config, which is kept "
+            "in the run folder and copied with it. Set it in the environment: `api_key_env` of a "
+            "model names the variable of its key, and a server that StepInto starts has all "
+            "variables of this process"
+        )
+
+
+def _found_in(value: Any, place: str) -> Iterator[str]:
+    """Where keys are, as dotted names."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            inside = f"{place}.{name}" if place else str(name)
+            if isinstance(inner, str) and inner and _is_named_so(str(name)):
+                yield inside
+            yield from _found_in(inner, inside)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _found_in(inner, f"{place}.{index}")
+        if _is_on_command_line([each for each in value if isinstance(each, str)]):
+            yield place
+    elif isinstance(value, str) and _is_in_address(value):
+        yield place
+
+
+def _is_named_so(name: str) -> bool:
+    plain = CAMEL.sub("_", name).replace("-", "_").lower()
+    return bool(NAMES.search(plain)) and not OF_A_TOKENIZER.search(plain)
+
+
+def _is_in_address(text: str) -> bool:
+    if "://" not in text:
+        return False
+    return bool(USER.search(text)) or any(map(_is_named_so, QUERY.findall(text)))
+
+
+def _is_on_command_line(words: Sequence[str]) -> bool:
+    """As `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`."""
+    assigned = [found[1] for word in words if (found := ASSIGNED.match(word))]
+    followed = [
+        word
+        for word, following in pairwise(words)
+        if word.startswith("--") and not following.startswith("-")
+    ]
+    return any(map(_is_named_so, (*assigned, *followed)))
