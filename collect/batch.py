@@ -15,6 +15,7 @@ from collect.cost.forecast import Forecast
 from collect.cost.watch import CostWatch
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
+from collect.faults import blamed
 from collect.models.budget import Budget, read_spent
 from collect.models.config import ModelConfig
 from collect.places import Place, Setup, ThisMachine, models_of, tool_users
@@ -47,6 +48,7 @@ class Batch:
         self.failures = FailuresInARow(machinery.runner.give_up_after)
         self._machinery, self._benchmark = machinery, benchmark
         self._works = {work.spec.id: work for work in works}
+        self._failed: dict[str, Rollout] = {}
         self._store, self._copy = store, copy_of_this_run()
         self.missing = self._without_row()
 
@@ -154,6 +156,7 @@ class Batch:
             log.note("stopped")
             progress.stopped(work.spec.id)
             return
+        row = blamed(row, self._failed.get(row.rollout_id))
         self._store.add(row, conversations)
         note_end(log, row)
         forget_replies(self._store.folder, row)
@@ -168,7 +171,9 @@ class Batch:
     def _without_row(self) -> list[Work]:
         done = set()
         for row in self.rows():
-            if row.failure_kind not in TRIED_AGAIN:
+            if row.failure_kind in TRIED_AGAIN:
+                self._failed[row.rollout_id] = row
+            else:
                 self._check_same_settings(row, self._works[row.rollout_id])
                 done.add(row.rollout_id)
         return [work for key, work in self._works.items() if key not in done]

@@ -7,10 +7,11 @@ run names the type as `failure_type`. docs/faults.md shows the same table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collect import errors
 from collect.errors import FailureKind, RolloutError
+from collect.records import Rollout
 from sandbox import errors as sandbox_errors
 
 REQUEST = (
@@ -21,6 +22,7 @@ OUTAGE = f"{REQUEST}; then together with all others to the model, for `outage_wa
 INVALID = f"no chat completion: {REQUEST}; a call: nothing"
 ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds; meanwhile no other is opened"
 PULL = "fetching it, `images.max_retries` times: after `images.backoff` seconds, then twice as long"
+BUILD = "a build that fails outside the sources, once; not one whose time is up"
 NODES = "on other nodes, `runner.ray.tries` in all"
 NOTHING = "nothing"
 
@@ -35,6 +37,8 @@ class Fault:
     """What is tried again within a start, before the rollout has failed."""
     goes_on: bool = False
     """Whether the replies that the models gave are kept for the next start, which begins there."""
+    models_if_again: bool = False
+    """Whether it counts against the model where the same rollout, begun anew, ends by it again."""
 
     @property
     def name(self) -> str:
@@ -70,16 +74,42 @@ FAULTS: Sequence[Fault] = (
     Fault(errors.LocalModelFailed, "a model of this process broke down", NOTHING, goes_on=True),
     Fault(errors.BudgetExhausted, "`runner.budget_dollars` is spent", NOTHING, goes_on=True),
     Fault(errors.NodeLost, "the machine or process that did it is gone", NODES, goes_on=True),
-    Fault(errors.OutOfDisk, "the disk is full", NOTHING),
+    Fault(errors.OutOfDisk, "the disk is full", NOTHING, goes_on=True),
     Fault(errors.InfrastructureFailure, "the bug's tests can't be used", NOTHING),
-    Fault(sandbox_errors.EngineDown, "the container engine does not answer", ENGINE),
-    Fault(sandbox_errors.SandboxUnavailable, "the sandbox can't be opened as configured", NOTHING),
-    Fault(sandbox_errors.ImageMissing, "the bug's image is not there", NOTHING),
-    Fault(sandbox_errors.PullLimited, "the registry gives out no more for now", PULL),
+    Fault(sandbox_errors.EngineDown, "the container engine does not answer", ENGINE, goes_on=True),
+    Fault(
+        sandbox_errors.SandboxUnavailable,
+        "the sandbox can't be opened as configured",
+        NOTHING,
+        goes_on=True,
+    ),
+    Fault(sandbox_errors.ImageMissing, "the bug's image is not there", NOTHING, goes_on=True),
+    Fault(sandbox_errors.PullLimited, "the registry gives out no more for now", PULL, goes_on=True),
+    Fault(
+        sandbox_errors.BuildFailure,
+        "a build for scoring did not end in time, or fails without the patch too",
+        BUILD,
+        goes_on=True,
+    ),
     Fault(sandbox_errors.SandboxDead, "the sandbox was killed, or its engine", NOTHING),
-    Fault(sandbox_errors.NotStarted, "the container engine could not start a command", NOTHING),
-    Fault(sandbox_errors.OutOfMemory, "the sandbox was killed at `sandbox.memory_mb`", NOTHING),
-    Fault(sandbox_errors.DiskExceeded, "the sandbox was killed at `sandbox.disk_mb`", NOTHING),
+    Fault(
+        sandbox_errors.NotStarted,
+        "the container engine could not start a command",
+        NOTHING,
+        goes_on=True,
+    ),
+    Fault(
+        sandbox_errors.OutOfMemory,
+        "the sandbox was killed at `sandbox.memory_mb`",
+        NOTHING,
+        models_if_again=True,
+    ),
+    Fault(
+        sandbox_errors.DiskExceeded,
+        "the sandbox was killed at `sandbox.disk_mb`",
+        NOTHING,
+        models_if_again=True,
+    ),
     Fault(sandbox_errors.SandboxFileError, "a file of the sandbox can't be read", NOTHING),
     Fault(sandbox_errors.CommandRefused, "a command that no program can be given", NOTHING),
     Fault(sandbox_errors.DebuggerError, "the debugger itself broke down", NOTHING),
@@ -89,6 +119,24 @@ FAULTS: Sequence[Fault] = (
 def goes_on(failure_type: str | None) -> bool:
     """Whether the next start goes on with a rollout that failed so, where it was.
 
-    Where its sandbox failed, it may have been its calls that broke that, so it begins anew.
+    Where its sandbox died, it may have been its calls that killed it, so it begins anew.
     """
     return any(fault.goes_on for fault in FAULTS if fault.name == failure_type)
+
+
+def overfills(failure_type: str | None) -> bool:
+    """Whether the rollout's own calls, or its patch, took more than a sandbox may have."""
+    return any(fault.models_if_again for fault in FAULTS if fault.name == failure_type)
+
+
+def blamed(row: Rollout, earlier: Rollout | None) -> Rollout:
+    """A finished rollout's row, with who is to blame for its failure; `earlier` is the row of when
+    the same rollout failed before."""
+    if earlier is None or not overfills(row.failure_type) or _way(row) != _way(earlier):
+        return row
+    return replace(row, failure_kind=FailureKind.MODEL)
+
+
+def _way(row: Rollout) -> tuple[str | None, str, str]:
+    """How it failed, and under which settings."""
+    return row.failure_type, row.config_hash, row.instance_hash

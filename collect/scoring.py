@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collect.benchmarks.base import Benchmark, Instance, TestStatus
+from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
 from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
 from collect.records import TestRow
 from sandbox import SandboxConfig
+from sandbox.errors import BuildFailure
 
 FAIL_TO_PASS = "fail_to_pass"
 PASS_TO_PASS = "pass_to_pass"
@@ -36,15 +37,14 @@ def score(
 ) -> Verdict:
     """Apply a patch to the buggy tree and run the instance's tests.
 
-    Raises SandboxError, and PatchError where the patch does not fit.
+    Raises SandboxError, a BuildFailure where the machine may be to blame for the build's, and
+    PatchError where the patch does not fit.
     """
-    tests = [*instance.fail_to_pass, *instance.pass_to_pass]
-    with open_instance_sandbox(sandbox_config, instance) as sandbox:
-        patched = prepare_patched(benchmark, instance, sandbox, patch)
-        results = benchmark.run_tests(patched, sandbox, tests)
+    scoring = _Scoring(benchmark, instance, sandbox_config)
+    results = scoring.results(patch)
     unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
     reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
-    after = {test: reported.get(test, unreported) for test in tests}
+    after = {test: reported.get(test, unreported) for test in scoring.tests}
     failing = [
         TestRow(test, FAIL_TO_PASS, TestStatus.FAILED, after[test])
         for test in instance.fail_to_pass
@@ -54,3 +54,37 @@ def score(
         for test in instance.pass_to_pass
     ]
     return Verdict((*failing, *passing), instance.skips_count)
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """Runs of one bug's tests, each in a fresh sandbox."""
+
+    benchmark: Benchmark
+    instance: Instance
+    sandbox_config: SandboxConfig
+
+    @property
+    def tests(self) -> list[str]:
+        return [*self.instance.fail_to_pass, *self.instance.pass_to_pass]
+
+    def results(self, patch: str) -> TestResults:
+        """What the tests say of a patch.
+
+        Where the build fails outside the sources, the patch is to blame only if that happens again,
+        and does not happen without the patch. Raises BuildFailure where it does.
+        """
+        results = self._run(patch)
+        if results.build_failure is not None:
+            results = self._run(patch)
+        if results.build_failure is None:
+            return results
+        without = self._run("").build_failure
+        if without is not None:
+            raise BuildFailure(f"the bug's build fails without the patch, too: {without}")
+        return results
+
+    def _run(self, patch: str) -> TestResults:
+        with open_instance_sandbox(self.sandbox_config, self.instance) as sandbox:
+            patched = prepare_patched(self.benchmark, self.instance, sandbox, patch)
+            return self.benchmark.run_tests(patched, sandbox, self.tests)

@@ -5,6 +5,7 @@ SandboxError
 │   └── EngineDown        the container engine does not answer
 ├── ImageMissing          the container image is not on this machine
 │   └── PullLimited       the registry gives out no more for now
+├── BuildFailure          a build came to nothing for a reason outside the sources
 ├── SandboxDead           the sandbox went away (killed, engine gone)
 │   ├── NotStarted        its engine could not start a command
 │   ├── OutOfMemory       it was killed at its memory limit
@@ -13,8 +14,9 @@ SandboxError
 ├── CommandRefused        an argument that no program can be given
 └── DebuggerError         a debug session could not be driven (see sandbox.debugger)
 
-What ends a rollout is a failure of the infrastructure, never of the model. SandboxFileError and
-CommandRefused mostly end none: an agent's tools answer them to the model.
+What ends a rollout is a failure of the infrastructure, and not of the model but for what
+`collect.faults` says of a sandbox that is filled twice. SandboxFileError and CommandRefused mostly
+end none: an agent's tools answer them to the model.
 """
 
 
@@ -36,6 +38,10 @@ class ImageMissing(SandboxError):
 
 class PullLimited(ImageMissing):
     """The registry gives out no more images for now; the message says what it said."""
+
+
+class BuildFailure(SandboxError):
+    """A build tool was still at it at its time-out, or fails whatever the sources are."""
 
 
 class SandboxDead(SandboxError):

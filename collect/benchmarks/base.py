@@ -121,6 +121,8 @@ class TestResults:
     """The runner's own output, bounded."""
     timed_out: bool = False
     seconds: float = 0.0
+    build_failure: str | None = None
+    """Why a build failed, where that was not for errors in the sources."""
 
 
 class Benchmark(Protocol):

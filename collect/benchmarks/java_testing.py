@@ -21,9 +21,15 @@ from collect.benchmarks.base import TestResults, TestStatus
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.debugger.java_delivery import deliver_probe
 from sandbox.debugger.java_session import RUNNER_CLASS
-from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.errors import BuildFailure, SandboxFileError, SandboxUnavailable
 from sandbox.java.build import built_test, java_command
-from sandbox.java.errors import BuildFailed, JavaError, JavaUnavailable, NoSuchTest
+from sandbox.java.errors import (
+    BuildFailed,
+    BuildTimedOut,
+    JavaError,
+    JavaUnavailable,
+    NoSuchTest,
+)
 from sandbox.java.fork import needs_fork
 from sandbox.java.jdk import find_jdk
 from sandbox.java.lookup import Found
@@ -49,6 +55,7 @@ class _Run:
     """Seconds left for tests."""
     output: list[str] = field(default_factory=list)
     timed_out: bool = False
+    build_failure: str | None = None
 
 
 def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
@@ -57,8 +64,8 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     `timeout` is in seconds and for the tests of the whole run, without the build; when it strikes,
     the tests that ended before it keep their status. A test of which nothing was reported is
     MISSING: it does not exist, the program does not compile, or its JVM ended before it. Raises
-    SandboxUnavailable where the sandbox lacks a JDK, the build tool or JUnit's launcher;
-    SandboxError.
+    SandboxUnavailable where the sandbox lacks a JDK, the build tool or JUnit's launcher,
+    BuildFailure where a build did not end in its time; SandboxError.
     """
     began = time.monotonic()
     run = _Run(dict.fromkeys(tests, TestStatus.MISSING), timeout)
@@ -67,8 +74,11 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
             _run_module(sandbox, project, ready, run)
     except JavaUnavailable as error:
         raise SandboxUnavailable(str(error)) from error
+    except JavaError as error:
+        raise BuildFailure(str(error)) from error
     output = "\n".join(part.strip() for part in run.output if part.strip())
-    return TestResults(run.statuses, output, run.timed_out, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    return TestResults(run.statuses, output, run.timed_out, seconds, run.build_failure)
 
 
 def steers_tests(path: str) -> bool:
@@ -89,11 +99,15 @@ def _built(
         own = [test for test in tests if _class_of(test) == name]
         try:
             project = _built_class(sandbox, name)
-        except JavaUnavailable:
+        except BuildTimedOut:
             raise
-        except JavaError as error:
+        except NoSuchTest as error:
             run.output.append(str(error))
-            if isinstance(error, BuildFailed) and _has_build_tool(sandbox):
+        except BuildFailed as error:
+            run.output.append(str(error))
+            if not error.in_sources:
+                run.build_failure = str(error)
+            if _has_build_tool(sandbox):
                 # Every other class would take a whole build to fail for the same reason.
                 break
         else:

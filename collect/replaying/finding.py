@@ -51,11 +51,12 @@ class Finder:
         self._questions = [question for path in paths for question in read_questions(path)]
         self._by_rollout: dict[tuple[str, int], Mapping[str, Question]] = {}
 
-    def check(self, row: Rollout) -> None:
-        """Raises ConfigError where the row's bug or question is gone."""
-        self._bug(row)
+    def check(self, row: Rollout) -> Instance:
+        """The row's bug. Raises ConfigError where it is gone, or the row's question."""
+        instance = self._bug(row)[1]
         if row.variant == VARIANT:
             self._question(row)
+        return instance
 
     def benchmark_of(self, row: Rollout) -> Benchmark:
         """How the row's bug is laid out. Raises ConfigError where the bug is gone or another."""

@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 
 from collect.agents.rollout_context import Player
-from collect.config import Machinery
+from collect.benchmarks.images import require_images
+from collect.config import Machinery, RunnerConfig
 from collect.durable import locked
 from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
+from collect.faults import overfills
 from collect.questions.workspace import reproducible
 from collect.records import Conversation, Rollout
 from collect.replaying.finding import Finder
@@ -39,7 +41,8 @@ class ReplayReport:
     left: int
     """Rollouts that were not replayed: stopped before, or something failed around them."""
     failed_before: int
-    """Rollouts that failed because of the infrastructure or the budget: none is replayed."""
+    """Rollouts that ended with their sandbox, or failed because of the infrastructure or the
+    budget: none is replayed."""
     reasons: tuple[str, ...]
     """Why some could not be replayed."""
     stopped: bool
@@ -55,7 +58,8 @@ def replay_rollouts(
 ) -> ReplayReport:
     """Replay what was not replayed yet, at most `limit` rollouts of it.
 
-    Raises ConfigError where another process replays here, or a rollout's bug or question is gone.
+    Raises ConfigError where another process replays here, or a rollout's bug or question is gone,
+    and ImageMissing where a bug's image is.
     """
     table = ReplayTable(folder)
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -65,6 +69,20 @@ def replay_rollouts(
         replay.run(limit)
         table.compact()
         return replay.report()
+
+
+def rollouts_at_once(runner: RunnerConfig) -> int:
+    """How many are replayed at once: on this machine alone, so with a cluster as many as a node of
+    it does."""
+    if runner.backend == "ray":
+        return min(runner.concurrency, runner.ray.per_node)
+    return runner.concurrency
+
+
+def _has_a_record(row: Rollout) -> bool:
+    """Whether there is something to verify: not where what failed around it ended it, nor where its
+    calls broke their sandbox."""
+    return row.failure_kind not in TRIED_AGAIN and not overfills(row.failure_type)
 
 
 class _Replay:
@@ -79,26 +97,26 @@ class _Replay:
         self._reasons: dict[str, None] = {}
         self._failures = FailuresInARow(machinery.runner.give_up_after)
         rows = {row.rollout_id: row for row in store.read_rollouts()}
-        self._failed_before = sum(row.failure_kind in TRIED_AGAIN for row in rows.values())
-        self._rows = {key: row for key, row in rows.items() if row.failure_kind not in TRIED_AGAIN}
+        self._rows = {key: row for key, row in rows.items() if _has_a_record(row)}
+        self._failed_before = len(rows) - len(self._rows)
 
     def run(self, limit: int | None) -> None:
         """Replay what is missing."""
-        missing = self._rows.keys() - self._table.rollout_ids()
-        for key in missing:
-            self._finder.check(self._rows[key])
+        done = self._table.rollout_ids()
+        bugs = {key: self._finder.check(row) for key, row in self._rows.items() if key not in done}
+        missing = list(bugs)[:limit]
         if not missing:
             return
+        require_images([bugs[key] for key in missing], self._machinery.sandbox)
         clean_up(self._machinery.sandbox)
-        total = len(missing) if limit is None else min(limit, len(missing))
-        jobs = islice(self._jobs(missing), limit)
-        with ProgressBar("rollouts", total) as bar:
+        jobs = self._jobs(set(missing))
+        with ProgressBar("rollouts", len(missing)) as bar:
 
             def replay(job: tuple[Rollout, list[Conversation]]) -> None:
                 self._replay(*job)
                 bar.advance()
 
-            AsyncioRunner(self._machinery.runner.concurrency, self._stop).run(jobs, replay)
+            AsyncioRunner(rollouts_at_once(self._machinery.runner), self._stop).run(jobs, replay)
 
     def report(self) -> ReplayReport:
         """What is known now."""

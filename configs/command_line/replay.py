@@ -54,6 +54,7 @@ def replay(options: argparse.Namespace) -> int:
     if not folders:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
     config = load_config(run, options.overrides)
+    _tell_where(config)
     for stage, folder in folders.items():
         console.rule(stage)
         report = _replay(config, stage, folder, options)
@@ -61,6 +62,16 @@ def replay(options: argparse.Namespace) -> int:
         if report.stopped:
             return FAILED if report.reasons else stopped()
     return 0
+
+
+def _tell_where(config: RunConfig) -> None:
+    from collect.replaying.verifying import rollouts_at_once
+
+    if config.runner.backend == "ray":
+        console.print(
+            "replay works on this machine alone, not on the Ray cluster: "
+            f"{rollouts_at_once(config.runner)} rollouts at once, as runner.ray.per_node says"
+        )
 
 
 def _replay(

@@ -161,7 +161,8 @@ MODES = (
     Mode(
         "model_failure",
         "Model Failure",
-        "The main model could not go on: its context was full, or its server refused.",
+        "The main model could not go on: its context was full, its server refused, or its calls "
+        "filled the sandbox twice.",
         failed_as(FailureKind.MODEL),
     ),
     Mode(

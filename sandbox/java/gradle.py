@@ -82,7 +82,7 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
     command = gradle_command(job.sandbox, job.jdk, ["-I", SCRIPT, *settings, TASK])
     told = job.run(_BUILD, LOG, DESCRIPTION, *command, folder=module.root)
     if told.timed_out:
-        raise BuildFailed(timed_out("gradle"))
+        raise timed_out("gradle")
     if told.exit_code == MISSING:
         raise missing_tool(module)
     if told.exit_code != 0:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.java.compiler_errors import compiler_errors, shown_errors
-from sandbox.java.errors import BuildFailed
+from sandbox.java.errors import BuildFailed, BuildTimedOut
 from sandbox.java.job import BuildJob
 from sandbox.java.project import CompileStep
 from sandbox.shell import FOLDER, write_bytes
@@ -35,14 +35,16 @@ def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) ->
     argv = [job.jdk.javac, *FAST, "-Xmaxerrs", str(MAX_ERRORS), f"@{arguments}"]
     result = job.run(_COMPILE, step.output, *argv)
     if result.timed_out:
-        raise BuildFailed(timed_out("javac"))
+        raise timed_out("javac")
     if result.exit_code != 0:
         raise build_failed(job.sandbox, "javac", result.output)
 
 
-def timed_out(tool: str) -> str:
+def timed_out(tool: str) -> BuildTimedOut:
     """Why a build came to nothing whose time was up."""
-    return f"the build failed: `{tool}` was still at it at the time-out (DebugLimits.build_timeout)"
+    return BuildTimedOut(
+        f"the build failed: `{tool}` was still at it at the time-out (DebugLimits.build_timeout)"
+    )
 
 
 def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:

@@ -11,7 +11,6 @@ import posixpath
 from collections.abc import Sequence
 
 from sandbox.base import Sandbox
-from sandbox.java.errors import BuildFailed
 from sandbox.java.javac import build_failed, timed_out
 from sandbox.java.jdk import Jdk
 from sandbox.java.job import BuildJob
@@ -85,7 +84,7 @@ def build_maven(job: BuildJob, module: Module) -> JavaProject:
     command = maven_command(job.sandbox, job.jdk, module, ["-X", *SKIPPED_CHECKS, "-DskipTests"])
     told = job.run(_BUILD, LOG, *command, folder=module.root)
     if told.timed_out:
-        raise BuildFailed(timed_out("mvn"))
+        raise timed_out("mvn")
     if told.exit_code == MISSING:
         raise missing_tool(module)
     if told.exit_code != 0:

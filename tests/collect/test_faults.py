@@ -48,6 +48,8 @@ def test_the_page_shows_the_table() -> None:
 
 def as_row(fault: Fault) -> str:
     next_start = "goes on where it was" if fault.goes_on else "is begun anew"
+    if fault.models_if_again:
+        next_start += "; if it ends so again, that counts against the model"
     if fault.kind is FailureKind.MODEL:
         next_start = "is done: it counts against the model"
     return f"| `{fault.name}` | {fault.kind} | {fault.means} | {fault.retried} | {next_start} |"
@@ -89,6 +91,10 @@ def test_a_row_names_the_failure(
 
 def test_what_goes_on() -> None:
     assert goes_on("EndpointDown")
+    not_the_calls = ("ImageMissing", "EngineDown", "NotStarted", "PullLimited", "OutOfDisk")
+    assert all(map(goes_on, not_the_calls))
+    assert goes_on("BuildFailure")
     assert not goes_on("SandboxDead")
+    assert not goes_on("DiskExceeded")
     assert not goes_on("ContextTooLong")
     assert not goes_on(None)

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from collect.benchmarks import java_testing
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.java_testing import run_java_tests, steers_tests
 from sandbox import Sandbox, SandboxConfig, open_sandbox
-from sandbox.errors import SandboxUnavailable
+from sandbox.errors import BuildFailure, SandboxUnavailable
+from sandbox.java.build import built_test
 from sandbox.java.config import JavaConfig
 
 pytestmark = [
@@ -117,8 +120,19 @@ def test_what_does_not_compile_is_missing_and_told(sandbox: Sandbox) -> None:
     sandbox.write_files({path: text.encode() for path, text in files.items()})
     results = run_java_tests(sandbox, ["ATest#one", "ATest#two"], timeout=60)
     assert list(results.statuses.values()) == ["missing", "missing"]
+    assert results.build_failure is None
     assert "ATest.java:4" in results.output
     assert "total" in results.output
+
+
+def test_a_build_that_takes_too_long_is_no_verdict(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java_testing, "built_test", partial(built_test, timeout=0))
+    methods = "".join(f"int m{n}() {{ return {n} + hashCode(); }}\n" for n in range(20_000))
+    files = junit("ATest", "one() {}") | {"Main.java": f"class Main {{\n{methods}}}"}
+    with pytest.raises(BuildFailure, match="still at it at the time-out"):
+        run(sandbox, files, "ATest#one")
 
 
 def test_a_class_that_does_not_compile_leaves_the_others_alone(sandbox: Sandbox) -> None:
