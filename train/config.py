@@ -10,6 +10,12 @@ from collect.tracking.config import TrackioSettings, WandbSettings
 from format.config import Why
 from train.base_model import SMOLLM2
 
+TEMPLATES_OF_SMOLLM2 = {
+    "training_template": "trl:qwen2_5_training.jinja",
+    "serving_template": "trl:qwen2_5.jinja",
+}
+"""SmolLM2's own template has no tools."""
+
 
 class LoraSettings(BaseModel):
     """Low-rank adapters (peft's `LoraConfig`)."""
@@ -31,7 +37,7 @@ class LoraSettings(BaseModel):
 
 
 class SampleSettings(BaseModel):
-    """Replies of the model in training, to look at beside the teacher's."""
+    """Replies of the model in training, to compare with the teacher's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -108,9 +114,10 @@ class TrainConfig(BaseModel):
     """Of the GGUF file inside a wheel; needed for every wheel but the default one."""
     training_template: str | None = None
     """Chat template with generation markers: `trl:NAME.jinja` or a path. Null: the base model's
-    own, or TRL's training variant of it. The default base model is given TRL's Qwen2.5 pair."""
+    own, or TRL's training variant of it; for the default base model TRL's of Qwen2.5."""
     serving_template: str | None = None
-    """The template saved beside the model. Null: the base model's own."""
+    """The template saved beside the model. Null: the base model's own; for the default base model
+    TRL's of Qwen2.5."""
 
     lora: LoraSettings | None = Field(default_factory=LoraSettings)
     """Null trains every weight."""
@@ -148,7 +155,7 @@ class TrainConfig(BaseModel):
     """auto: CUDA where there is a device."""
 
     curriculum: Literal["shuffle", "difficulty"] = "shuffle"
-    """The order of the rows: by chance, or from easy to hard, in each epoch."""
+    """The order of the rows in each epoch: random, or from easy to hard."""
     eval_every: int | None = Field(default=None, ge=1)
     """Optimizer steps between losses on the test split; null: none."""
     eval_rows: int = Field(default=256, ge=1)
@@ -163,7 +170,22 @@ class TrainConfig(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """What tells one training from another, as JSON: all but the other methods' sections."""
-        return self.model_dump(mode="json", exclude={"dpo", "grpo"} - {self.method})
+        return (
+            self.model_dump(mode="json", exclude={"dpo", "grpo"} - {self.method}) | self.templates
+        )
+
+    @property
+    def templates(self) -> dict[str, str | None]:
+        """Where both chat templates are from, by setting; None: the base model's own.
+
+        Chosen at each use, so that a saved config can be given another base model.
+        """
+        named = {
+            "training_template": self.training_template,
+            "serving_template": self.serving_template,
+        }
+        chosen = TEMPLATES_OF_SMOLLM2 if self.base_model == SMOLLM2 else {}
+        return {name: source or chosen.get(name) for name, source in named.items()}
 
     @property
     def merges(self) -> bool:
@@ -188,15 +210,3 @@ class TrainConfig(BaseModel):
         if any(rows < 1 for rows in points) or list(points) != sorted(set(points)):
             raise ValueError(f"checkpoints_at {list(points)} must be rising numbers of rows from 1")
         return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _templates_of_the_default_model(cls, values: Any) -> Any:
-        """SmolLM2's own template has no tools, so it gets the pair that it is trained with."""
-        if isinstance(values, dict) and values.get("base_model", SMOLLM2) == SMOLLM2:
-            pair = {
-                "training_template": "trl:qwen2_5_training.jinja",
-                "serving_template": "trl:qwen2_5.jinja",
-            }
-            return pair | values
-        return values

@@ -57,8 +57,7 @@ class Job:
 
 def _template_texts(config: TrainConfig) -> dict[str, str]:
     """Digests of the templates that lie in files, by setting; of those that are there."""
-    names = ("training_template", "serving_template")
-    paths = {name: template_file(getattr(config, name)) for name in names}
+    paths = {name: template_file(source) for name, source in config.templates.items()}
     return {
         name: digest(path.read_text()) for name, path in paths.items() if path and path.is_file()
     }

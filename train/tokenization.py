@@ -40,8 +40,9 @@ def load_tokenization(config: TrainConfig) -> Tokenization:
             f"the tokenizer of {base} can't tell which text a token stands for, so no token can be "
             "masked; give a model with a tokenizer.json"
         )
-    serving = serving_template(tokenizer, config.serving_template)
-    tokenizer.chat_template = training_template(tokenizer, config.training_template)
+    sources = config.templates
+    serving = serving_template(tokenizer, sources["serving_template"])
+    tokenizer.chat_template = training_template(tokenizer, sources["training_template"])
     return Tokenization(base, tokenizer, Templates(tokenizer.chat_template, serving))
 
 

@@ -69,13 +69,22 @@ def test_only_the_expected_file_leaves_a_wheel(tmp_path: Path) -> None:
 def test_the_default_model_gets_the_templates_it_is_trained_with() -> None:
     default = TrainConfig()
     assert default.base_model == SMOLLM2
-    assert default.training_template == "trl:qwen2_5_training.jinja"
-    assert default.serving_template == "trl:qwen2_5.jinja"
-    assert TrainConfig(base_model="Qwen/Qwen3-0.6B").training_template is None
+    assert default.templates == {
+        "training_template": "trl:qwen2_5_training.jinja",
+        "serving_template": "trl:qwen2_5.jinja",
+    }
+    own = TrainConfig(serving_template="own.jinja")
+    assert own.templates == default.templates | {"serving_template": "own.jinja"}
+
+
+def test_a_saved_config_with_another_model_does_not_keep_the_default_models_templates() -> None:
+    saved = TrainConfig().model_dump(mode="json")
+    other = TrainConfig.model_validate(saved | {"base_model": "Qwen/Qwen3-0.6B"})
+    assert set(other.templates.values()) == {None}
 
 
 def test_missing_packages_name_the_extra() -> None:
-    with pytest.raises(ConfigError, match=r"pip install 'stepinto\[train\]'"):
+    with pytest.raises(ConfigError, match=r"pip install .* -e '\.\[train\]'"):
         require(("torch", "no_such_package"))
 
 
