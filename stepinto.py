@@ -17,6 +17,7 @@ from configs.command_line.fetch import add_fetch
 from configs.command_line.preflight import add_preflight, check_flags, preflight
 from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.replay import add_replay
+from configs.command_line.sections import check_sections
 from configs.command_line.shared import (
     CONFIG_HELP,
     FAILED,
@@ -133,9 +134,8 @@ def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> 
     """Do some stages, or for None those that the config names."""
     config = load_config(options.config, overrides_of(options))
     if stages is None:
+        check_sections(config)
         stages = [STAGES[name] for name in config.stages]
-        if "format" in config.stages:
-            check_target(config)
     if process_count() > 1 and list(stages) != [train]:
         raise ConfigError(
             f"{process_count()} processes were launched, and only `stepinto train` shares its work "

@@ -65,7 +65,9 @@ class InPlaceStage:
         self._run, self._folder, self._labels = run, run / FOLDER, labels
 
     def check(self) -> None:
-        """Raise ConfigError where the judge can't be asked."""
+        """Raise ConfigError where a model is not in the config, or the judge can't be asked."""
+        for name in {name for _, main, sub in self._config.arms() for name in (main, sub) if name}:
+            self._machinery.model_config_of(name)
         if self._config.judge is not None:
             check_judge(self._machinery, self._config.judge)
 

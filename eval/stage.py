@@ -71,6 +71,13 @@ def look_before_eval(
     return found | (alone.preflight() if alone is not None else {})
 
 
+def check_eval(
+    machinery: Machinery, config: EvalConfig, collected: BenchmarkConfig, run: Path
+) -> None:
+    """Raise ConfigError where the config measures nothing, or with models that it does not have."""
+    _parts(machinery, config, collected, run, labels_of(machinery))
+
+
 def _parts(
     machinery: Machinery,
     config: EvalConfig,

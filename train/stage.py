@@ -53,12 +53,7 @@ def run_train(
     Raises ConfigError where the input is wrong: no data, an option that TRL has not, rows that
     would not be trained on.
     """
-    require((*TRAINING, *needed(config.wandb, config.trackio)))
-    method = open_method(config, bench)
-    method.check()
-    cpu = on_cpu(config)
-    check_quantization(config.lora, cpu)
-    refuse_idle_gpus(cpu)
+    method, cpu = check_train(config, bench), on_cpu(config)
     data = method.data(run)
     job = Job(config, run, data, _sha256(data), method.other_facts)
     done = finished(run / "model", job.fingerprint)
@@ -66,6 +61,18 @@ def run_train(
         return done
     with _quiet_libraries(), joined(cpu) as processes:
         return _train(job, method, processes, on_step)
+
+
+def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Method:
+    """The config's method. Raises ConfigError where this machine, what is installed or TRL won't do
+    what the config says; data and models are not looked at."""
+    require((*TRAINING, *needed(config.wandb, config.trackio)))
+    method = open_method(config, bench)
+    method.check()
+    cpu = on_cpu(config)
+    check_quantization(config.lora, cpu)
+    refuse_idle_gpus(cpu)
+    return method
 
 
 def _sha256(path: Path) -> str:

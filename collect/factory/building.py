@@ -45,14 +45,19 @@ class Made:
     """None where the run was stopped before the end."""
 
 
+def check_factory(config: FactoryConfig) -> None:
+    """Raise ConfigError where there is nothing to make bugs of."""
+    if not config.projects:
+        raise ConfigError("factory.projects is empty: name at least one project")
+
+
 def make_bugs(machinery: Machinery, config: FactoryConfig, run: Path) -> Made:
     """Make the folder, in the run's where the config names no other place.
 
     A project that can't be used is on the card with the reason. Raises ConfigError where none can,
     SandboxError.
     """
-    if not config.projects:
-        raise ConfigError("factory.projects is empty: name at least one project")
+    check_factory(config)
     folder = run / "factory" if config.output is None else Path(config.output)
     folder.mkdir(parents=True, exist_ok=True)
     clean_up(machinery.sandbox)
