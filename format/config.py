@@ -87,8 +87,8 @@ class WorkersConfig(BaseModel):
     count: int = Field(default=1, ge=1)
     """Processes; each takes a CPU and about 0.3 GB. 1: none but the command's own."""
     ray_address: str | None = None
-    """`auto` or `HOST:PORT` of a Ray cluster, whose nodes do it in so many tasks at once
-    (`stepinto[ray]`). Null: processes of this machine."""
+    """`auto` or `HOST:PORT` of a Ray cluster, whose nodes do it in so many tasks at once; needs the
+    extra `ray`. Null: processes of this machine."""
 
 
 class FormatConfig(BaseModel):
@@ -156,7 +156,7 @@ class FormatConfig(BaseModel):
     """How many of the rows that are left are written, by where they are from."""
 
     tokenized: TokenizedConfig | None = None
-    """Write `sft/tokenized/` too; needs `stepinto[train]`."""
+    """Write `sft/tokenized/` too; needs the extra `train`."""
     steps: bool = False
     """Write `sft/steps/` too: a row for each trained turn, with the context that it had."""
     atif: bool = False

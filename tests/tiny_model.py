@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sandbox.extras import install_command
+
 SEED = 7
 VOCABULARY = 704
 CONTEXT = 4096
@@ -151,7 +153,7 @@ def _tokenizer(context: int) -> Any:
 def qwen2_5_template() -> str:
     """Qwen2.5's chat template, from the installed TRL, without importing it."""
     package = importlib.util.find_spec("trl")
-    assert package is not None, "pip install 'stepinto[train]'"
+    assert package is not None, install_command("train")
     assert package.origin is not None, package
     template = Path(package.origin).parent / "chat_templates" / "qwen2_5.jinja"
     return template.read_text(encoding="utf-8")

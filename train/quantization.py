@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from collect.errors import ConfigError
+from sandbox.extras import install_command
 from train.config import LoraSettings
 from train.processes import sharded
 
@@ -24,8 +25,8 @@ def check_quantization(lora: LoraSettings | None, cpu: bool) -> None:
         )
     if find_spec("bitsandbytes") is None:
         raise ConfigError(
-            f"train.lora.quantize: {bits} needs bitsandbytes, which is not installed; run "
-            "`pip install 'stepinto[qlora]'`, or set it to null"
+            f"train.lora.quantize: {bits} needs bitsandbytes, which is not installed: "
+            f"{install_command('qlora')}, or set it to null"
         )
     if sharded():
         raise ConfigError(

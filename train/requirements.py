@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from collect.errors import ConfigError
+from sandbox.extras import install_command
 
 TRAINING = ("torch", "transformers", "trl", "peft", "accelerate")
 
@@ -16,5 +17,5 @@ def require(packages: Sequence[str] = TRAINING) -> None:
     if missing:
         raise ConfigError(
             f"training needs {', '.join(missing)}, which is not installed; "
-            "run `pip install 'stepinto[train]'`"
+            f"{install_command('train')}"
         )

@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 from collect.errors import ConfigError
+from sandbox.extras import install_command
 
 # Ray asks its vendor's server otherwise.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -24,8 +25,8 @@ def connect(address: str | None, setting: str) -> Any:
         import ray
     except ImportError as error:
         raise ConfigError(
-            "runner.backend=ray and format.workers.ray_address need Ray: pip install "
-            "'stepinto[ray]', or do without them"
+            "runner.backend=ray and format.workers.ray_address need Ray: "
+            f"{install_command('ray')}, or do without them"
         ) from error
     if ray.is_initialized():
         return ray

@@ -183,7 +183,7 @@ class VllmConfig(EndpointConfig):
 
 
 class LocalConfig(_Settings):
-    """A small model in this process, by transformers. Needs `stepinto[train]`."""
+    """A small model in this process, by transformers. Needs the extra `train`."""
 
     backend: Literal["local"]
     model: str

@@ -15,6 +15,7 @@ from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import LocalConfig
 from collect.models.model_folders import check_model_folder
 from collect.models.waiting import result_unless_stopped
+from sandbox.extras import install_command
 
 if TYPE_CHECKING:
     from collect.models.chat_format import ChatFormat
@@ -149,7 +150,7 @@ def _check(config: LocalConfig) -> None:
     if missing:
         raise ConfigError(
             f"model {config.model} runs in this process and needs {', '.join(missing)}: "
-            "pip install 'stepinto[train]', or choose another backend"
+            f"{install_command('train')}, or choose another backend"
         )
     for path in (config.adapter, config.chat_template):
         if path is not None and not path.exists():

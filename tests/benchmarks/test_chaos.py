@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray", reason="needs stepinto[ray]")
+pytest.importorskip("ray", reason="needs the extra ray")
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ["--rollouts", "24", "--nodes", "2", "--per-node", "1", "--every", "2"]

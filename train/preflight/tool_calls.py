@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sandbox.extras import install_command
 from train.preflight.check import Finding, Verdict, excerpt
 from train.preflight.parsers import Call, CallParser, call_parser
 from train.preflight.rendered import RenderedRow, Reply
@@ -76,7 +77,8 @@ class ToolCallsSurvive:
         if verdict is Verdict.NOT_CHECKED and self._parser is None:
             return (
                 f"vLLM is not installed, and only `hermes` has a stand-in, not "
-                f"{self._parser_name!r}: install `stepinto[serve]`, or set train.tool_call_parser."
+                f"{self._parser_name!r}: {install_command('serve')}, or set "
+                "train.tool_call_parser."
             )
         return (
             "Take the serving template and train.tool_call_parser that belong together, and drop "

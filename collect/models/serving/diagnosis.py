@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.extras import install_command
+
 SHOWN_LINES = 12
 ERROR = r"(?m)(?:^|\] )([A-Z]\w*(?:Error|Exception): [^\n]+)"
 """At a line's beginning, or behind a logger's prefix: elsewhere an error is only mentioned."""
@@ -23,7 +25,7 @@ class _Cause:
 CAUSES = (
     _Cause(
         r"(\S+ can't be started: [^\n]*)|No module named '?(vllm)",
-        "vLLM is not there: pip install 'stepinto[serve]', or set server.command",
+        f"vLLM is not there: {install_command('serve')}, or set server.command",
     ),
     _Cause(
         r"(unrecognized arguments: [^\n]*|argument --\S+: [^\n]*)",

@@ -19,6 +19,7 @@ from collect.models.serving.folders import (
     read_adapter,
     trained_parser,
 )
+from sandbox.extras import install_command
 
 DEFAULT_PARSER = "hermes"
 SERVED_NAME = "served"
@@ -29,7 +30,7 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What `--max-lora-rank` takes (vLLM 0.32)."""
 SERVER_MODULE = "vllm.entrypoints.openai.api_server"
 INSTALL = (
-    "pip install 'stepinto[serve]', or name another environment's in `server.command`, such as "
+    f"{install_command('serve')}, or name another environment's in `server.command`, such as "
     "[/opt/vllm/bin/vllm]"
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("ray", reason="needs stepinto[ray]")
+pytest.importorskip("ray", reason="needs the extra ray")
 
 from benchmarks.ray_nodes import RayNodes
 

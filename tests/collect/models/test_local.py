@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="needs stepinto[train]")
+pytest.importorskip("torch", reason="needs the extra train")
 
 from collect.errors import ConfigError, InfrastructureFailure, ModelFailure, RolloutStopped
 from collect.messages import Message, ToolCall

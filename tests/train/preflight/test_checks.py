@@ -200,7 +200,7 @@ def test_other_parsers_are_not_checked_without_vllm(tiny_folder: Path) -> None:
     found = findings(tiny_folder, tool_call_parser="glm45")["tool_calls_survive"]
     assert found.verdict is Verdict.NOT_CHECKED
     assert "2 calls in 3 replies, none of them parsed" in found.line
-    assert "stepinto[serve]" in found.line
+    assert "pip install -e '.[serve]'" in found.line
 
 
 def test_lengths(tiny_folder: Path) -> None:
