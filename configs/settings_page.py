@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
@@ -32,7 +33,8 @@ HEAD = "\n\n".join(
         "Every key of a run's YAML file, with its default. A dot goes into a section, on the "
         "command line as well: `stepinto collect CONFIG runner.concurrency=8`. What is not named "
         "keeps its default, and an unknown key is refused. `{run}` in any text stands for the "
-        "run's folder.",
+        "run's folder ([run-folder.md](run-folder.md)). `NAME` stands for names of your own: "
+        "`{NAME: integer}` is a mapping from names to integers.",
         "`python -m configs.settings_page` makes this page out of the classes that read the "
         "settings.",
     )
@@ -44,6 +46,7 @@ PLAIN = {
     float: "number",
     str: "text",
     Path: "path",
+    date: "date",
     Any: "anything",
     types.NoneType: "null",
 }
@@ -131,7 +134,7 @@ def _backend(settings: type[Any]) -> str | None:
 def _rendered(section: Section, sections: dict[type[Any], Section]) -> str:
     lines = [f"## {section.title}", "", _sentence(inspect.getdoc(section.settings) or "")]
     if others := sorted(set(section.places[1:]) - {section.places[0]}):
-        lines += ["", f"The same: {', '.join(f'`{place}`' for place in others)}."]
+        lines += ["", f"Also used by: {', '.join(f'`{place}`' for place in others)}."]
     lines += ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"]
     meanings = _meanings(section.settings)
     for name, field in _fields(section.settings).items():
@@ -154,7 +157,7 @@ def _value(annotation: Any, sections: dict[type[Any], Section]) -> str:
         return " or ".join(f"`{each}`" for each in inner)
     parts = [_value(each, sections) for each in inner if each is not Ellipsis]
     if origin in (dict, collections.abc.Mapping):
-        return f"{parts[1]}, by name"
+        return f"{{NAME: {parts[1]}}}"
     if origin is tuple:
         return f"list of {parts[0]}"
     return " or ".join(dict.fromkeys(parts[:1] if origin is typing.Annotated else parts))
@@ -200,8 +203,9 @@ def _meanings(settings: type[Any]) -> dict[str, str]:
 
 
 def _sentence(text: str) -> str:
-    """A docstring as one line, in a YAML file's words."""
-    return re.sub(r"\b[Nn]one(?=:| leaves| for )", "null", " ".join(text.split()))
+    """A docstring as one line, in a YAML file's words; what Python code is told by it left out."""
+    plain = re.sub(r"\bNone(?=:| leaves| for )", "null", " ".join(text.split()))
+    return re.sub(r" Raises .*$", "", plain)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-RULE = "Chosen by chance, by its weight and within the caps (`mixture`)."
+RULE = "Drawn at random, by its weight and within the caps (`mixture`)."
 NONE = "none"
 """Stands for a value that is not known."""
 HALF = 1 << 32
@@ -41,7 +41,7 @@ Cap = Annotated[int, Field(ge=0)]
 
 
 class MixtureConfig(BaseModel):
-    """Which of the rows that the filters have left are written; `none` stands for null."""
+    """Which of the rows that the filters leave are written; `none` means null."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

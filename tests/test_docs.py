@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from configs.run_config import RunConfig
 from train.trainer import check_trainer_arguments
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -28,6 +30,36 @@ def settings_of(page: Path) -> list[str]:
     """The YAML blocks that are of a run's config."""
     blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     return [block for block in blocks if set(yaml.safe_load(block)) <= set(RunConfig.model_fields)]
+
+
+def shown_configs(page: Path) -> Iterator[tuple[Path, list[str]]]:
+    """The shipped configs that a page's commands name, each with its overrides; a run's folder
+    stands for the config that an earlier command of the same block has made it with."""
+    for block in FENCED.findall(page.read_text(encoding="utf-8")):
+        made: dict[str, tuple[Path, list[str]]] = {}
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True) if line.startswith("stepinto ") else []
+            overrides = [word for word in words if re.match(r"[\w.-]+=", word)]
+            for word in words:
+                if word.startswith("configs/"):
+                    named = [each for each in overrides if each.startswith("run=")]
+                    made |= {f"runs/{each[4:]}": (ROOT / word, overrides) for each in named}
+                    yield ROOT / word, overrides
+                elif word in made:
+                    config, earlier = made[word]
+                    yield config, [*earlier, *overrides]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_are_shown_have_valid_settings(page: Path) -> None:
+    for config, overrides in shown_configs(page):
+        load_config(config, overrides)
+
+
+def test_the_pages_show_commands() -> None:
+    shown = [each for page in PAGES for each in shown_configs(page)]
+    assert len(shown) > 15
+    assert any("eval.pairs" in override for _, overrides in shown for override in overrides)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -12,7 +12,8 @@ from collect.benchmarks.marks import SKIPPED, Mark
 
 
 class BenchmarkConfig(RepositoryConfig):
-    """A benchmark, and which of its instances; the inherited keys are for a repository."""
+    """A benchmark, and which of its bugs. `commit` to `max_tree_mb` are for a repository of your
+    own (`name: local`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -27,7 +28,7 @@ class BenchmarkConfig(RepositoryConfig):
     whose tests fail: its folder, or a git URL; for swe_bench a file of its records; for gitbug_java
     one, or a folder of them. None: the hub, and the bugs that come with StepInto."""
     hub_id: str | None = None
-    """Dataset on the hub, where `path` is None. None: the benchmark's own, which is
+    """Dataset on the hub, where `path` is null. None: the benchmark's own, which is
     SWE-bench-Live/SWE-bench-Live for swe_bench."""
     hub_split: str | None = None
     """Split of that dataset. None: the benchmark's own, which is `lite` for SWE-bench-Live and
@@ -51,8 +52,8 @@ class BenchmarkConfig(RepositoryConfig):
     instances: tuple[str, ...] | None = None
     """Ids, or globs over them (`textflow__*`). None: all."""
     shuffle_seed: int | None = None
-    """Puts the bugs into an order by chance, the same for the same seed, so that `limit` draws
-    from all repositories. None: the benchmark's own order."""
+    """Shuffles the bugs, in the same way for the same seed, so that `limit` draws from all
+    repositories. None: the benchmark's own order."""
     limit: int | None = Field(default=None, ge=1)
     """At most so many, the first ones; those that `skip` leaves out don't count."""
     skip: tuple[Mark, ...] = SKIPPED

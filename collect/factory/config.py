@@ -10,7 +10,7 @@ from collect.benchmarks.base import Language
 
 
 class ProjectConfig(BaseModel):
-    """One project, from one of three places. A plain text stands for `pypi`."""
+    """One project, from one of three places. A plain text means `pypi`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

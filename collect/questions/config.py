@@ -48,8 +48,8 @@ class QuestionsConfig(BaseModel):
     answer_limit: int | None = Field(default=None, ge=1)
     """Answer at most so many questions, the first ones."""
     answer_shuffle_seed: int | None = None
-    """Puts the questions into an order by chance, the same for the same seed, so that
-    `answer_limit` draws from all bugs and categories. None: the file's order."""
+    """Shuffles the questions, in the same way for the same seed, so that `answer_limit` draws from
+    all bugs and categories. None: the file's order."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -21,7 +21,7 @@ class SelfRepairConfig(BaseModel):
     """The problems' file: .jsonl, .jsonl.gz, .parquet or .csv. None: the hub, and for `bundled`
     the problems that come with StepInto."""
     hub_id: str | None = None
-    """Data set on the hub, where `path` is None. None: the source's own."""
+    """Data set on the hub, where `path` is null. None: the source's own."""
     split: str | None = None
     """Of the data set on the hub: a split, or LiveCodeBench's release. None: the source's own."""
     from_date: date | None = None

@@ -28,8 +28,8 @@ class AloneConfig(BaseModel):
     limit: int | None = Field(default=None, ge=1)
     """At most so many questions, the first ones."""
     shuffle_seed: int | None = None
-    """Puts the questions into an order by chance, the same for the same seed, so that `limit` draws
-    from all bugs and categories. None: the file's order."""
+    """Shuffles the questions, in the same way for the same seed, so that `limit` draws from all
+    bugs and categories. None: the file's order."""
     per_category: int = Field(default=3, ge=0)
     """Of questions that are made: most of one category about one bug."""
     limits: Mapping[Category, int] = {}

@@ -44,14 +44,14 @@ class StatisticsConfig(BaseModel):
     """Percentage points that the first arm may be worse by and still be non-inferior. State it
     before the numbers are seen."""
     difference: float = Field(default=5.0, gt=0, le=100)
-    """Percentage points that an evaluation is planned to see."""
+    """The difference, in percentage points, that an evaluation is planned to detect."""
     power: float = Field(default=0.8, gt=0, lt=1)
-    """With which probability it is to see them."""
+    """With which probability it is to detect it."""
     baseline: str | None = None
-    """Sub model that stands for no gain, such as the untuned one. None: `eval.baseline`, a variant
+    """Sub model that counts as no gain, such as the untuned one. None: `eval.baseline`, a variant
     without a subagent, with the same main model."""
     frontier: str | None = None
-    """Sub model whose place the others are to take. None: the main model itself."""
+    """Sub model that the others are to replace. None: the main model itself."""
     comparisons: tuple[ComparisonConfig, ...] = ()
     """Empty: every arm against its baseline, and every other sub model against the frontier."""
 

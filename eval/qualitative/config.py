@@ -13,6 +13,6 @@ class JudgeConfig(BaseModel):
     model: str = Field(min_length=1)
     """Its name in `models`: an endpoint or a local model."""
     limit: int = Field(default=200, ge=1)
-    """At most so many questions, and at most so many failed rollouts, drawn by chance."""
+    """At most so many questions, and at most so many failed rollouts, drawn at random."""
     seed: int = 0
-    """Of the drawing."""
+    """Of the draw."""

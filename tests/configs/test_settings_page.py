@@ -24,6 +24,10 @@ def test_what_a_row_says() -> None:
         "| `concurrency` | integer, at least 1 | `2` | Rollouts at once, of all nodes together. |"
         in section("`runner`")
     )
+    (caps,) = (line for line in section("`format.mixture`") if "caps" in line)
+    assert caps.startswith("| `caps` | {NAME: integer or {NAME: integer}} | `{}` | Most")
+    (first_day,) = (line for line in section("`self_repair`") if "from_date" in line)
+    assert first_day.startswith("| `from_date` | date or null | `null` | Only")
     (quantize,) = (line for line in section("`train.lora`") if "quantize" in line)
     assert quantize.startswith("| `quantize` | `4bit` or `8bit` or null | `null` | Hold")
 
@@ -37,7 +41,7 @@ def test_what_extends_another_class_has_its_settings_too() -> None:
 def test_a_class_at_several_places_is_shown_once() -> None:
     page = settings_page()
     assert page.count("## `collect.benchmark`") == 1
-    assert "The same: `eval.benchmark`, `eval.questions.benchmark`" in page
+    assert "Also used by: `eval.benchmark`, `eval.questions.benchmark`" in page
     assert "## `eval.benchmark`" not in page
 
 
