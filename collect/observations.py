@@ -1,29 +1,17 @@
 """What a conversation observed, and where two of them differ.
 
-An observation is what a call was answered with. What differs from one run of a program to the next
-though nothing has changed is left out: addresses, times, and the names of temporary folders.
+An observation is what a call was answered with, normalised (`collect.normalising`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from collect.normalising import normalised
 from collect.records import MessageRow
-from sandbox import scratch
 
-PASSING = (
-    (re.compile(r"\b0x[0-9a-fA-F]{4,}\b"), "0x?"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"), "?"),
-    (re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "?"),
-    (re.compile(r"\b\d+\.\d+ ?(?:ns|µs|us|ms|s|sec|secs|seconds)\b"), "? s"),
-    (re.compile(r"\bpytest-\d+\b"), "pytest-?"),
-    (re.compile(r"(?<=/tmp/)[\w.-]+"), "?"),
-    (scratch.NAME, ".stepinto-?"),
-)
-"""What is left out, and what stands in its place, in this order."""
 SHOWN = 400
 """Characters of a line that a difference shows."""
 
@@ -37,13 +25,6 @@ class Difference:
     recorded: str
     """The first line that differs, without what passes; empty where there is none."""
     replayed: str
-
-
-def normalised(text: str) -> str:
-    """An observation as it is compared."""
-    for pattern, stands_in in PASSING:
-        text = pattern.sub(stands_in, text)
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def first_difference(

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -21,7 +22,7 @@ from collect.agents.rollout_context import Player
 from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
 from collect.models.replay import ReplayBackend
-from collect.observations import normalised
+from collect.normalising import normalised
 
 FOLDER = "journal"
 
@@ -169,12 +170,14 @@ class _JournaledModel:
         self._model, self._journal = model, journal
         self._conversation, self._log = context.index, context.log
         self._step = 0
+        # Each message comes again with every later request.
+        self._normalised = cache(normalised)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
         """See `collect.models.base.Model`."""
-        step, seen = self._step, _digest(messages, tools)
+        step, seen = self._step, self._digest(messages, tools)
         self._step += 1
         known = self._journal.reply(self._conversation, step, seen)
         if known is not None:
@@ -184,7 +187,6 @@ class _JournaledModel:
         self._journal.add(self._conversation, step, seen, completion)
         return completion
 
-
-def _digest(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> str:
-    said = [asdict(replace(each, content=normalised(each.content))) for each in messages]
-    return hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
+    def _digest(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> str:
+        said = [asdict(replace(each, content=self._normalised(each.content))) for each in messages]
+        return hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()

@@ -46,13 +46,13 @@ class Asking:
     spec = SimpleNamespace(instance=SimpleNamespace(hash="0" * 16))
     settings_hash = "settings"
 
-    def __init__(self, times: int) -> None:
-        self.times = times
+    def __init__(self, times: int, shown: str = "") -> None:
+        self.times, self.shown = times, shown
 
     def do(self, settings: RolloutSettings) -> Rows:
         model = settings.players["m"].backend.open(context())
         for number in range(self.times):
-            model.complete([Message("user", f"Is it {number}?")], [], Sampling())
+            model.complete([Message("user", f"{self.shown}Is it {number}?")], [], Sampling())
         return make_rollout(seconds=1.0), []
 
 
@@ -73,3 +73,16 @@ def test_the_replies_that_are_given_back_took_their_time(
 
     assert seconds(2) == 1.0
     assert seconds(3) == 1.0 + 2 * 600
+
+
+def test_newer_files_of_another_owner_are_no_other_observation(
+    settings: RolloutSettings, tmp_path: Path
+) -> None:
+    def seconds(shown: str) -> float:
+        work = cast(Work, Asking(1, shown))
+        row, _ = do_with_journal(work, settings, JournalFile(tmp_path / "journal"))
+        return row.seconds
+
+    assert seconds("-rw-r--r-- 1 51234 51234 120 Mar  2 10:15 a.py\n") == 1.0
+    assert seconds("-rw-r--r-- 1 77777 77777 120 Mar  2 11:47 a.py\n") == 1.0 + 600
+    assert seconds("-rw-r--r-- 1 77777 77777 121 Mar  2 11:47 a.py\n") == 1.0

@@ -1,0 +1,105 @@
+"""Observations without what differs from one run of a command to the next though nothing changed.
+
+Each kind of line is known by its whole form, so that a value which a program computes stays as it
+is: `2026-03-02` alone, `3 seconds`, `1234`. docs/replay.md lists what is left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sandbox import scratch
+
+MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+ISO_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+ZONE = r"(?: (?:[+-]\d{4}|UTC|GMT)\b)?"
+SIZE = r"(?:\d[\d.]*[KMGTPE]?i?|-)"
+
+
+def _listed(mode: str) -> str:
+    """A line of `ls -l` up to its name, with the inode and the blocks of `-i`, `-s` and `find` or
+    not, without the owner or the group or not."""
+    return (
+        rf"^[ \t]*(?:\d+ +)?(?:\d[\d.]*[KMGT]? +)?(?P<mode>{mode})[.+@]? +\d+ +"
+        r"(?:\S+ +){0,2}?(?P<size>\d+, +\d+|\d[\d.]*[KMGTPE]?) +"
+        rf"(?:{MONTH} +\d{{1,2}} +(?:\d\d:\d\d|\d{{4}})|{ISO_TIME}(?: [+-]\d{{4}})?) "
+    )
+
+
+LISTINGS = (
+    (_listed("[-lbcpsD][-rwxsStT]{9}"), r"\g<mode> ? \g<size> ? "),
+    # How large a folder is, and how many links it has, is the file system's affair.
+    (_listed("d[-rwxsStT]{9}"), r"\g<mode> ? ? "),
+    (r"^total \d[\d.]*[KMGT]?$(?=\n[-dlbcpsD][-rwxsStT]{9} \? )", "total ?"),
+    (r"^(  Size: )\d+( .*)\bBlocks: \d+ +IO Block: \d+ +directory$", r"\1? directory"),
+    (r"^(  Size: \d+)\s+Blocks: \d+ +IO Block: \d+ +", r"\1 "),
+    (r"^Device: \S+\s+Inode: \d+ +Links: \d+", "Device: ?"),
+    (r"\bUid: \( *\d+/ *\S+\) +Gid: \( *\d+/ *\S+\)", "Uid: ? Gid: ?"),
+    (r"^ Birth: (?:-|\d{4}-.*)$", " Birth: ?"),
+)
+"""`ls -l`, `find -ls` and `stat`."""
+SYSTEM = (
+    (r"^(USER|UID) +PID +.*\b(COMMAND|CMD)$", r"\1 PID ? \2"),
+    (r"^\S+ +\d+ +\d+\.\d +\d+\.\d +\d+ +\d+ +\S+ +\S+ +\S+ +\d+:\d\d (?=\S)", "? "),
+    (r"^\S+(?: +\d+){3} +(?:\d\d:\d\d|[A-Z][a-z]{2}\d\d) +\S+ +\d\d:\d\d:\d\d (?=\S)", "? "),
+    (r"^ *\d+ (?:\?|pts/\d+|tty\d+) +\d\d:\d\d:\d\d (?=\S)", "? "),
+    # Of a local sandbox's own first process.
+    (r"(--re[ug]id) \d+\b", r"\1 ?"),
+    (r"^(Filesystem) +.* (Mounted on)$", r"\1 ? \2"),
+    (rf"^(\S+) +{SIZE} +{SIZE} +{SIZE} +(?:\d+%|-) (?=/)", r"\1 ? "),
+    (rf"^(Mem|Swap):(?: +{SIZE}){{3,6}}$", r"\1: ?"),
+    (r"^ *\d\d:\d\d:\d\d up .*\bload average: [\d., ]+$", "? up ?"),
+    (r"\buid=\d+(?:\([^)\s]*\))? gid=\d+(?:\([^)\s]*\))?(?: groups=\S+)?", "uid=?"),
+    (r"\b(cannot find name for (?:user|group) ID) \d+", r"\1 ?"),
+    (r"^(real|user|sys)\t\d+m\d+[.,]\d+s$", r"\1 ?"),
+)
+"""`ps`, `df`, `free`, `uptime`, `id`, and the shell's `time`."""
+GIT = (
+    (r"^(commit) [0-9a-f]{40}\b", r"\1 ?"),
+    (r"^(\[[^\]\s]+(?: \(root-commit\))?) [0-9a-f]{7,40}\] ", r"\1 ?] "),
+    (r"^(Saved working directory and [^:]+:|HEAD is now at) [0-9a-f]{7,40} ", r"\1 ? "),
+    (r"^(Dropped \S+) \([0-9a-f]{40}\)$", r"\1 (?)"),
+)
+"""The ids of commits, which hold their time, where git names them in lines of its own."""
+TEST_RUNS = (
+    # As many signs at both ends as the line has room for.
+    (r"^=+ (.*) in \d+\.\d\d(?:s| seconds)(?: \(\d+:\d\d:\d\d\))? =+$", r"= \1 in ? s ="),
+    (r"^(BUILD (?:SUCCESSFUL|FAILED) in) (?:\d+h ?)?(?:\d+m ?)?(?:\d+s)?(?:\d+ms)?$", r"\1 ?"),
+    (r"^(\[INFO\] Total time: ) *(?:\d+(?:\.\d+)? s|\d+:\d\d (?:min|h))$", r"\1?"),
+    (r"^(\[INFO\] Final Memory: )\d+[KMG]/\d+[KMG]$", r"\1?"),
+    (r"\[ *(?:\d+\.\d+ s|\d+:\d\d (?:min|h))\]", "[?]"),
+    (r"(\bTests run: .*\bTime elapsed: )\d+(?:\.\d+)? s(?:ec)?\b", r"\1?"),
+    (r"(\bTime elapsed: )\d+(?:\.\d+)? s(?:ec)?(?= *<<<)", r"\1?"),
+    (r"^(Test run finished after) \d+ ms$", r"\1 ?"),
+    (r"^(Time: )\d+(?:[.,]\d+)?$(?=\n+(?:OK \(|There w))", r"\1?"),
+)
+"""pytest, Gradle, Maven, Surefire, and JUnit's own runners."""
+TIMES = (
+    (rf"\b{DAY} {MONTH} +\d{{1,2}} \d\d:\d\d:\d\d(?:(?: [A-Z]{{3,5}})? \d{{4}}\b)?{ZONE}", "?"),
+    (rf"\b{DAY}, \d{{1,2}} {MONTH} \d{{4}} \d\d:\d\d:\d\d{ZONE}", "?"),
+    (rf"\b{ISO_TIME}", "?"),
+    (r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b", "?"),
+    (r"\b\d+\.\d+ ?(?:ns|µs|us|ms|s|sec|secs|seconds)\b", "? s"),
+)
+"""Dates with a time of day, times of day, and durations with a fraction."""
+NAMES = (
+    (r"\b0x[0-9a-fA-F]{4,}\b", "0x?"),
+    (r"\bpytest-\d+\b", "pytest-?"),
+    (r"(?<=/tmp/)[\w.-]+", "?"),
+    (scratch.NAME.pattern, ".stepinto-?"),
+)
+"""Addresses, and folders that get another name each time."""
+
+PASSING = tuple(
+    (re.compile(pattern, re.MULTILINE), stands_in)
+    for pattern, stands_in in (*LISTINGS, *SYSTEM, *GIT, *TEST_RUNS, *TIMES, *NAMES)
+)
+"""What is left out, and what stands in its place, in this order."""
+
+
+def normalised(text: str) -> str:
+    """An observation as it is compared."""
+    for pattern, stands_in in PASSING:
+        text = pattern.sub(stands_in, text)
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
