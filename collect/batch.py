@@ -16,7 +16,7 @@ from collect.cost.watch import CostWatch
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
 from collect.faults import blamed
-from collect.models.budget import Budget, read_spent
+from collect.models.budget import Budget, read_spent, spent_elsewhere
 from collect.models.config import ModelConfig
 from collect.places import Place, Setup, ThisMachine, models_of, tool_users
 from collect.preflight.checks import Check, Finding, look_at_all
@@ -72,7 +72,13 @@ class Batch:
             ):
                 watch.begin()
                 ended = (progress.finished, tally.add, self._stop_by, watch.ended)
-                self._passes(runner, lambda work: self._do(work, place, progress, ended), progress)
+
+                def do(work: Work) -> None:
+                    watch.hold(work.spec.id)
+                    if not self.stop.is_set():
+                        self._do(work, place, progress, ended)
+
+                self._passes(runner, do, progress)
 
     def preflight(self) -> list[Finding]:
         """What a start would look at first; nothing is done."""
@@ -129,11 +135,10 @@ class Batch:
     def _checks(self, place: Place) -> Sequence[Check]:
         """All that the missing rollouts need."""
         missing, runner = len(self.missing), self._machinery.runner
+        spent = self._spent() + spent_elsewhere(self._store.folder)
         return (
             Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
-            Check(
-                "dollars", partial(check_dollars, runner, self._models().values(), self._spent())
-            ),
+            Check("dollars", partial(check_dollars, runner, self._models().values(), spent)),
             Check("disk of the run", partial(room_for_rows, self._store, missing, runner)),
             *place.checks(self.missing),
         )

@@ -47,13 +47,15 @@ class RunnerConfig(BaseModel):
     concurrency: int = Field(default=2, ge=1)
     """Rollouts at once, of all nodes together."""
     budget_dollars: float | None = Field(default=None, gt=0)
-    """The run stops cleanly once its rollouts have cost this much, earlier starts included."""
+    """The run stops cleanly once it has cost this much: its rollouts and its judge, of all stages
+    and earlier starts. `stepinto bench self-repair` counts its own dollars alone."""
     estimate_after: int = Field(default=10, ge=1)
     """Rollouts after which a run's dollars, tokens and hours are estimated, or two of each variant
     where that is more; again whenever there are twice as many."""
     ask_above_dollars: float | None = Field(default=None, gt=0)
     """Ask before going on when the whole run is estimated to cost more than this. Without a
-    terminal the run stops with status 130; `--yes` agrees beforehand."""
+    terminal the run stops with status 130; `--yes` agrees beforehand. Until the first estimate no
+    rollouts are begun but those that it is made from."""
     confirmed: bool = Field(default=False, exclude=True)
     """The answer is yes: `--yes` sets it. Not saved in the run folder."""
     min_free_disk_gb: float = Field(default=1.0, ge=0)

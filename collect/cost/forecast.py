@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
 
 from collect.cost.estimate import LEAST, Cost, Estimate, estimate
 from collect.errors import TRIED_AGAIN
@@ -29,6 +30,7 @@ class Forecast:
         self._costs: dict[str, Cost] = {}
         self._passed = 0
         self._sample: list[Cost] = []
+        self._made = False
         self._due_at = max(after, LEAST * len(set(self._kinds.values())))
         for row in rows:
             self._take_in(row)
@@ -44,6 +46,15 @@ class Forecast:
         self._ended.add(row.rollout_id)
         self._take_in(row)
 
+    def can_wait(self, rollout_id: str) -> bool:
+        """Whether the first estimate is still to come, and needs others than this rollout: those
+        before it, if none of them fails because of the infrastructure."""
+        if self._made:
+            return False
+        hopeful = (key for key in self._order if key in self._costs or key not in self._ended)
+        needed = list(islice(hopeful, self._due_at))
+        return len(needed) == self._due_at and rollout_id not in needed
+
     def estimate(self) -> Estimate | None:
         """What the whole run comes to; None where there is no more to be said than before."""
         while self._passed < len(self._order) and self._order[self._passed] in self._ended:
@@ -53,6 +64,7 @@ class Forecast:
                 self._sample.append(cost)
         if len(self._sample) < self._due_at:
             return None
+        self._made = True
         self._due_at = 2 * len(self._sample)
         left = Counter(kind for key, kind in self._kinds.items() if key not in self._costs)
         return estimate(self._sample, self._spent(), left) if left else None

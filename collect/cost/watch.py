@@ -10,6 +10,8 @@ from collect.cost.estimate import Estimate
 from collect.cost.forecast import Forecast
 from collect.cost.terminal import confirmed, somebody_is_there
 from collect.durable import write_text
+from collect.models.budget import spent_elsewhere
+from collect.models.waiting import POLL_SECONDS
 from collect.quantities import dollars, duration
 from collect.records import Rollout
 from collect.watching.progress import Progress
@@ -32,7 +34,7 @@ class CostWatch:
         stop: threading.Event,
         folder: Path,
     ) -> None:
-        """`folder` is the run's; `stop` is set where the run is not to go on."""
+        """`folder` is that of the rollouts; `stop` is set where the run is not to go on."""
         self._runner, self._forecast, self._progress = runner, forecast, progress
         self._stop, self._folder = stop, folder
         self._lock = threading.Lock()
@@ -42,11 +44,22 @@ class CostWatch:
         with self._lock:
             self._look()
 
+    def hold(self, rollout_id: str) -> None:
+        """Wait while the user may be asked by an estimate that is made without this rollout."""
+        while self._is_held(rollout_id) and not self._stop.wait(POLL_SECONDS):
+            pass
+
     def ended(self, row: Rollout) -> None:
         """A rollout ended with a row."""
         with self._lock:
             self._forecast.ended(row)
             self._look()
+
+    def _is_held(self, rollout_id: str) -> bool:
+        if self._runner.ask_above_dollars is None or self._runner.confirmed:
+            return False
+        with self._lock:
+            return self._forecast.can_wait(rollout_id)
 
     def _look(self) -> None:
         estimate = None if self._stop.is_set() else self._forecast.estimate()
@@ -56,7 +69,7 @@ class CostWatch:
         rest = "" if seconds is None else f", {duration(seconds)} left at the present rate"
         told = f"the whole run: about {estimate.text}{rest}; by {self._forecast.basis}"
         budget = self._runner.budget_dollars
-        if budget is not None and estimate.dollars > budget:
+        if budget is not None and estimate.dollars > budget - spent_elsewhere(self._folder):
             told += f"; runner.budget_dollars={budget:g} ends it before"
         self._progress.tell(told)
         limit = self._runner.ask_above_dollars

@@ -11,6 +11,8 @@ from collect.errors import BudgetExhausted
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
+PARTS = (("eval", "questions"), ("eval",), ())
+"""The folders of a run that have rollouts of their own, and so each their `SPENT`."""
 
 
 class Slots(Protocol):
@@ -49,23 +51,25 @@ class Budget:
     def __init__(
         self, limit_dollars: float | None, spent: float = 0.0, folder: Path | None = None
     ) -> None:
-        """`folder` is where it is noted what was spent; None: nowhere."""
+        """`folder` is where it is noted what was spent; None: nowhere. What the other folders of
+        the same run have spent until now counts as well."""
         self.limit_dollars = limit_dollars
         """None: no limit."""
         self._spent = spent
+        self._elsewhere = 0.0 if folder is None else spent_elsewhere(folder)
         self._folder = folder
         self._lock = threading.Lock()
         self._noting = threading.Lock()
 
     @property
     def spent(self) -> float:
-        """Dollars so far."""
+        """Dollars so far, of this folder."""
         with self._lock:
             return self._spent
 
     def check(self) -> None:
         """See `Limits`."""
-        spent = self.spent
+        spent = self.spent + self._elsewhere
         if self.limit_dollars is not None and spent >= self.limit_dollars:
             raise BudgetExhausted(
                 f"the budget of ${self.limit_dollars:.2f} is spent (${spent:.4f}); "
@@ -92,3 +96,11 @@ def read_spent(folder: Path, of_rows: float = 0.0) -> float:
     """What all starts on a folder have spent: at least what its rows did."""
     path = folder / SPENT
     return max(of_rows, float(path.read_text()) if path.is_file() else 0.0)
+
+
+def spent_elsewhere(folder: Path) -> float:
+    """What the other folders of the same run have spent."""
+    here = folder.resolve()
+    part = next(each for each in PARTS if here.parts[len(here.parts) - len(each) :] == each)
+    run = here.parents[len(part) - 1] if part else here
+    return sum(read_spent(run.joinpath(*other)) for other in PARTS if other != part)

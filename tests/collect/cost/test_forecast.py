@@ -98,6 +98,22 @@ def test_it_is_told_again_of_twice_as_many() -> None:
     assert [index + 1 for index, each in enumerate(found) if each is not None] == [2, 4, 8]
 
 
+def test_which_rollouts_the_first_estimate_needs() -> None:
+    asked = specs(6)
+    forecast = Forecast(asked, [done(asked[4], 1.0)], 1.0, after=3)
+
+    def held() -> list[int]:
+        return [number for number, spec in enumerate(asked) if forecast.can_wait(spec.id)]
+
+    assert held() == [3, 4, 5]
+    forecast.ended(
+        make_failed_rollout(FailureKind.INFRASTRUCTURE, rollout_id=asked[0].id, dollars=1.0)
+    )
+    assert held() == [0, 4, 5], "the next one in its place"
+    assert told(forecast, [done(spec, 1.0) for spec in asked[1:4]])[-1] is not None
+    assert held() == []
+
+
 def test_two_of_each_variant_are_waited_for() -> None:
     asked = specs(9, Variant.BASELINE, Variant.DEBUG2FIX, Variant.DEBUG_TOOLS_ONLY)
     forecast = Forecast(asked, [], 0.0, after=1)

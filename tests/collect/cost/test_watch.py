@@ -12,7 +12,7 @@ from collect.cost.watch import ACCEPTED
 from collect.store import RunStore
 from configs.command_line.shared import STOPPED
 from stepinto import main
-from tests.collect.models.chat_server import ChatServer, collect_from, reply
+from tests.collect.models.chat_server import ChatServer, collect_from, error, reply
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
@@ -66,6 +66,24 @@ def test_without_a_terminal_a_run_above_its_limit_stops(
     assert collect(server, tmp_path, LIMIT) == (STOPPED, 3)
     assert len(server.requests) == 3, "a second start asks before it spends"
     assert collect(server, tmp_path, "runner.ask_above_dollars=7") == (0, 6)
+
+
+def test_no_rollout_is_begun_beyond_what_the_estimate_is_made_from(
+    server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert collect(server, tmp_path, LIMIT, "runner.concurrency=6") == (STOPPED, 3)
+    assert len(server.requests) == 3
+    assert "by the first 3 of 6 rollouts" in capsys.readouterr().err
+    assert collect(server, tmp_path, "runner.ask_above_dollars=7", "runner.concurrency=6") == (0, 6)
+
+
+def test_what_fails_is_made_up_for_in_the_estimate(server: ChatServer, tmp_path: Path) -> None:
+    server.will_answer(error(500, "down"), reply())
+    settings = (LIMIT, "runner.concurrency=6", "runner.again=0")
+    assert collect(server, tmp_path, *settings) == (STOPPED, 4)
+    few = ("runner.estimate_after=6", "runner.ask_above_dollars=7")
+    server.will_answer(error(500, "down"), reply())
+    assert collect(server, tmp_path / "few", *few, "runner.concurrency=6") == (0, 6)
 
 
 def test_yes_goes_on_and_is_remembered_until_costs_have_grown_by_half(

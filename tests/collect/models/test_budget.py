@@ -1,0 +1,45 @@
+"""What a run may spend, in all of its folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from collect.errors import BudgetExhausted
+from collect.models.budget import SPENT, Budget, read_spent, spent_elsewhere
+
+PARTS = {"": 1.0, "eval": 2.0, "eval/questions": 4.0}
+"""Of a run, and the dollars in each."""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    for part, spent in PARTS.items():
+        folder = tmp_path / "first" / part
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / SPENT).write_text(f"{spent}\n")
+    other = tmp_path / "second"
+    other.mkdir()
+    (other / SPENT).write_text("100.0\n")
+    return tmp_path / "first"
+
+
+@pytest.mark.parametrize(("part", "elsewhere"), [("", 6.0), ("eval", 5.0), ("eval/questions", 3.0)])
+def test_all_folders_of_a_run_share_its_budget(run: Path, part: str, elsewhere: float) -> None:
+    folder = run / part
+    assert spent_elsewhere(folder) == elsewhere
+    budget = Budget(8.0, read_spent(folder), folder)
+    budget.check()
+    budget.add(1.0)
+    with pytest.raises(BudgetExhausted, match=r"the budget of \$8\.00 is spent \(\$8\.0000\)"):
+        budget.check()
+    budget.note()
+    assert read_spent(folder) == PARTS[part] + 1.0, "each notes its own"
+    assert spent_elsewhere(folder) == elsewhere
+
+
+def test_a_relative_folder_is_the_same(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run)
+    assert spent_elsewhere(Path("eval")) == 5.0
+    assert spent_elsewhere(Path()) == 6.0
