@@ -21,7 +21,12 @@ REQUEST = (
 OUTAGE = f"{REQUEST}; then together with all others to the model, for `outage_wait` seconds"
 INVALID = f"no chat completion: {REQUEST}; a call: nothing"
 ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds; meanwhile no other is opened"
-PULL = "fetching it, `images.max_retries` times: after `images.backoff` seconds, then twice as long"
+FETCH = (
+    "on a cluster fetching it, `images.max_retries` times: after `images.backoff` seconds, then "
+    "twice as long"
+)
+PULL = "fetching it, for `images.pull_limit_wait` seconds: after a minute, then two, up to 15"
+ROOM = "fetching it, once another rollout of the node has ended"
 BUILD = "a build that fails outside the sources, once; not one whose time is up"
 NODES = "on other nodes, `runner.ray.tries` in all"
 NOTHING = "nothing"
@@ -83,8 +88,14 @@ FAULTS: Sequence[Fault] = (
         NOTHING,
         goes_on=True,
     ),
-    Fault(sandbox_errors.ImageMissing, "the bug's image is not there", NOTHING, goes_on=True),
+    Fault(sandbox_errors.ImageMissing, "the bug's image is not there", FETCH, goes_on=True),
     Fault(sandbox_errors.PullLimited, "the registry gives out no more for now", PULL, goes_on=True),
+    Fault(
+        sandbox_errors.NoRoomForImage,
+        "`images.disk_gb` leaves no room for the bug's image",
+        ROOM,
+        goes_on=True,
+    ),
     Fault(
         sandbox_errors.BuildFailure,
         "a build for scoring did not end in time, or fails without the patch too",

@@ -4,7 +4,8 @@ SandboxError
 ├── SandboxUnavailable    the backend is not installed or not allowed here
 │   └── EngineDown        the container engine does not answer
 ├── ImageMissing          the container image is not on this machine
-│   └── PullLimited       the registry gives out no more for now
+│   ├── PullLimited       the registry gives out no more for now
+│   └── NoRoomForImage    the limit on disk leaves no room for it
 ├── BuildFailure          a build came to nothing for a reason outside the sources
 ├── SandboxDead           the sandbox went away (killed, engine gone)
 │   ├── NotStarted        its engine could not start a command
@@ -42,6 +43,10 @@ class PullLimited(ImageMissing):
 
 class BuildFailure(SandboxError):
     """A build tool was still at it at its time-out, or fails whatever the sources are."""
+
+
+class NoRoomForImage(ImageMissing):
+    """Images that are needed take all of `images.disk_gb`; the message says what to do."""
 
 
 class SandboxDead(SandboxError):

@@ -1,7 +1,7 @@
 """Fetch container images, within a limit on disk, and make room by what was used longest ago.
 
 A small state file tells which images StepInto has pulled, and when each was used last. No other
-image is ever removed, and none that a container uses.
+image is ever removed, and none that is held or that a container uses.
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sandbox.engine import find_image, image_or_none
+from sandbox.engine_errors import client_errors, engine_errors
+from sandbox.errors import ImageMissing, NoRoomForImage, PullLimited
 from sandbox.image_store import ImageStore, PulledImage
+from sandbox.pulling import pull_failure, pull_from_registry
 
 GIGABYTE = 1_000_000_000
+FIRST_LIMIT_WAIT, LONGEST_LIMIT_WAIT = 60.0, 900.0
+"""Seconds between two tries where the registry gives out no more for now."""
 
 
 class ImagesConfig(BaseModel):
@@ -29,17 +36,23 @@ class ImagesConfig(BaseModel):
     """Images fetched at once."""
     disk_gb: float = Field(default=120.0, gt=0)
     """Gigabytes (10^9 bytes) that all images of the engine may take together, layers that several
-    share counted once. Looked at before each fetch, so those under way can still exceed it."""
+    share counted once. Looked at before each fetch, so those under way can still exceed it. A node
+    of a cluster whose disk has no room for that does no rollouts."""
     max_retries: int = Field(default=2, ge=0)
-    """Of a fetch that fails, as where the registry limits them."""
+    """Of a fetch that fails for another reason than the registry's limit."""
     backoff: float = Field(default=10.0, ge=0)
     """Seconds before the first retry; twice as long before each that follows."""
+    pull_limit_wait: float = Field(default=21_600.0, ge=0)
+    """Seconds that a fetch goes on trying where the registry gives out no more for now: after a
+    minute, then two, up to 15. Rollouts that wait for it count for runner.ray.per_node."""
 
 
 @dataclass
 class PullReport:
     """What fetching came to."""
 
+    wanted: frozenset[str] = frozenset()
+    """Those asked for, which make no room for each other."""
     present: list[str] = field(default_factory=list)
     """Those that were there already."""
     pulled: list[str] = field(default_factory=list)
@@ -53,13 +66,8 @@ class PullReport:
 
 
 Pull = Callable[[Any, str], None]
-"""Fetches one image by name, with a client of the engine. Raises DockerException."""
+"""Fetches one image by name, with a client of the engine. Raises `client_errors`."""
 Event = Callable[[str], None]
-
-
-def pull_from_registry(client: Any, image: str) -> None:
-    """Fetch an image from the registry that its name tells. Raises DockerException."""
-    client.images.pull(image)
 
 
 def image_bytes(client: Any) -> int:
@@ -69,7 +77,7 @@ def image_bytes(client: Any) -> int:
 
 @dataclass
 class ImagePuller:
-    """Fetches images, and makes room for them."""
+    """Fetches images, and makes room for them. Thread-safe."""
 
     client: Any
     """Of the engine."""
@@ -80,68 +88,104 @@ class ImagePuller:
     """What the limit is about, of the engine."""
     on_event: Event = lambda text: None
     """Hears of each image from the worker threads."""
-    _wanted: set[str] = field(default_factory=set)
-    _report: PullReport = field(default_factory=PullReport)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Once it is set, a fetch that has failed is not tried again."""
 
+    def __post_init__(self) -> None:
+        self._slots = threading.BoundedSemaphore(self.config.parallelism)
+        # Also for its measuring: some engines refuse to do it twice at the same time.
+        self._room = threading.RLock()
+
+    @engine_errors()
+    def require(self, image: str) -> None:
+        """See that the engine has an image, and fetch it where it does not.
+
+        Raises NoRoomForImage, PullLimited, ImageMissing, EngineDown.
+        """
+        self._require(image, PullReport())
+
+    @engine_errors()
     def fetch(self, images: Sequence[str]) -> PullReport:
         """Fetch those of the images that the engine does not have, several at a time.
 
         Before each, images that StepInto has pulled and that are not among those asked for make
-        room, the one used longest ago first.
+        room, the one used longest ago first. Raises EngineDown.
         """
-        self._wanted, self._report = set(images), PullReport()
+        report = PullReport(frozenset(images))
         with ThreadPoolExecutor(self.config.parallelism) as pool:
-            list(pool.map(self._fetch_one, dict.fromkeys(images)))
-        self._make_room()
-        self._report.used_bytes = self.measure(self.client)
-        return self._report
+            try:
+                list(pool.map(partial(self._try, report=report), dict.fromkeys(images)))
+            except BaseException:
+                # Else the pool would wait for those that wait for the registry.
+                self.stop.set()
+                raise
+        with self._room:
+            self._make_room(report)
+            report.used_bytes = self.measure(self.client)
+        return report
 
-    def _fetch_one(self, image: str) -> None:
-        """Pull one image, if it is missing and there is room. A failure is noted."""
-        from docker.errors import DockerException
-
-        if self._id(image) is not None:
-            self.store.note_use(image)
-            self._report.present.append(image)
-            return
-        if not self._make_room():
-            self._report.left.append(image)
-            return
-        self.on_event(f"fetching {image}")
+    def _try(self, image: str, report: PullReport) -> None:
+        """The same for one image; a failure is noted."""
         try:
-            self._pull(image)
-        except DockerException as error:
-            self._report.failed[image] = str(error)
-            self.on_event(f"failed: {image}: {error}")
+            self._require(image, report)
+        except NoRoomForImage:
+            report.left.append(image)
+        except ImageMissing as error:
+            report.failed[image] = str(error)
+            self.on_event(f"failed: {error}")
+
+    def _require(self, image: str, report: PullReport) -> None:
+        if image_or_none(self.client, image) is not None:
+            self.store.note_use(image)
+            report.present.append(image)
             return
-        self.store.add(image, self._id(image) or "")
-        self._report.pulled.append(image)
+        # Kept while waiting for the registry: others should not ask it meanwhile.
+        with self._slots:
+            if not self._make_room(report):
+                raise NoRoomForImage(
+                    f"there is no room for the image {image!r} within images.disk_gb="
+                    f"{self.config.disk_gb:g}: raise it, or lower runner.ray.per_node"
+                )
+            self.on_event(f"fetching {image}")
+            self._pull(image)
+        self.store.add(image, find_image(self.client, image).id)
+        report.pulled.append(image)
         self.on_event(f"fetched {image}")
 
     def _pull(self, image: str) -> None:
-        """Pull it, after a failure again. Raises DockerException."""
-        from docker.errors import DockerException, NotFound
+        """Pull it, after a failure again. Raises PullLimited, ImageMissing, EngineDown."""
+        from docker.errors import NotFound
 
-        for retry in range(self.config.max_retries):
+        failures = limits = 0
+        until = time.monotonic() + self.config.pull_limit_wait
+        while True:
             try:
                 return self.pull(self.client, image)
-            except NotFound:
-                raise
-            except DockerException as error:
-                wait = self.config.backoff * 2**retry
-                self.on_event(f"again in {wait:g} s: {image}: {error}")
-                time.sleep(wait)
-        return self.pull(self.client, image)
+            except client_errors() as error:
+                failure = pull_failure(image, error)
+                if isinstance(failure, PullLimited):
+                    wait = min(FIRST_LIMIT_WAIT * 2**limits, LONGEST_LIMIT_WAIT)
+                    wait = min(wait, until - time.monotonic())
+                    last, limits = wait <= 0, limits + 1
+                else:
+                    wait = self.config.backoff * 2**failures
+                    failures += 1
+                    last = failures > self.config.max_retries or isinstance(error, NotFound)
+                if last or self._stopped_within(wait, failure):
+                    raise failure from error
 
-    def _make_room(self) -> bool:
+    def _stopped_within(self, seconds: float, failure: Exception) -> bool:
+        self.on_event(f"again in {seconds:.3g} s: {failure}")
+        return self.stop.wait(seconds)
+
+    def _make_room(self, report: PullReport) -> bool:
         """Evict until the images take less than the limit; whether they do."""
-        with self._lock:
+        with self._room:
             if self._has_room():
                 return True
-            for name in self._evictable():
+            for name in self._evictable(report.wanted):
                 if self._evict(name):
-                    self._report.evicted.append(name)
+                    report.evicted.append(name)
                     self.on_event(f"evicted {name}")
                     if self._has_room():
                         return True
@@ -150,43 +194,41 @@ class ImagePuller:
     def _has_room(self) -> bool:
         return self.measure(self.client) < self.config.disk_gb * GIGABYTE
 
-    def _evictable(self) -> list[str]:
-        """StepInto's own images that nobody needs now, the one used longest ago first."""
+    def _evictable(self, wanted: frozenset[str]) -> list[str]:
+        """StepInto's own images that no container needs, the one used longest ago first."""
         in_use = {
             container.attrs["ImageID"]
             for container in self.client.containers.list(all=True, sparse=True)
         }
         pulled = self._ours(self.store.read())
         free = [
-            name
-            for name, image in pulled.items()
-            if name not in self._wanted and image.id not in in_use
+            name for name, image in pulled.items() if name not in wanted and image.id not in in_use
         ]
         return sorted(free, key=lambda name: pulled[name].used)
 
     def _ours(self, pulled: Mapping[str, PulledImage]) -> dict[str, PulledImage]:
         """Those still there as they were pulled; the others are forgotten."""
-        ours = {name: image for name, image in pulled.items() if self._id(name) == image.id}
+        found = {name: image_or_none(self.client, name) for name in pulled}
+        ours = {
+            name: image
+            for name, image in pulled.items()
+            if found[name] is not None and found[name].id == image.id
+        }
         for name in pulled.keys() - ours.keys():
             self.store.remove(name)
         return ours
 
     def _evict(self, name: str) -> bool:
+        """Whether it is gone: not where it is held, or a container of it was started meanwhile."""
         from docker.errors import APIError
 
-        try:
-            self.client.images.remove(name)
-        except APIError as error:
-            # A container of it was started in the meantime.
-            self.on_event(f"kept {name}: {error.explanation}")
-            return False
+        with self.store.if_free(name) as free:
+            if not free:
+                return False
+            try:
+                self.client.images.remove(name)
+            except APIError as error:
+                self.on_event(f"kept {name}: {error.explanation}")
+                return False
         self.store.remove(name)
         return True
-
-    def _id(self, image: str) -> str | None:
-        from docker.errors import ImageNotFound
-
-        try:
-            return str(self.client.images.get(image).id)
-        except ImageNotFound:
-            return None

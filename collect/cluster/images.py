@@ -2,58 +2,119 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import defaultdict
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TypeVar
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.images import required_images
 from collect.config import Machinery
+from collect.models.waiting import raise_if_stopped
 from sandbox.engine import connect
-from sandbox.errors import ImageMissing, PullLimited
+from sandbox.engine_errors import engine_errors
+from sandbox.errors import NoRoomForImage, SandboxError
 from sandbox.images import ImagePuller
+from sandbox.opening import ENGINE
 
-PULL_LIMIT_SIGNS = ("toomanyrequests", "too many requests", "rate limit", "429")
-"""What registries say where they give out no more for now."""
+Answer = TypeVar("Answer")
+POLL_SECONDS = 1.0
 
 
 class NodeImages:
     """Thread-safe."""
 
-    def __init__(self, machinery: Machinery) -> None:
-        self._machinery = machinery
-        self._fetching = threading.BoundedSemaphore(machinery.images.parallelism)
+    def __init__(
+        self,
+        machinery: Machinery,
+        stop: threading.Event,
+        open_puller: Callable[..., ImagePuller] = ImagePuller,
+    ) -> None:
+        self._machinery, self._stop, self._open_puller = machinery, stop, open_puller
+        self._puller: ImagePuller | None = None
+        self._opening = threading.Lock()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._changed = threading.Condition()
+        self._inside = self._waiting = self._ended = 0
 
-    def require(self, instance: Instance) -> None:
-        """See that a bug's image is here. Raises ImageMissing, SandboxUnavailable."""
-        for image in required_images([instance], self._machinery.sandbox):
-            # One fetches it, and the others that need it wait for that one.
-            with self._locks[image]:
-                self._fetch(image)
+    @contextmanager
+    def held(self, instance: Instance) -> Iterator[None]:
+        """See that a bug's image is here, and keep it here until the end.
 
+        Raises ImageMissing, SandboxUnavailable, RolloutStopped.
+        """
+        self._enter()
+        try:
+            with ExitStack() as holds:
+                for image in required_images([instance], self._machinery.sandbox):
+                    puller = self._ask(self._opened)
+                    holds.enter_context(puller.store.holding(image))
+                    self._require(puller, image)
+                yield
+        finally:
+            self._leave()
+
+    @engine_errors()
     def present(self) -> frozenset[str]:
-        """The names of all images; none where the sandbox is no container."""
+        """The names of all images; none where the sandbox is no container. Raises EngineDown."""
         if self._machinery.sandbox.backend != "docker":
             return frozenset()
-        images = self._client.images.list()
-        return frozenset(tag for image in images for tag in image.tags)
+        images = self._opened().client.api.images()
+        return frozenset(tag for image in images for tag in image["RepoTags"] or ())
 
-    def _fetch(self, image: str) -> None:
-        with self._fetching:
-            report = ImagePuller(self._client, self._machinery.images).fetch([image])
-        if image in report.failed:
-            said = report.failed[image]
-            limited = any(sign in said.lower() for sign in PULL_LIMIT_SIGNS)
-            failure = PullLimited if limited else ImageMissing
-            raise failure(f"the image {image!r} can't be fetched: {said}")
-        if image in report.left:
-            raise ImageMissing(
-                f"there is no room for the image {image!r} within images.disk_gb="
-                f"{self._machinery.images.disk_gb:g}: raise it, or lower runner.ray.per_node"
-            )
+    def _require(self, puller: ImagePuller, image: str) -> None:
+        """Have it, as soon as there is room: what rollouts under way hold makes room once they
+        have ended."""
+        while True:
+            ended = self._ended
+            try:
+                # One fetches it, and the others that need it wait for that one.
+                with self._locks[image]:
+                    return self._ask(partial(puller.require, image))
+            except NoRoomForImage:
+                if not self._another_ends(ended):
+                    raise
 
-    @cached_property
-    def _client(self) -> Any:
-        return connect()
+    def _ask(self, question: Callable[[], Answer]) -> Answer:
+        try:
+            return ENGINE.ask(question, self._machinery.sandbox.engine_wait)
+        except SandboxError:
+            # What was given up for that is no failure.
+            raise_if_stopped(self._stop)
+            raise
+
+    def _another_ends(self, ended: int) -> bool:
+        """Wait until more than `ended` rollouts have; False where none is left that could."""
+        with self._changed:
+            while self._ended == ended:
+                raise_if_stopped(self._stop)
+                if self._inside - self._waiting == 1:
+                    return False
+                self._waiting += 1
+                self._changed.wait(POLL_SECONDS)
+                if self._ended == ended:
+                    self._waiting -= 1
+        return True
+
+    def _enter(self) -> None:
+        with self._changed:
+            self._inside += 1
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._inside -= 1
+            self._ended += 1
+            # All that wait try again, and may have what they need.
+            self._waiting = 0
+            self._changed.notify_all()
+
+    def _opened(self) -> ImagePuller:
+        with self._opening:
+            if self._puller is None:
+                say = partial(print, "stepinto:", file=sys.stderr)
+                config = self._machinery.images
+                self._puller = self._open_puller(connect(), config, on_event=say, stop=self._stop)
+            return self._puller

@@ -40,7 +40,7 @@ class NodeWorker:
         # Threads that outlive every rollout: a sandbox dies with the thread that started it.
         self._pool = ThreadPoolExecutor(threads)
         self._stop = threading.Event()
-        self._images = NodeImages(setup.machinery)
+        self._images = NodeImages(setup.machinery, self._stop)
         self._place: ThisMachine | None = None
 
     async def prepare(self, version: str, work: Work) -> str | None:
@@ -71,14 +71,14 @@ class NodeWorker:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
     def _prepare(self, work: Work) -> str | None:
+        limits = OfficeLimits(self._office, self._name)
+        journal = partial(OfficeJournal, self._office)
+        log = partial(OfficeLog, self._office)
+        self._place = ThisMachine(self._setup, limits, self._stop, journal, log)
         try:
-            self._images.require(work.spec.instance)
-            limits = OfficeLimits(self._office, self._name)
-            journal = partial(OfficeJournal, self._office)
-            log = partial(OfficeLog, self._office)
-            self._place = ThisMachine(self._setup, limits, self._stop, journal, log)
-            for check in self._place.checks([work]):
-                check.look()
+            with self._images.held(work.spec.instance):
+                for check in self._place.checks([work]):
+                    check.look()
         except (ConfigError, SandboxError) as error:
             return str(error)
         return None
@@ -86,11 +86,10 @@ class NodeWorker:
     def _do(self, work: Work) -> Answer:
         assert self._place is not None, "prepared before"
         try:
-            self._images.require(work.spec.instance)
+            with self._images.held(work.spec.instance):
+                return Answer(rows=self._place.do(work))
         except SandboxError as error:
             return Answer(rows=self._setup.failed(work, error))
-        try:
-            return Answer(rows=self._place.do(work))
         except RolloutStopped:
             return Answer()
         except ConfigError as error:

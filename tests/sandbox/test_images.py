@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, DockerException, NotFound
 
-from sandbox.engine import connect
+from sandbox import images
+from sandbox.engine import connect, local_root
+from sandbox.errors import EngineDown, NoRoomForImage, SandboxUnavailable
 from sandbox.image_store import ImageStore, PulledImage
-from sandbox.images import (
-    GIGABYTE,
-    ImagePuller,
-    ImagesConfig,
-    image_bytes,
-    pull_from_registry,
-)
+from sandbox.images import GIGABYTE, ImagePuller, ImagesConfig, image_bytes
+from sandbox.pulling import pull_failure, pull_from_registry
+from tests.sandbox.registry import Registry
 
 pytestmark = pytest.mark.docker
 SIZE = 2_000_000
@@ -61,9 +59,10 @@ def own_bytes(client: Any) -> int:
     return len(client.images.list(name=REPOSITORY)) * SIZE
 
 
-def puller(engine: Any, store: ImageStore, images: float) -> ImagePuller:
+def puller(engine: Any, store: ImageStore, room: float, limit_wait: float = 0) -> ImagePuller:
     """One that keeps to this number of images."""
-    config = ImagesConfig(parallelism=2, disk_gb=images * SIZE / GIGABYTE, backoff=0)
+    limit = room * SIZE / GIGABYTE
+    config = ImagesConfig(parallelism=2, disk_gb=limit, backoff=0, pull_limit_wait=limit_wait)
     return ImagePuller(engine, config, store, pull, own_bytes)
 
 
@@ -76,7 +75,7 @@ def there(engine: Any, *tags: str) -> list[bool]:
 
 
 def test_a_fetch_that_fails_is_tried_again(engine: Any, store: ImageStore) -> None:
-    tries = iter([APIError("toomanyrequests"), APIError("toomanyrequests")])
+    tries = iter([APIError("unexpected EOF"), ConnectionError("reset")])
 
     def pull_at_last(client: Any, name: str) -> None:
         for failure in tries:
@@ -86,9 +85,57 @@ def test_a_fetch_that_fails_is_tried_again(engine: Any, store: ImageStore) -> No
     patient = puller(engine, store, 9)
     patient.pull = pull_at_last
     assert patient.fetch(names("a")).pulled == names("a")
-    tries = iter([APIError("toomanyrequests")] * 3)
-    patient.pull = pull_at_last
-    assert "toomanyrequests" in patient.fetch(names("b")).failed[names("b")[0]]
+    tries = iter([APIError("unexpected EOF")] * 3)
+    assert "unexpected EOF" in patient.fetch(names("b")).failed[names("b")[0]]
+    tries = iter([ConnectionError("reset")] * 3)
+    with pytest.raises(EngineDown, match="reset"):
+        patient.fetch(names("b"))
+
+
+def test_a_registry_that_gives_out_no_more_is_waited_for(
+    engine: Any, store: ImageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def pull_limited(client: Any, name: str) -> None:
+        asked.append(name)
+        if len(asked) % 5:
+            raise APIError("toomanyrequests: slow down")
+        pull(client, name)
+
+    monkeypatch.setattr(images, "FIRST_LIMIT_WAIT", 0.01)
+    patient = puller(engine, store, 9, limit_wait=60)
+    patient.pull = pull_limited
+    assert patient.fetch(names("a")).pulled == names("a")
+    assert len(asked) == 5
+    hasty = puller(engine, store, 9)
+    hasty.pull = pull_limited
+    assert "toomanyrequests" in hasty.fetch(names("b")).failed[names("b")[0]]
+    assert len(asked) == 6
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [
+        ("toomanyrequests: You have reached your pull rate limit", "PullLimited"),
+        ("unexpected status code 429 Too Many Requests", "PullLimited"),
+        ("manifest for a/b:4290 not found", "ImageMissing"),
+        ("Get https://10.4.29.1/v2/: EOF", "ImageMissing"),
+    ],
+)
+def test_what_a_failed_pull_means(said: str, means: str) -> None:
+    failure = pull_failure("a/b:4290", APIError("500 Server Error", explanation=said))
+    assert type(failure).__name__ == means
+    assert said in str(failure)
+
+
+def test_a_pull_that_breaks_off_is_told(engine: Any) -> None:
+    if local_root() is None:
+        pytest.skip("needs an engine of this machine, which finds a registry here")
+    with Registry().running() as registry:
+        registry.broken = 100
+        with pytest.raises(DockerException, match="verification failed"):
+            pull_from_registry(engine, registry.image("a"))
 
 
 def test_only_what_is_missing_is_fetched(engine: Any, store: ImageStore, image: str) -> None:
@@ -120,6 +167,19 @@ def test_the_image_used_longest_ago_makes_room(engine: Any, store: ImageStore) -
         container.remove(force=True)
 
 
+def test_a_held_image_makes_no_room(engine: Any, store: ImageStore) -> None:
+    puller(engine, store, 9).fetch(names("held", "free"))
+    age(store, held=300, free=200)
+    with ImageStore(store.path).holding(f"{REPOSITORY}:held"):
+        puller(engine, store, 1.5).require(f"{REPOSITORY}:next")
+        assert there(engine, "held", "free", "next") == [True, False, True]
+        with pytest.raises(NoRoomForImage, match=r"raise it"):
+            puller(engine, store, 0.5).require(f"{REPOSITORY}:more")
+        assert there(engine, "held", "next") == [True, False]
+    puller(engine, store, 0.5).require(f"{REPOSITORY}:more")
+    assert there(engine, "held", "more") == [False, True]
+
+
 def test_without_room_nothing_that_is_wanted_goes(engine: Any, store: ImageStore) -> None:
     pull(engine, f"{REPOSITORY}:foreign")
     puller(engine, store, 9).fetch(names("a"))
@@ -141,6 +201,15 @@ def test_an_image_that_another_made_under_the_name_is_not_ours(
 def test_the_registry_is_asked_by_the_image_s_name(engine: Any) -> None:
     with pytest.raises(APIError, match="localhost:1"):
         pull_from_registry(engine, "localhost:1/no/image:1")
+
+
+def test_without_a_home_to_write_to_an_image_is_held_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    homeless = ImageStore(tmp_path / "file" / "images.json")
+    with homeless.holding("a:1"):
+        homeless.note_use("a:1")
+    with pytest.raises(SandboxUnavailable, match="set XDG_CACHE_HOME"):
+        homeless.add("a:1", "sha256:1")
 
 
 def test_use_is_noted_of_pulled_images_alone(store: ImageStore) -> None:

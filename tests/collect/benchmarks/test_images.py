@@ -21,7 +21,7 @@ DOCKER = SandboxConfig(backend="docker")
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
     path = tmp_path / "records.jsonl"
-    rows = [live(instance_id=f"m__c-{n}", docker_image=f"localhost:1/no:{n}") for n in range(5)]
+    rows = [live(instance_id=f"m__c-{n}", docker_image=f"localhost:1/no:{n}") for n in range(7)]
     path.write_text("\n".join(map(json.dumps, [*rows, {**rows[0], "instance_id": "m__c-9"}])))
     return path
 
@@ -29,9 +29,9 @@ def records(tmp_path: Path) -> Path:
 @pytest.mark.docker
 def test_missing_images_are_counted_and_named(records: Path, image: str) -> None:
     instances = SweBenchBenchmark(records).instances()
-    assert len(required_images(instances, DOCKER)) == 5
+    assert len(required_images(instances, DOCKER)) == 7
     with pytest.raises(
-        ImageMissing, match=r"^5 of the 5 images .* localhost:1/no:0, .* and 2 more"
+        ImageMissing, match=r"^7 of the 7 images .* localhost:1/no:0, .* and 2 more"
     ):
         require_images(instances, DOCKER)
     require_images(instances, SandboxConfig())

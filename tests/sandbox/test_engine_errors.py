@@ -1,0 +1,91 @@
+"""What an engine that is broken makes of each question: a failure of a type that runs know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker.models.containers import Container
+
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.images import require_images
+from sandbox import SandboxConfig, open_sandbox
+from sandbox.engine import (
+    connect,
+    create_container,
+    find_image,
+    local_root,
+    owner_of,
+    remove_leftover_containers,
+)
+from sandbox.errors import EngineDown, SandboxUnavailable
+from sandbox.image_store import ImageStore
+from sandbox.images import ImagePuller, ImagesConfig
+from tests.sandbox.engine_server import EngineServer
+
+CONFIG = SandboxConfig(backend="docker", image="a:1", engine_wait=0)
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineServer]:
+    with EngineServer().running() as running:
+        monkeypatch.setenv("DOCKER_HOST", running.host)
+        yield running
+
+
+@pytest.fixture
+def client(engine: EngineServer) -> Iterator[Any]:
+    connected = connect()
+    yield connected
+    connected.close()
+
+
+@pytest.fixture
+def questions(client: Any, tmp_path: Path) -> list[Callable[[], object]]:
+    puller = ImagePuller(client, ImagesConfig(backoff=0), ImageStore(tmp_path / "images.json"))
+    container = Container({"Id": "c0ffee"}, client)
+    return [
+        local_root,
+        remove_leftover_containers,
+        partial(find_image, client, "a:1"),
+        partial(owner_of, container, "/testbed", "a:1"),
+        partial(require_images, BundledBenchmark().instances()[:1], CONFIG),
+        partial(puller.require, "a:1"),
+        partial(puller.fetch, ["a:1"]),
+        partial(puller.fetch, []),
+        partial(open_sandbox, CONFIG),
+    ]
+
+
+@pytest.mark.parametrize("status", [500, 503, None])
+def test_an_engine_that_fails_is_down(
+    engine: EngineServer, questions: list[Callable[[], object]], status: int | None
+) -> None:
+    engine.status = status
+    for question in questions:
+        with pytest.raises(EngineDown):
+            question()
+        assert engine.asked, question
+        engine.asked.clear()
+
+
+def test_one_that_refuses_is_not(
+    engine: EngineServer, questions: list[Callable[[], object]]
+) -> None:
+    engine.status, engine.message = 403, "authorization denied by plugin"
+    for question in questions:
+        with pytest.raises(SandboxUnavailable, match="authorization denied") as raised:
+            question()
+        assert not isinstance(raised.value, EngineDown)
+
+
+def test_a_container_that_is_refused(engine: EngineServer, client: Any) -> None:
+    image = client.images.prepare_model({"Id": "sha256:1"})
+    with pytest.raises(SandboxUnavailable, match=r"refused the sandbox.*containerd"):
+        create_container(client, CONFIG, image, 20_000, "/")
+    engine.status = None
+    with pytest.raises(EngineDown):
+        create_container(client, CONFIG, image, 20_000, "/")
