@@ -44,8 +44,8 @@ SYSTEM = (
     (r"^\S+ +\d+ +\d+\.\d +\d+\.\d +\d+ +\d+ +\S+ +\S+ +\S+ +\d+:\d\d (?=\S)", "? "),
     (r"^\S+(?: +\d+){3} +(?:\d\d:\d\d|[A-Z][a-z]{2}\d\d) +\S+ +\d\d:\d\d:\d\d (?=\S)", "? "),
     (r"^ *\d+ (?:\?|pts/\d+|tty\d+) +\d\d:\d\d:\d\d (?=\S)", "? "),
-    # Of a local sandbox's own first process.
-    (r"(--re[ug]id) \d+\b", r"\1 ?"),
+    # Of the sandbox's own processes.
+    (r"(--re[ug]id|\bstepinto-ready) \d+\b", r"\1 ?"),
     (r"^(Filesystem) +.* (Mounted on)$", r"\1 ? \2"),
     (rf"^(\S+) +{SIZE} +{SIZE} +{SIZE} +(?:\d+%|-) (?=/)", r"\1 ? "),
     (rf"^(Mem|Swap):(?: +{SIZE}){{3,6}}$", r"\1: ?"),

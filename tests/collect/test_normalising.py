@@ -10,6 +10,7 @@ from sandbox.java.gradle import gradle_command
 from sandbox.java.jdk import find_jdk
 from sandbox.java.maven import maven_command
 from sandbox.java.project import BuildKind, Module
+from tests.sandbox.image import TAG
 from tests.sandbox.java.conftest import Lay, lay_out, require_program
 from tests.sandbox.java.programs import GRADLE, MAVEN
 
@@ -121,18 +122,19 @@ COMMANDS = (
 )
 
 
-def test_commands_say_the_same_in_two_sandboxes() -> None:
+def test_commands_say_the_same_in_two_sandboxes(backend: str) -> None:
     """Whose files are of another age."""
-    first, second = said("true"), said(OLD)
+    config = SandboxConfig.model_validate({"backend": backend, "image": TAG})
+    first, second = said("true", config), said(OLD, config)
     for command, one, other in zip(COMMANDS, first, second, strict=True):
         assert one.strip(), command
         assert normalised(one) == normalised(other), command
     assert [one == other for one, other in zip(first, second, strict=True)].count(False) >= 12
 
 
-def said(before: str) -> list[str]:
+def said(before: str, config: SandboxConfig) -> list[str]:
     """What the commands print in a fresh sandbox, after another one."""
-    with open_sandbox(SandboxConfig()) as sandbox:
+    with open_sandbox(config) as sandbox:
         sandbox.write_files(FILES)
         assert sandbox.run(Command(["sh", "-c", before])).exit_code == 0
         environment = {"python": sandbox.python}
