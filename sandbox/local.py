@@ -58,7 +58,7 @@ class LocalSandbox:
     """A `Sandbox` on this machine.
 
     With `config.unsafe`, and only where bubblewrap is missing, commands run on the host itself:
-    limits and time-outs hold, isolation and `read_only` do not.
+    limits and time-outs hold, for what stays below the command; isolation and `read_only` do not.
     """
 
     def __init__(self, config: SandboxConfig) -> None:

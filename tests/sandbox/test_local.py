@@ -255,7 +255,22 @@ try:
 except BlockingIOError:
     print("forked", 30 < children < 48)
 '''
+SHARE, TAKE = 'held = b"x" * (100 << 20)', "held = None"
+MEMORY = '''
+import os, time
+%s
+for number in range(8):
+    if os.fork() == 0:
+        held = held or b"x" * (100 << 20)
+        time.sleep(2)
+        os._exit(0)
+    time.sleep(0.1)
+for number in range(8):
+    os.wait()
+print("shared")
+'''
 from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.errors import OutOfMemory
 config = SandboxConfig(python="/usr/bin/python3", pids=48, file_size_mb=1)
 with open_sandbox(config) as box:
     box.write_files({"a/b": b"1"})
@@ -270,6 +285,12 @@ with open_sandbox(config) as box:
     terminal.send_line(b"terminal")
     print(terminal.read_line(30), terminal.close())
     print(sorted(box.read_tree()))
+with open_sandbox(SandboxConfig(python="/usr/bin/python3", memory_mb=256)) as box:
+    try:
+        for first in (SHARE, TAKE):
+            print(box.run(Command(["python3", "-c", MEMORY % first])).output.strip())
+    except OutOfMemory:
+        print("out of memory")
 """
 
 
@@ -301,7 +322,7 @@ def test_ordinary_user_gets_the_same_sandbox() -> None:
     assert lines[:2] == ["11000", "CapEff:\t0000000000000000"], answer.stdout
     assert "touch: cannot touch 'x': Read-only file system" in lines
     assert {str(1024 * 1024), "forked True", "b'terminal' 137"} <= set(lines), answer.stdout
-    assert lines[-1] == "['a/b', 'a/c', 'fork.py', 'z']"
+    assert lines[-3:] == ["['a/b', 'a/c', 'fork.py', 'z']", "shared", "out of memory"]
     assert left == []
 
 
