@@ -12,8 +12,9 @@ from collect.benchmarks.base import Instance
 from collect.config import Machinery, RunnerConfig
 from collect.errors import ConfigError
 from collect.store import RunStore
-from sandbox.engine import local_root
-from sandbox.images import GIGABYTE
+from sandbox.engine import connect, local_root
+from sandbox.engine_errors import engine_errors
+from sandbox.images import GIGABYTE, image_bytes
 
 ROLLOUT_BYTES = 100_000
 """What the rows of a short rollout take, for as long as they have files of their own."""
@@ -21,6 +22,10 @@ REWRITTEN = 2
 """At its end a run writes its rows once more, before it removes the first copy."""
 COPIES = 2
 """Of a bug's tree for each rollout: where agents work, and where their patch is judged."""
+
+
+class DiskTooFull(ConfigError):
+    """As it is now; what frees it lets the rollouts be done."""
 
 
 def room_for_rows(store: RunStore, missing: int, runner: RunnerConfig) -> str:
@@ -42,6 +47,10 @@ def room_for_sandboxes(first: Instance, machinery: Machinery) -> str:
         root = local_root()
         if root is None:
             return "the container engine's disk is not of this machine"
+        # Nodes fetch images as bugs need them.
+        fetches = runner.backend == "ray" and machinery.sandbox.image is None
+        if fetches and (told := short_of_images(machinery)):
+            raise DiskTooFull(told)
         advice = "`docker system df` shows what takes it; or set the engine's data-root"
         return _room(root, 0, runner, "containers", advice)
     at_once = runner.ray.per_node if runner.backend == "ray" else runner.concurrency
@@ -50,12 +59,38 @@ def room_for_sandboxes(first: Instance, machinery: Machinery) -> str:
     return _room(Path(tempfile.gettempdir()), needed, runner, f"{at_once} sandboxes", advice)
 
 
+def short_of_images(machinery: Machinery) -> str | None:
+    """What is wrong where the engine's disk is full before images reach their limit; None where it
+    is not, or is not of this machine. Raises EngineDown."""
+    root = local_root()
+    if root is None:
+        return None
+    limit, floor = machinery.images.disk_gb, machinery.runner.min_free_disk_gb
+    free, taken = shutil.disk_usage(root).free, _taken_by_images()
+    if (limit + floor) * GIGABYTE <= free + taken:
+        return None
+    return (
+        f"images.disk_gb={limit:g} is more than images can take: {_shown(taken)} are theirs and "
+        f"{_shown(free)} free in {root}, of which runner.min_free_disk_gb={floor:g} stay so; set "
+        "it lower, or the engine's data-root to a larger disk"
+    )
+
+
+@engine_errors()
+def _taken_by_images() -> int:
+    client = connect()
+    try:
+        return image_bytes(client)
+    finally:
+        client.close()
+
+
 def _room(folder: Path, needed: float, runner: RunnerConfig, what: str, advice: str) -> str:
     free = shutil.disk_usage(folder).free
     floor = runner.min_free_disk_gb * GIGABYTE
     found = f"{_shown(free)} free in {folder}, about {_shown(needed)} needed for {what}"
     if floor and free < floor + needed:
-        raise ConfigError(
+        raise DiskTooFull(
             f"the disk is too full: {found}, and runner.min_free_disk_gb="
             f"{runner.min_free_disk_gb:g} on top; {advice}, or lower that (0 starts all the same)"
         )

@@ -75,6 +75,7 @@ def bench_verify(options: argparse.Namespace) -> int:
 
 def bench_pull(options: argparse.Namespace) -> int:
     from collect.benchmarks.images import required_images
+    from collect.preflight.disk import short_of_images
     from sandbox.engine import connect
     from sandbox.images import GIGABYTE, ImagePuller
 
@@ -85,6 +86,8 @@ def bench_pull(options: argparse.Namespace) -> int:
             "there is no image to fetch: these bugs run in sandbox.backend="
             f"{config.sandbox.backend}, or name no image"
         )
+    if told := short_of_images(config):
+        print(f"stepinto: {told}", file=sys.stderr)
     client = connect()
     report = ImagePuller(client, config.images, on_event=console.print).fetch(images)
     console.print(

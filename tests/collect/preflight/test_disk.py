@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,11 @@ import pytest
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import Machinery, RunnerConfig
 from collect.errors import ConfigError
-from collect.preflight.disk import room_for_rows, room_for_sandboxes
+from collect.preflight.disk import room_for_rows, room_for_sandboxes, short_of_images
 from collect.store import RunStore
 from sandbox import SandboxConfig
-from sandbox.engine import local_root
+from sandbox.engine import connect, local_root
+from sandbox.images import GIGABYTE, ImagesConfig, image_bytes
 from stepinto import main
 from tests.records import make_conversations, make_rollout
 
@@ -98,3 +100,29 @@ def test_the_engines_disk(image: str) -> None:
         vast = machinery.model_copy(update={"runner": RunnerConfig(min_free_disk_gb=10**9)})
         with pytest.raises(ConfigError, match=r"needed for containers.*`docker system df`"):
             room_for_sandboxes(FIRST, vast)
+
+
+@pytest.mark.docker
+def test_a_limit_of_images_beyond_the_engines_disk(image: str) -> None:
+    root = local_root()
+    if root is None:
+        pytest.skip("needs an engine of this machine")
+    client = connect()
+    taken = image_bytes(client)
+    client.close()
+    most = (shutil.disk_usage(root).free + taken) / GIGABYTE
+    docker = SandboxConfig(backend="docker")
+    runner = RunnerConfig(backend="ray", min_free_disk_gb=1)
+    vast = Machinery(sandbox=docker, runner=runner, images=ImagesConfig(disk_gb=most + 10))
+    with pytest.raises(ConfigError, match=r"images\.disk_gb=\d+.*is more than images can take"):
+        room_for_sandboxes(FIRST, vast)
+    told = short_of_images(vast)
+    assert told is not None
+    assert f"free in {root}" in told
+    fits = vast.model_copy(update={"images": ImagesConfig(disk_gb=most / 2)})
+    assert short_of_images(fits) is None
+    assert str(root) in room_for_sandboxes(FIRST, fits)
+    one_image = {"sandbox": SandboxConfig(backend="docker", image=image)}
+    assert str(root) in room_for_sandboxes(FIRST, vast.model_copy(update=one_image))
+    fetches_none = {"runner": RunnerConfig(min_free_disk_gb=1)}
+    assert str(root) in room_for_sandboxes(FIRST, vast.model_copy(update=fetches_none))
