@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -12,13 +13,16 @@ from collect.watching.log_lines import log_file
 
 
 class Office:
-    """Answers one call at a time. What it is told of a request stays, should the worker be lost."""
+    """An actor of asyncio: others are heard while some wait for a slot of a model, and else it
+    answers one call at a time. What it is told of a request stays, should the worker be lost."""
 
     def __init__(self, folder: Path, limit_dollars: float | None, spent: float) -> None:
         """`folder` is the run's."""
         self._folder = folder
         self._budget = Budget(limit_dollars, spent, folder)
         self._taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._freed = asyncio.Condition()
+        self._gone: set[str] = set()
 
     def exhausted(self) -> str | None:
         """Why no request may be sent any more that costs; None: it may."""
@@ -36,20 +40,33 @@ class Office:
         """Keep what was spent so far, for the next start."""
         self._budget.note()
 
-    def take(self, model: str, limit: int, worker: str) -> bool:
-        """Let a worker send one request more to a model, if fewer than `limit` are under way."""
-        free = self._taken[model].total() < limit
-        self._taken[model][worker] += free
-        return free
+    async def take(self, model: str, limit: int, worker: str, seconds: float) -> bool:
+        """Let a worker send one request more to a model as soon as fewer than `limit` are under
+        way; whether that was so within these seconds."""
+        taken = self._taken[model]
+        try:
+            async with asyncio.timeout(seconds), self._freed:
+                await self._freed.wait_for(lambda: taken.total() < limit)
+                if worker in self._gone:
+                    # It asked before it was lost.
+                    return False
+                taken[worker] += 1
+                return True
+        except TimeoutError:
+            return False
 
-    def give_back(self, model: str, worker: str) -> None:
+    async def give_back(self, model: str, worker: str) -> None:
         """A request was answered."""
-        self._taken[model][worker] -= 1
+        if worker not in self._gone:
+            self._taken[model][worker] -= 1
+        await self._tell()
 
-    def forget(self, worker: str) -> None:
+    async def forget(self, worker: str) -> None:
         """A worker is gone, and its requests with it."""
+        self._gone.add(worker)
         for taken in self._taken.values():
             del taken[worker]
+        await self._tell()
 
     def add_log(self, rollout_id: str, text: str) -> None:
         """Keep more of a rollout's log."""
@@ -66,3 +83,8 @@ class Office:
     def replace_replies(self, rollout_id: str, text: str | None) -> None:
         """Keep others, or none."""
         replies_of(self._folder, rollout_id).replace(text)
+
+    async def _tell(self) -> None:
+        """Let those who wait for a slot look again."""
+        async with self._freed:
+            self._freed.notify_all()

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 
-from collect.errors import BudgetExhausted
+from collect.errors import BudgetExhausted, ConfigError
 from collect.models.budget import Slots
 
-POLL_SECONDS = 0.05
+
+def _answered(call: Any) -> Any:
+    """What the office answers to a call. Raises ConfigError where it has died: it kept what no
+    rollout can do without."""
+    try:
+        return ray.get(call)
+    except ray.exceptions.ActorDiedError as error:
+        raise ConfigError(
+            "the process beside the driver that keeps a run's dollars, its requests at once and "
+            "its replies (ray::Office) has died; look at the memory of the driver's machine and "
+            f"at Ray's logs there, and start again: the same command goes on. Ray says: {error}"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -24,15 +34,15 @@ class OfficeLimits:
     worker: str
 
     def check(self) -> None:
-        reason = ray.get(self.office.exhausted.remote())
+        reason = _answered(self.office.exhausted.remote())
         if reason is not None:
             raise BudgetExhausted(reason)
 
     def add(self, dollars: float) -> None:
-        ray.get(self.office.spent.remote(dollars))
+        _answered(self.office.spent.remote(dollars))
 
     def note(self) -> None:
-        ray.get(self.office.note.remote())
+        _answered(self.office.note.remote())
 
     def slots(self, model: str, limit: int) -> Slots:
         return OfficeSlots(self.office, self.worker, model, limit)
@@ -48,15 +58,11 @@ class OfficeSlots:
     limit: int
 
     def acquire(self, *, timeout: float) -> bool:
-        until = time.monotonic() + timeout
-        while not ray.get(self.office.take.remote(self.model, self.limit, self.worker)):
-            if time.monotonic() >= until:
-                return False
-            time.sleep(POLL_SECONDS)
-        return True
+        call = self.office.take.remote(self.model, self.limit, self.worker, timeout)
+        return bool(_answered(call))
 
     def release(self) -> None:
-        ray.get(self.office.give_back.remote(self.model, self.worker))
+        _answered(self.office.give_back.remote(self.model, self.worker))
 
 
 @dataclass(frozen=True)
@@ -67,14 +73,14 @@ class OfficeJournal:
     rollout_id: str
 
     def read(self) -> str | None:
-        text: str | None = ray.get(self.office.replies.remote(self.rollout_id))
+        text: str | None = _answered(self.office.replies.remote(self.rollout_id))
         return text
 
     def add(self, text: str) -> None:
-        ray.get(self.office.add_replies.remote(self.rollout_id, text))
+        _answered(self.office.add_replies.remote(self.rollout_id, text))
 
     def replace(self, text: str | None) -> None:
-        ray.get(self.office.replace_replies.remote(self.rollout_id, text))
+        _answered(self.office.replace_replies.remote(self.rollout_id, text))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from collect.models.budget import Slots
 
 Result = TypeVar("Result")
 POLL_SECONDS = 0.2
+SLOT_SECONDS = 1.0
+"""Between two looks at the stop while a slot is waited for; on a cluster each asks a process."""
 
 
 def result_unless_stopped(future: Future[Result], stop: threading.Event) -> Result:
@@ -68,7 +70,7 @@ def sleep_unless_stopped(seconds: float, stop: threading.Event) -> None:
 @contextmanager
 def slot_unless_stopped(slots: Slots, stop: threading.Event) -> Iterator[None]:
     """Hold one of a limited number of slots. Raises RolloutStopped while waiting for it."""
-    while not slots.acquire(timeout=POLL_SECONDS):
+    while not slots.acquire(timeout=SLOT_SECONDS):
         raise_if_stopped(stop)
     try:
         yield
