@@ -31,9 +31,9 @@ class RayConfig(BaseModel):
     per_node: int = Field(default=4, ge=1)
     """Rollouts at once on a node."""
     tries: int = Field(default=3, ge=1)
-    """A rollout fails as `NodeLost` after this many workers died while doing it."""
+    """A rollout has failed after this many tries on nodes that were lost or at fault."""
     node_timeout: float = Field(default=300, gt=0)
-    """Seconds that a rollout waits where there is no node at all."""
+    """Seconds that a rollout waits where no node can do any."""
 
 
 class RunnerConfig(BaseModel):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from collect.cluster.health import Health
 from collect.watching.heartbeat import NodeStatus
 
 BACK_OFF_SECONDS = 1.0
@@ -25,7 +27,8 @@ class Node:
     worker: Any = None
     """The handle of the actor; None while there is none that is ready."""
     starting: bool = False
-    running: int = 0
+    under_way: list[float] = field(default_factory=list)
+    """When the rollouts began that it does now, on the monotonic clock."""
     done: int = 0
     lost: int = 0
     """Rollouts that were under way when their worker died."""
@@ -35,29 +38,87 @@ class Node:
     start_at: float = 0.0
     """When the next worker may start, on the monotonic clock."""
     refusal: str | None = None
-    """Why no rollout can be done there."""
-    images: frozenset[str] = frozenset()
-    """Those that were there when the worker started, and those of the bugs it was given since."""
+    """Why no rollout can ever be done there."""
+    health: Health = field(default_factory=Health)
+    present: frozenset[str] = frozenset()
+    """The images that were there when the worker last said so."""
+    needed: Counter[str] = field(default_factory=Counter)
+    """Those of the rollouts under way, which are there or will be."""
+
+    @property
+    def worker_name(self) -> str:
+        """The last worker's, for the office."""
+        return f"{self.id}-{self.starts}"
 
     def started(self, worker: Any, images: frozenset[str]) -> None:
-        """A worker is ready, where these images are."""
-        self.starting, self.worker, self.images = False, worker, images
+        """A worker is ready, where these images are. It has run a test, so the node does well."""
+        self.starting, self.worker, self.present = False, worker, images
+        self.health = Health()
 
     def refused(self, reason: str) -> None:
-        """Its worker can do no rollouts."""
+        """Its worker can do no rollouts, and no other could."""
         self.starting, self.refusal = False, reason
+
+    def unready(self, reason: str) -> None:
+        """Its worker could not get ready, for a reason that may pass."""
+        now = time.monotonic()
+        self.starting = False
+        self.health.rest(reason, now)
+        self.start_at = self.health.until
 
     def died(self) -> None:
         """The worker is gone."""
-        self.starting, self.worker, self.images = False, None, frozenset()
-        back_off = min(BACK_OFF_SECONDS * 2**self.deaths, MAX_BACK_OFF_SECONDS)
+        self.starting, self.worker, self.present = False, None, frozenset()
+        # The exponent has a bound of its own: after a day of deaths no float could hold the power.
+        back_off = BACK_OFF_SECONDS * 2 ** min(self.deaths, 10)
         self.deaths += 1
-        self.start_at = time.monotonic() + back_off
+        self.start_at = time.monotonic() + min(back_off, MAX_BACK_OFF_SECONDS)
+
+    def begin(self, images: Collection[str]) -> float:
+        """A rollout that needs these images is given to it; when that is."""
+        began = time.monotonic()
+        self.under_way.append(began)
+        self.needed.update(images)
+        return began
+
+    def end(self, images: Collection[str], began: float) -> None:
+        """It is no longer under way there."""
+        self.under_way.remove(began)
+        self.needed -= Counter(images)
+
+    def room(self, most: int) -> bool:
+        """Whether it can be given one rollout more, of `most` at once."""
+        room = self.health.room(self.under_way, most, time.monotonic())
+        return self.worker is not None and room
+
+    @property
+    def running(self) -> int:
+        """How many rollouts it does now."""
+        return len(self.under_way)
+
+    @property
+    def ailment(self) -> str | None:
+        """Why it has no worker, where that may pass."""
+        return self.health.reason if self.worker is None else None
+
+    @property
+    def resting(self) -> bool:
+        """Whether it is given nothing for a while."""
+        return time.monotonic() < self.health.until
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether it does rollouts, or may before long."""
+        if self.worker is not None:
+            return True
+        return not (self.refusal or self.ailment or self.deaths >= HOPELESS_DEATHS)
 
     @property
     def status(self) -> NodeStatus:
         """For those who look from outside."""
         state = "ready" if self.worker is not None else self.refusal or "starting"
+        if self.resting:
+            state = f"resting: {self.health.reason}"
         return NodeStatus(
             host=self.host, state=state, running=self.running, done=self.done, lost=self.lost
         )
@@ -101,22 +162,35 @@ class Nodes:
             and node.start_at <= now
         ]
 
-    def best(self, images: Iterable[str]) -> Node | None:
-        """The one to do a rollout that needs these images: it has them, if it can be, and has most
-        room. None where all are at work."""
-        free = [n for n in self.all if n.worker is not None and n.running < self._per_node]
-        needed = frozenset(images)
-        return min(free, key=lambda n: (not needed <= n.images, n.running), default=None)
+    def best(self, images: Iterable[str], avoided: Collection[str] = ()) -> Node | None:
+        """The one to do a rollout that needs these images. None where all are at work.
+
+        Of those that have them, or soon will, the one with most room, unless it already does half
+        of `per_node` more than another: then that one gets the images too. None of those whose ids
+        are `avoided`.
+        """
+        free = [n for n in self.all if n.id not in avoided and n.room(self._per_node)]
+        least = min((node.running for node in free), default=0)
+        lead, needed = (self._per_node + 1) // 2, frozenset(images)
+
+        def rank(node: Node) -> tuple[bool, int]:
+            has_them = needed <= node.present | node.needed.keys()
+            return not (has_them and node.running < least + lead), node.running
+
+        return min(free, key=rank, default=None)
+
+    def others(self, avoided: Collection[str]) -> bool:
+        """Whether there is a node but those, with or without room, that does rollouts."""
+        return any(n.hopeful and not n.resting for n in self.all if n.id not in avoided)
 
     @property
     def hopeful(self) -> bool:
         """Whether rollouts are done, or may be before long."""
-        return any(
-            node.worker is not None or (node.refusal is None and node.deaths < HOPELESS_DEATHS)
-            for node in self.all
-        )
+        return any(node.hopeful for node in self.all)
 
-    def refusals(self) -> list[str]:
-        """Why none of the nodes can do rollouts; empty where one can, or may yet."""
-        refused = [f"{node.host}: {node.refusal}" for node in self.all if node.refusal is not None]
-        return refused if len(refused) == len(self.all) else []
+    def refusals(self, for_good: bool) -> list[str]:
+        """Why none of the nodes can do rollouts, for good or at all; empty where one can, or is
+        still to be heard of."""
+        reasons = [(n.host, n.refusal or (None if for_good else n.ailment)) for n in self.all]
+        told = [f"{host}: {reason}" for host, reason in reasons if reason is not None]
+        return told if len(told) == len(self.all) else []

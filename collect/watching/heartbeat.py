@@ -39,7 +39,7 @@ class NodeStatus(BaseModel):
 
     host: str
     state: str
-    """`ready`, `starting`, `gone`, or why it can do no rollouts."""
+    """`ready`, `starting`, `resting: WHY`, `gone`, or why it can do no rollouts."""
     running: int
     """Rollouts."""
     done: int

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -23,9 +23,11 @@ import ray
 from benchmarks.ray_nodes import RayNodes
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.cluster.cluster import RayCluster
+from collect.cluster import health, workers
+from collect.cluster.cluster import RayCluster, Turn
+from collect.cluster.connecting import nodes_with_room
 from collect.config import Machinery, RayConfig, RunnerConfig
-from collect.errors import FailureKind
+from collect.errors import ConfigError, FailureKind
 from collect.models.budget import Budget
 from collect.places import Setup
 from collect.records import Rollout
@@ -35,6 +37,8 @@ from collect.store import RunStore
 from collect.watching.heartbeat import read_heartbeat
 from collect.work import RolloutWork, Rows, Work
 from configs.command_line.shared import STOPPED
+from sandbox import SandboxConfig
+from sandbox.errors import NotStarted
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 from tests.wandb_file import offline_runs
@@ -192,6 +196,41 @@ def test_a_limit_on_requests_holds_for_all_nodes(
     assert server.most_at_once == 1
 
 
+def test_a_worker_that_dies_while_it_gets_ready_gives_back_its_slots(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path
+) -> None:
+    server.will_answer(reply(hold=True), reply())
+    one = ("models.frontier.concurrency=1", "models.frontier.check_tools=true")
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(main, asking(server, tmp_path, nodes, *one))
+        try:
+            assert server.arrived.acquire(timeout=SECONDS)
+            assert nodes.kill_workers()
+        finally:
+            server.released.set()
+        assert run.result(SECONDS) == 0
+    assert len(rows(tmp_path)) == 4
+
+
+def test_a_node_whose_models_server_was_down_is_tried_again(
+    nodes: RayNodes, server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "FIRST_REST", 1.0)
+    server.will_answer(error(503, "overloaded"), bash("ls"))
+    server.after_a_call = reply(hold=True)
+    with ThreadPoolExecutor(1) as pool:
+        checked = "models.frontier.check_tools=true"
+        run = pool.submit(main, asking(server, tmp_path, nodes, checked))
+        try:
+            # Two come of the node that is refused, one of each node that is not, two a rollout.
+            for _ in range(2 + 2 + 8):
+                assert server.arrived.acquire(timeout=SECONDS)
+        finally:
+            server.released.set()
+        assert run.result(SECONDS) == 0
+    assert whole(tmp_path)
+
+
 def test_a_budget_holds_for_all_nodes(nodes: RayNodes, server: ChatServer, tmp_path: Path) -> None:
     dear = ("models.frontier.prices={input: 10000}", "models.frontier.concurrency=1")
     assert main(asking(server, tmp_path, nodes, *dear, "runner.budget_dollars=1.5")) == STOPPED
@@ -319,13 +358,16 @@ class TimedOut(RolloutWork):
 
 @contextmanager
 def doing(
-    kind: type[RolloutWork], nodes: RayNodes, folder: Path
+    kind: type[RolloutWork], nodes: RayNodes, folder: Path, **sandbox: str
 ) -> Iterator[tuple[RayCluster, RolloutWork]]:
     """A cluster that is ready, and one rollout to do."""
     benchmark = BundledBenchmark()
     instance = next(iter(benchmark.instances()))
-    config = RayConfig(address=nodes.address, tries=2)
-    machinery = Machinery(runner=RunnerConfig(backend="ray", ray=config))
+    config = RayConfig(address=nodes.address, tries=2, node_timeout=SECONDS)
+    machinery = Machinery(
+        sandbox=SandboxConfig.model_validate(sandbox),
+        runner=RunnerConfig(backend="ray", ray=config),
+    )
     models = {"oracle": machinery.model_config_of("oracle")}
     setup = Setup(machinery, benchmark, models, folder)
     spec = RolloutSpec(instance, Variant.DEBUG2FIX, "oracle", "oracle", 0)
@@ -358,7 +400,7 @@ def test_rows_that_are_lost_with_their_node_are_made_anew(
             assert ray.wait(answered, timeout=SECONDS, fetch_local=False)[0]
             (at,) = [node.id for node in cluster._nodes.all if node.running]
             nodes.kill([node.node_id for node in nodes.workers].index(at))
-            return cluster._wait(answered[0].future())
+            return cluster._workers.wait(answered[0].future())
         return answer(cluster, worker, work)
 
     monkeypatch.setattr(RayCluster, "_answer", late)
@@ -376,3 +418,112 @@ def test_a_time_out_in_a_worker_is_raised(nodes: RayNodes, tmp_path: Path) -> No
         pytest.raises(TimeoutError, match="no answer"),
     ):
         pool.submit(cluster.do, work).result(SECONDS)
+
+
+@dataclass(frozen=True)
+class OnBrokenNodes(RolloutWork):
+    """One that fails on the nodes whose ids are files of a folder."""
+
+    broken: Path = Path()
+
+    def do(self, settings: RolloutSettings) -> Rows:
+        if (self.broken / ray.get_runtime_context().get_node_id()).exists():
+            return self.failed(NotStarted("the engine is broken"), settings)
+        return super().do(settings)
+
+
+def all_ready(cluster: RayCluster) -> None:
+    until = time.monotonic() + SECONDS
+    while [node.state for node in cluster.nodes()] != ["ready", "ready"]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_a_broken_node_rests_and_others_do_its_rollouts(
+    nodes: RayNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with doing(OnBrokenNodes, nodes, tmp_path) as (cluster, first):
+        assert isinstance(first, OnBrokenNodes)
+        works = [
+            replace(first, spec=replace(first.spec, attempt=attempt), broken=tmp_path)
+            for attempt in range(6)
+        ]
+        all_ready(cluster)
+        broken, well = cluster._nodes.all
+        (tmp_path / broken.id).touch()
+        with ThreadPoolExecutor(2) as pool:
+            done = list(pool.map(cluster.do, works))
+        assert [row.failure_type for row, _ in done] == [None] * 6
+        assert broken.status.state == "resting: NotStarted: the engine is broken"
+        assert (broken.done, well.done) == (0, 6)
+        assert "rests for 60 s: NotStarted: the engine is broken" in capsys.readouterr().err
+
+        (tmp_path / well.id).touch()
+        row, _ = cluster.do(works[0])
+        assert row.failure_type == "NotStarted", "there is no other node"
+
+        (tmp_path / broken.id).unlink()
+        broken.health.until = time.monotonic()
+        row, _ = cluster.do(works[0])
+        assert row.failure_type is None
+        assert (broken.status.state, broken.done) == ("ready", 1)
+
+
+@pytest.mark.docker
+def test_nodes_say_which_images_they_have(nodes: RayNodes, tmp_path: Path, image: str) -> None:
+    with doing(RolloutWork, nodes, tmp_path, backend="docker", image=image) as (cluster, work):
+        all_ready(cluster)
+        for node in cluster._nodes.all:
+            assert image in node.present
+            node.present = frozenset()
+        row, _ = cluster.do(work)
+        assert row.failure_type is None
+        assert sorted(image in node.present for node in cluster._nodes.all) == [False, True]
+        assert not any(node.needed for node in cluster._nodes.all)
+
+
+def test_a_worker_is_lost_as_it_is_given_a_rollout(
+    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = RayCluster._take
+    hosts: list[str] = []
+
+    def taken(cluster: RayCluster, work: Work, avoided: Collection[str] = ()) -> Turn | None:
+        turn = take(cluster, work, avoided)
+        if turn is not None and not hosts:
+            hosts.append(turn.node.host)
+            cluster._workers.lost(turn.node, turn.worker)
+        return turn
+
+    with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
+        monkeypatch.setattr(RayCluster, "_take", taken)
+        row, _ = cluster.do(work)
+    assert row.failure_type is None
+
+
+def test_nodes_are_looked_at_again_where_ray_does_not_answer(
+    nodes: RayNodes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    looks = Counter[str]()
+
+    def unsteady(ray: Any) -> dict[str, str]:
+        looks["so far"] += 1
+        if looks["so far"] <= 2:
+            raise RuntimeError("the head is out of reach")
+        return nodes_with_room(ray)
+
+    monkeypatch.setattr(workers, "nodes_with_room", unsteady)
+    with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
+        row, _ = cluster.do(work)
+    assert row.failure_type is None
+    assert capsys.readouterr().err.count("the head is out of reach") == 1
+
+
+def test_an_office_that_has_died_is_named(nodes: RayNodes, tmp_path: Path) -> None:
+    with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
+        ray.kill(cluster._workers._office)
+        with pytest.raises(ConfigError, match=r"ray::Office\) has died.* the same command goes on"):
+            cluster.do(work)

@@ -7,44 +7,122 @@ import time
 from collect.cluster.nodes import MAX_BACK_OFF_SECONDS, Nodes
 
 
-def ready(**images: set[str]) -> Nodes:
-    """Nodes with these images, two rollouts each."""
-    nodes = Nodes(per_node=2)
+def ready(per_node: int = 2, **images: set[str]) -> Nodes:
+    """Nodes with these images."""
+    nodes = Nodes(per_node)
     nodes.update({name: f"host-{name}" for name in images})
     for node in nodes.all:
-        node.worker, node.images = object(), frozenset(images[node.id])
+        node.started(object(), frozenset(images[node.id]))
     return nodes
 
 
-def test_work_goes_where_its_image_is_and_else_where_most_room_is() -> None:
-    nodes = ready(a={"one"}, b={"two"}, c=set())
-    given = []
-    for image in ("two", "two", "two", "three", "one"):
+def given(nodes: Nodes, *images: str) -> str:
+    """The nodes that do rollouts which need one of these images each, in turn."""
+    chosen = ""
+    for image in images:
         node = nodes.best([image])
         assert node is not None
-        node.running += 1
-        given.append(node.id)
-    assert given == ["b", "b", "a", "c", "a"]
-    assert nodes.best(["two"]) is not None
+        node.begin([image])
+        chosen += node.id
+    return chosen
+
+
+def test_work_goes_where_its_image_is_and_else_where_most_room_is() -> None:
+    nodes = ready(4, a={"one"}, b={"two"}, c=set())
+    assert given(nodes, "two", "two", "three", "one", "four") == "bbaac"
     for node in nodes.all:
-        node.running = 2
-    assert nodes.best([]) is None
+        node.under_way = [0.0] * 4
+    assert nodes.best(["two"]) is None
+
+
+def test_an_image_that_many_need_is_not_left_to_one_node() -> None:
+    nodes = ready(4, a={"one"}, b=set(), c=set())
+    assert given(nodes, *["one"] * 12) == "aabbccabcabc"
+
+
+def test_an_image_on_its_way_to_a_node_counts_as_there() -> None:
+    nodes = ready(4, a=set(), b=set())
+    assert given(nodes, "one", "two", "two", "one") == "abba"
+
+
+def test_an_image_counts_as_long_as_it_is_there() -> None:
+    nodes = ready(a=set(), b=set())
+    first, second = nodes.all
+    first.end(["one"], first.begin(["one"]))
+    assert nodes.best(["one"]) is first, "it is told where it is by the answer alone"
+    second.present = frozenset({"one"})
+    assert nodes.best(["one"]) is second
+    first.begin(["one"])
+    first.end(["one"], first.begin(["one"]))
+    assert "one" in first.needed
+
+
+def test_a_node_at_fault_rests_and_is_tried_again_with_one_rollout() -> None:
+    nodes = ready(a=set(), b=set())
+    first, second = nodes.all
+    first.begin([])
+    now = time.monotonic()
+    first.health.rest("EngineDown: gone", now)
+    assert given(nodes, "one", "one") == "bb"
+    assert nodes.best(["one"]) is None
+    assert first.status.state == "resting: EngineDown: gone"
+    assert not nodes.others({second.id})
+    assert nodes.hopeful
+    first.health.until = now
+    assert nodes.others({second.id})
+    assert given(nodes, "one") == "a"
+    assert nodes.best(["one"]) is None
+    before, tried = first.under_way
+    first.end([], before)
+    assert nodes.best(["one"]) is None
+    first.health.ended(None, tried, now)
+    assert given(nodes, "one") == "a"
+
+
+def test_what_is_avoided_is_not_given() -> None:
+    nodes = ready(a={"one"}, b=set())
+    node = nodes.best(["one"], avoided={"a"})
+    assert node is not None
+    assert node.id == "b"
+    assert nodes.best(["one"], avoided={"a", "b"}) is None
+    assert not nodes.others({"a", "b"})
+
+
+def test_a_worker_that_could_not_get_ready_is_started_again_later() -> None:
+    nodes = ready(a=set())
+    (node,) = nodes.all
+    node.died()
+    waits = []
+    for _ in range(6):
+        node.start_at, node.starting = 0.0, True
+        node.unready("EngineDown: gone")
+        waits.append(round(node.start_at - time.monotonic()))
+        assert not nodes.to_start()
+    assert waits == [60, 120, 240, 480, 900, 900]
+    assert not nodes.hopeful
+    assert nodes.refusals(for_good=False) == ["host-a: EngineDown: gone"]
+    assert not nodes.refusals(for_good=True)
+    node.start_at = 0.0
+    assert nodes.to_start() == [node]
+    node.started(object(), frozenset())
+    assert node.status.state == "ready"
+    assert given(nodes, "one", "one") == "aa"
 
 
 def test_a_worker_that_dies_again_and_again_waits_longer() -> None:
     (node,) = (nodes := ready(a={"one"})).all
-    waits = []
-    for _ in range(9):
+    waits: list[int] = []
+    for _ in range(2000):
         node.died()
         waits.append(round(node.start_at - time.monotonic()))
         assert not nodes.to_start()
-    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert waits[-1] == MAX_BACK_OFF_SECONDS
+    assert waits[:7] == [1, 2, 4, 8, 16, 32, 60]
+    assert set(waits[7:]) == {MAX_BACK_OFF_SECONDS}
     assert not nodes.hopeful
     node.start_at = 0
     assert nodes.to_start() == [node]
     assert nodes.best([]) is None
-    assert not node.images
+    assert not node.present
 
 
 def test_nodes_come_and_go() -> None:
@@ -63,8 +141,8 @@ def test_refusals_matter_once_all_refuse() -> None:
     first, second = nodes.all
     first.worker = None
     first.refused("no Docker")
-    assert not nodes.refusals()
+    assert not nodes.refusals(for_good=False)
     assert nodes.to_start() == []
     second.worker = None
     second.refused("no key")
-    assert nodes.refusals() == ["host-a: no Docker", "host-b: no key"]
+    assert nodes.refusals(for_good=True) == ["host-a: no Docker", "host-b: no key"]

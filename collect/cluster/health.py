@@ -1,0 +1,78 @@
+"""When a node rests because of what fails there, and when it is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from collect.errors import OutOfDisk
+from collect.faults import FAULTS
+from collect.records import Rollout
+from sandbox.errors import (
+    DiskExceeded,
+    ImageMissing,
+    OutOfMemory,
+    SandboxDead,
+    SandboxUnavailable,
+)
+
+IN_A_ROW = 3
+"""Rollouts that fail by a node's fault before it rests."""
+FIRST_REST, LONGEST_REST = 60.0, 900.0
+"""Seconds; each rest is twice as long as the one before it."""
+OF_A_NODE = (OutOfDisk, SandboxUnavailable, ImageMissing, SandboxDead)
+OF_A_ROLLOUT = (OutOfMemory, DiskExceeded)
+"""Those sandboxes that die on any node."""
+TYPES = {fault.name: fault.error for fault in FAULTS}
+SHOWN = 300
+"""Characters of a reason."""
+
+
+@dataclass
+class Health:
+    """Of one node. Not thread-safe. Times are in seconds, all of one clock."""
+
+    reason: str | None = None
+    """Why it rests, or did last; None once a rollout has not failed by its fault since."""
+    until: float = 0.0
+    """When the last rest ends, or has ended."""
+    rest_seconds: float = 0.0
+    """How long that is; 0 where there was none."""
+    failures: int = 0
+    """In a row."""
+
+    def ended(self, fault: str | None, began: float, now: float) -> bool:
+        """A rollout that began then has ended, by a fault of the node's or not; whether the node
+        rests because of that."""
+        if began < self.until:
+            # It began before the rest, and says nothing about what came after it.
+            return False
+        if fault is None:
+            self.reason, self.rest_seconds, self.failures = None, 0.0, 0
+            return False
+        self.failures += 1
+        if self.failures < IN_A_ROW and self.reason is None:
+            return False
+        self.rest(fault, now)
+        return True
+
+    def rest(self, reason: str, now: float) -> None:
+        """Do nothing for a while."""
+        self.rest_seconds = min(2 * self.rest_seconds, LONGEST_REST) or FIRST_REST
+        self.reason, self.until = reason, now + self.rest_seconds
+
+    def room(self, under_way: Collection[float], most: int, now: float) -> bool:
+        """Whether the node can be given a rollout beside those that began then, of `most` at once:
+        after a rest one, until that has not failed by the node's fault."""
+        if now < self.until or len(under_way) >= most:
+            return False
+        return self.reason is None or all(began < self.until for began in under_way)
+
+
+def fault_of(row: Rollout) -> str | None:
+    """Which fault of its node's may have ended a rollout; None where there is none."""
+    error = TYPES.get(row.failure_type or "", Exception)
+    if not issubclass(error, OF_A_NODE) or issubclass(error, OF_A_ROLLOUT):
+        return None
+    message, _, _ = (row.failure_message or "").partition("\n")
+    return f"{row.failure_type}: {message[:SHOWN]}"
