@@ -27,9 +27,10 @@ def refuse_keys(config: Mapping[str, Any], where: str) -> None:
     for place in _found_in(config, ""):
         raise ConfigError(
             f"{where}: {place} is a key, or holds one, and has no place in a config, which is kept "
-            "in the run folder and copied with it. Set it in the environment: `api_key_env` of a "
-            "model names the variable of its key, and a server that StepInto starts has all "
-            "variables of this process"
+            "in the run folder and copied with it. Take it out, and set it in the environment: "
+            "`api_key_env` of a model names the variable of its key, $OPENAI_BASE_URL may hold an "
+            "address with a user, and a server that StepInto starts has all variables of this "
+            "process"
         )
 
 

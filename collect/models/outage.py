@@ -54,7 +54,7 @@ class Outage:
             self._answered_at = time.monotonic()
             began_at, self._began_at = self._began_at, None
         if began_at is not None:
-            tell(f"{self._where} answers again, after {duration(time.monotonic() - began_at)}")
+            tell(f"{self._where} is back in service, after {duration(time.monotonic() - began_at)}")
 
     def refused(self, refusal: Refusal) -> None:
         """It has refused one for now, or not answered it."""
@@ -83,7 +83,7 @@ class Outage:
             self._next_at = now + max(FIRST_WAIT, asks_for)
         longest = duration(self._patience)
         tell(
-            f"{self._where} answers nobody: {said}; its requests wait, for {longest} at most "
+            f"{self._where} is out of service: {said}; its requests wait, for {longest} at most "
             "(retries.outage_wait)"
         )
         return True

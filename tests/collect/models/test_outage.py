@@ -100,9 +100,9 @@ def test_requests_wait_together_for_its_return(
     server.will_answer(reply("At last."))
     assert [one.result(10) for one in asked] == ["At last."] * 8
     began, ended = capsys.readouterr().err.splitlines()
-    assert began.startswith(f"main (model large at {server.url}/) answers nobody: ")
+    assert began.startswith(f"main (model large at {server.url}/) is out of service: ")
     assert began.endswith("; its requests wait, for 30s at most (retries.outage_wait)")
-    assert "answers again, after " in ended
+    assert "is back in service, after " in ended
 
 
 def test_a_server_that_is_started_again_is_waited_for(pool: ThreadPoolExecutor) -> None:
