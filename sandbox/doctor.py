@@ -86,10 +86,12 @@ def _bubblewrap() -> str:
 
 def _docker() -> str:
     from sandbox.engine import connect
+    from sandbox.engine_errors import engine_errors
 
     client = connect()
     try:
-        return f"version {client.version()['Version']}"
+        with engine_errors():
+            return f"version {client.version()['Version']}"
     finally:
         client.close()
 

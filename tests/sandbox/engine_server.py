@@ -42,7 +42,7 @@ class EngineServer:
 def _handler(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if self.path.endswith("/version"):
+            if self.path == "/version":
                 self._answer(200, json.dumps(VERSION))
             elif self.path.endswith("/_ping"):
                 self._answer(200, "OK")

@@ -12,7 +12,7 @@ from docker.models.containers import Container
 
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.images import require_images
-from sandbox import SandboxConfig, open_sandbox
+from sandbox import SandboxConfig, doctor, open_sandbox
 from sandbox.engine import (
     connect,
     create_container,
@@ -80,6 +80,12 @@ def test_one_that_refuses_is_not(
         with pytest.raises(SandboxUnavailable, match="authorization denied") as raised:
             question()
         assert not isinstance(raised.value, EngineDown)
+
+
+def test_the_doctor_tells_of_it(engine: EngineServer) -> None:
+    check = doctor._check("Docker engine", "the docker sandbox", doctor._docker)
+    assert not check.found
+    assert "containerd: connection refused" in check.detail
 
 
 def test_a_container_that_is_refused(engine: EngineServer, client: Any) -> None:
