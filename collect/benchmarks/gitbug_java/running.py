@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from collect.benchmarks.base import TestResults, TestStatus
 from collect.benchmarks.gitbug_java.reports import read_reports, remove_reports
-from sandbox import Command, Sandbox
+from sandbox import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxUnavailable
+from sandbox.java.compiler_errors import compiler_errors
 from sandbox.java.errors import JavaUnavailable
 from sandbox.java.gradle import MISSING, gradle_command
 from sandbox.java.jdk import Jdk, find_jdk
@@ -21,6 +22,7 @@ from sandbox.java.project import BuildKind, Module
 
 MAVEN_OPTIONS = ("-Dmaven.test.failure.ignore=true", "-DfailIfNoTests=false", *SKIPPED_CHECKS)
 GRADLE_TASKS = ("test", "--continue")
+LAST_LINES = 10
 
 
 def run_project_tests(
@@ -48,7 +50,20 @@ def run_project_tests(
         result.output,
         result.timed_out,
         result.seconds,
+        None if found else _build_failure(sandbox, result),
     )
+
+
+def _build_failure(sandbox: Sandbox, result: CommandResult) -> str | None:
+    """Why no test has reported anything, where that was not for errors in the sources.
+
+    Of a time-out it can't be told whether that was the build's or a test's.
+    """
+    if result.exit_code == 0 or result.timed_out:
+        return None
+    if any(compiler_errors(result.output, sandbox.workspace)):
+        return None
+    return "\n".join(result.output.strip().splitlines()[-LAST_LINES:])
 
 
 def _command(sandbox: Sandbox, jdk: Jdk, build_tool: str) -> list[str]:

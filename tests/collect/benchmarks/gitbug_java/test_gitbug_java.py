@@ -15,6 +15,7 @@ from collect.benchmarks.git_workspace import check_out
 from collect.benchmarks.gitbug_java.benchmark import GitBugJavaBenchmark
 from collect.benchmarks.gitbug_java.records import read_records
 from collect.benchmarks.gitbug_java.reports import read_reports, remove_reports
+from collect.benchmarks.gitbug_java.running import run_project_tests
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
@@ -25,6 +26,7 @@ from tests.collect.benchmarks.gitbug_java.bug import (
     BEFORE,
     BUGGY,
     CORRECT,
+    SOURCE,
     TEST,
     make_clone,
     record,
@@ -104,6 +106,21 @@ def test_a_fix_without_code_is_the_other_files_alone(tmp_path: Path) -> None:
 def test_a_bug_out_of_a_clone_verifies(benchmark: GitBugJavaBenchmark) -> None:
     [bug] = benchmark.instances()
     assert verify_instance(benchmark, bug, SandboxConfig()).problems == ()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="no Maven on this machine")
+def test_a_build_tool_that_fails_is_told_from_errors_in_the_sources(sandbox: Sandbox) -> None:
+    def failure(changes: dict[str, str]) -> str | None:
+        files = {path: text.encode() for path, text in {**BUGGY, **changes}.items()}
+        sandbox.write_files(files)
+        results = run_project_tests(sandbox, "maven", IDS, 120)
+        assert not changes or set(results.statuses.values()) == {TestStatus.MISSING}
+        return results.build_failure
+
+    assert failure({}) is None, "some tests fail"
+    assert failure({SOURCE: "package made;\nclass Counter { int x = 1 }\n"}) is None
+    assert "1.2.3" in (failure({"pom.xml": BUGGY["pom.xml"].replace("5.9.2", "1.2.3")}) or "")
 
 
 def test_what_is_missing_is_said(tmp_path: Path, benchmark: GitBugJavaBenchmark) -> None:
