@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO
 
 from rich.console import Console
 from rich.table import Table
@@ -45,6 +48,7 @@ MAX_STARTS = 400
 MOST_IN_VAIN = 5
 """Starts in a row without a new row; a driver may be struck before its first."""
 LOOK_SECONDS = 0.2
+LINE_LENGTH = 120
 READS = 3
 """Tries: at its end a run moves its rows to another file."""
 LEAVING_SECONDS = 60
@@ -77,6 +81,8 @@ class Report:
     resolved: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     starts: int = 0
+    endings: Counter[str] = field(default_factory=Counter)
+    """How the driver has ended, by what it said last."""
     struck: Counter[str] = field(default_factory=Counter)
     left: list[str] = field(default_factory=list)
     """What the run has left behind."""
@@ -184,6 +190,9 @@ class Driver:
             finally:
                 process.kill()
             process.wait()
+            ending = _ending(process.returncode, said)
+            report.endings[ending] += 1
+            console.print(f"the driver ended: {ending}", highlight=False)
             self._in_vain = self._in_vain + 1 if _rows(self._store) == before else 0
             if self._in_vain == MOST_IN_VAIN:
                 said.seek(0)
@@ -202,6 +211,17 @@ class Driver:
                 last = _rows(self._store)
                 report.struck[strike.name] += 1
                 console.print(f"{last} rows; struck: {strike.name}: {struck}", highlight=False)
+
+
+def _ending(status: int, said: IO[bytes]) -> str:
+    """How a driver has ended, without the numbers that differ from start to start."""
+    if status == -signal.SIGKILL:
+        return "killed"
+    if status == 0:
+        return "done"
+    said.seek(0)
+    lines = said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+    return re.sub(r"\d+", "N", lines[-1].removeprefix("stepinto: ").strip())[:LINE_LENGTH]
 
 
 def _rows(store: RunStore) -> int:
@@ -243,6 +263,8 @@ def table_of(report: Report) -> Table:
     for name, count in report.failures.most_common():
         table.add_row(f"failed: {name}", f"{count:,}")
     table.add_row("starts of the driver", f"{report.starts}")
+    for ending, count in report.endings.most_common():
+        table.add_row(f"ended: {ending}", f"{count}")
     for name, count in report.struck.items():
         table.add_row(f"struck: {name}", f"{count}")
     table.add_row("left behind", f"{len(report.left)}")
