@@ -59,11 +59,14 @@ class NodeImages:
 
     @engine_errors()
     def present(self) -> frozenset[str]:
-        """The names of all images; none where the sandbox is no container. Raises EngineDown."""
+        """All names of all images, as bugs may give them: tags, also without `:latest`, and
+        digests. None where the sandbox is no container. Raises EngineDown."""
         if self._machinery.sandbox.backend != "docker":
             return frozenset()
         images = self._opened().client.api.images()
-        return frozenset(tag for image in images for tag in image["RepoTags"] or ())
+        named = [(image["RepoTags"] or []) + (image["RepoDigests"] or []) for image in images]
+        names = {name for each in named for name in each}
+        return frozenset(names | {name.removesuffix(":latest") for name in names})
 
     def _require(self, puller: ImagePuller, image: str) -> None:
         """Have it, as soon as there is room: what rollouts under way hold makes room once they

@@ -86,6 +86,19 @@ def node(registry: Registry, tmp_path: Path) -> Node:
     return Node(registry, ImageStore(tmp_path / "images.json"))
 
 
+def test_an_image_is_present_by_all_its_names(engine: Any, node: Node) -> None:
+    engine.images.pull(node.registry.image("1"))
+    pulled = engine.images.get(node.registry.image("1"))
+    repository = f"{node.registry.repository}-latest"
+    assert pulled.tag(repository, "latest")
+    try:
+        names = node.images.present()
+    finally:
+        engine.images.remove(repository)
+    (digest,) = pulled.attrs["RepoDigests"]
+    assert {node.registry.image("1"), digest, repository, f"{repository}:latest"} <= names
+
+
 def there(node: Node) -> set[str]:
     return {name.rpartition(":")[2] for name in node.images.present() if name in every(node)}
 
