@@ -116,9 +116,9 @@ class Batch:
                 progress.to_do_again(len(failed))
                 runner.run(failed, do)
 
-    def rows(self) -> list[Rollout]:
-        """The rows that there are now of what was asked for."""
-        return [row for row in self._store.read_rollouts() if row.rollout_id in self._works]
+    def rows(self) -> Iterator[Rollout]:
+        """The rows that there are now of what was asked for, one at a time."""
+        return (row for row in self._store.read_rollouts() if row.rollout_id in self._works)
 
     def _place(self, budget: Budget) -> Place:
         """Where the rollouts are done."""
