@@ -67,7 +67,7 @@ def started(run: Path) -> dict[str, str]:
     [
         ("store", "is no place for a copy"),
         ("s4://bucket/store", "is no place for a copy"),
-        ("s3://KEY:SECRET@bucket/store", "must hold no keys"),
+        ("s3://KEY:SECRET@bucket/store", "$AWS_SECRET_ACCESS_KEY"),
         ("/proc/version/store", "nothing can be written to"),
     ],
 )
