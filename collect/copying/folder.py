@@ -19,6 +19,8 @@ from collect.errors import ConfigError
 
 APPEAR_WHOLE = ("s3", "gcs", "abfs")
 """File systems whose files are there once they are closed, and not before."""
+ANONYMOUS = "anonymous"
+"""The user of a `gs:` URI whose bucket anyone may write to."""
 KEYS = (
     "the keys come from the environment, for S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, for "
     "GCS GOOGLE_APPLICATION_CREDENTIALS, or from the machine's role"
@@ -49,7 +51,9 @@ class Folder:
     @classmethod
     def at(cls, place: str) -> Folder:
         """That of a URI, or of a path on this machine. Raises ConfigError."""
-        if "@" in urlsplit(place).netloc:
+        address = urlsplit(place)
+        anyone = address.scheme == "gs" and address.username == ANONYMOUS
+        if "@" in address.netloc and not anyone:
             raise ConfigError(f"the URI of the copy must hold no keys: {KEYS}")
         try:
             files, path = pafs.FileSystem.from_uri(place)
@@ -58,7 +62,8 @@ class Folder:
                 f"{place} is no place for a copy: {error}; give s3://BUCKET/PREFIX, "
                 "gs://BUCKET/PREFIX, file:///FOLDER or an absolute path"
             ) from error
-        return cls(files, path.rstrip("/"), place.partition("?")[0].rstrip("/"))
+        name = place.partition("?")[0].replace(f"{ANONYMOUS}@", "", 1)
+        return cls(files, path.rstrip("/"), name.rstrip("/"))
 
     @classmethod
     def local(cls, path: Path) -> Folder:
