@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -41,20 +42,20 @@ class Workers:
         self.hopeful_at = time.monotonic()
         """When there last was a node that did rollouts, or was to do so before long."""
         self._closed = threading.Event()
-        self._watcher: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        """Those that look at nodes, and start workers."""
 
     def start(self, first: Work) -> None:
         """From now on, keep a worker on each node; each tries the first rollout's bug."""
-        self._watcher = threading.Thread(
-            target=self._watch, args=(first,), name="ray-nodes", daemon=True
-        )
-        self._watcher.start()
+        self._run(self._watch, first)
 
     def close(self) -> None:
         """Let them go."""
         self._closed.set()
-        if self._watcher is not None:
-            self._watcher.join()
+        # Ray would start a cluster of its own for a thread that calls it after its end. The first
+        # thread is that which starts the others.
+        while self._threads:
+            self._threads.pop(0).join(STOP_SECONDS)
         workers = [node.worker for node in self.nodes.all if node.worker is not None]
         closing = [worker.close.remote() for worker in workers]
         self._ray.wait(closing, num_returns=len(closing), timeout=STOP_SECONDS)
@@ -74,6 +75,12 @@ class Workers:
     def wait(self, future: Future[Result]) -> Result:
         """The result. Raises RolloutStopped once the run is stopped, or the place closed."""
         return result_unless(future, self._check_open)
+
+    def _run(self, do: Callable[..., None], *arguments: object) -> None:
+        """Do it in a thread of its own."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        self._threads.append(threading.Thread(target=do, args=arguments, daemon=True))
+        self._threads[-1].start()
 
     def _check_open(self) -> None:
         raise_if_stopped(self._stop)
@@ -103,7 +110,7 @@ class Workers:
             self.nodes.update(alive)
             for node in self.nodes.to_start():
                 node.starting = True
-                threading.Thread(target=self._start, args=(node, first), daemon=True).start()
+                self._run(self._start, node, first)
 
     def _start(self, node: Node, first: Work) -> None:
         """Start a worker, which may have to fetch an image first."""

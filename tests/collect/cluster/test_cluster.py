@@ -522,6 +522,29 @@ def test_nodes_are_looked_at_again_where_ray_does_not_answer(
     assert capsys.readouterr().err.count("the head is out of reach") == 1
 
 
+def test_a_worker_that_starts_while_the_run_ends(
+    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = workers.Workers.wait
+    waited, ended = threading.Semaphore(1), threading.Event()
+
+    def late(started: workers.Workers, future: Future[Any]) -> Any:
+        """The second node's worker is lost just when the run ends."""
+        if waited.acquire(blocking=False):
+            return wait(started, future)
+        started._closed.wait(SECONDS)
+        time.sleep(1)
+        ended.set()
+        raise ray.exceptions.RayError("it is gone")
+
+    monkeypatch.setattr(workers.Workers, "wait", late)
+    with doing(RolloutWork, nodes, tmp_path):
+        pass
+    assert ended.wait(SECONDS)
+    time.sleep(1)
+    assert not ray.is_initialized(), "nothing of Ray is called after its end"
+
+
 def test_an_office_that_has_died_is_named(nodes: RayNodes, tmp_path: Path) -> None:
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
         ray.kill(cluster._workers._office)
