@@ -69,8 +69,8 @@ def _tell_where(config: RunConfig) -> None:
 
     if config.runner.backend == "ray":
         console.print(
-            "replay works on this machine alone, not on the Ray cluster: "
-            f"{rollouts_at_once(config.runner)} rollouts at once, as runner.ray.per_node says"
+            "replay works on this machine alone, not on the Ray cluster; rollouts at once: "
+            f"{rollouts_at_once(config.runner)} (runner.ray.per_node)"
         )
 
 
