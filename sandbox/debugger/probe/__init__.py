@@ -43,6 +43,7 @@ MODULES = (
     "fields",
     "code_running",
     "interruption",
+    "memory",
     "evaluation",
     "conditions",
     "hits",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import mmap
 import sys
 import threading
 import types
@@ -13,6 +12,7 @@ from typing import Any, Callable, List, Optional, Tuple
 from .frames import frame_locals
 from .interpreter import import_standard
 from .interruption import Expulsion, interruptible, raise_in
+from .memory import SPARE
 from .own import get_ident, monotonic
 from .values import exception_text, type_name
 from .window import Bounds
@@ -20,7 +20,6 @@ from .wire import TICK, Interrupted, Json
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
 
-RESERVE = 8 * 1024 * 1024
 MAIN_THREAD = get_ident()
 
 
@@ -43,11 +42,9 @@ class Evaluator:
         """Held by the serving thread where it ends an evaluation, and by the main one where it
         interrupts it there: an `Interrupted` that came late would end the program's thread."""
 
-        self.reserve: Optional[mmap.mmap] = reserve()
-
     def pause(self) -> None:
         """The program has stopped in this thread."""
-        self.reserve = None
+        SPARE.release()
         self.phase = IDLE
         self.thread = get_ident()
         self.deadline = 0.0
@@ -56,7 +53,7 @@ class Evaluator:
 
     def resume(self) -> None:
         """The program goes on."""
-        self.reserve = reserve()
+        SPARE.take()
         self.thread = 0
         self.phase = RUNNING
 
@@ -139,17 +136,6 @@ class Evaluator:
                 except BaseException:
                     continue  # the program closed or replaced it
             self.value_started = 0.0
-
-
-def reserve() -> Optional[mmap.mmap]:
-    """Memory for the debugger, given back where a program that has used up all its own stops.
-
-    It is never touched, and so costs nothing but its part of the limit.
-    """
-    try:
-        return mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (OSError, MemoryError):
-        return None
 
 
 class Evaluating:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .breakpoints import BreakpointTable
 from .frames import running_frames
+from .memory import SPARE
 from .own import get_ident
 
 OnLine = Callable[[types.FrameType], None]
@@ -62,6 +63,8 @@ class Monitor:
         self.monitoring.set_events(self.tool, wanted)
 
     def _on_raise(self, code: types.CodeType, offset: int, error: BaseException) -> None:
+        if type(error) is MemoryError:
+            SPARE.reserve = None
         if self.table.raised.matching(type(error)):
             self.at_raise(sys._getframe(1), error, error.__traceback__)
 

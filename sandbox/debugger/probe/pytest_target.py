@@ -7,6 +7,7 @@ import sys
 from typing import Any, List
 
 from .lookup import find_tests
+from .memory import releasing
 from .targets import Target, last_lines
 from .unittest_target import run_unittest
 from .wire import NoSuchTest, Refusal
@@ -134,7 +135,10 @@ class Plugin:
             self.problems.append(str(report.longrepr))
 
     def pytest_runtest_call(self, item: Any) -> None:
-        self.target.arm_function(getattr(item, "obj", None))
+        function = getattr(item, "obj", None)
+        self.target.arm_function(function)
+        if function is not None:
+            item.obj = releasing(function)
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         if getattr(report, "when", "collect") != "collect":

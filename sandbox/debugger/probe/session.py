@@ -17,6 +17,7 @@ from .frames import FrameAt, keep_cells, live_frames, traceback_frames
 from .guards import set_handler
 from .interpreter import MoreStack
 from .link import Link
+from .memory import SPARE, widen_tracebacks
 from .own import monotonic
 from .points import Breakpoint
 from .tracer import INTO, OUT, OVER, Tracer
@@ -28,6 +29,7 @@ SHOWN_FRAMES = 10
 """Of an interrupted program, with the stop."""
 PLAIN_TYPES = (type(None), bool, int, float, str, bytes)
 """What is shown without code of the program's."""
+PLACE_LOST = "Python had no memory left to note where this was raised"
 STEPS = {"step_over": OVER, "step_into": INTO, "step_out": OUT}
 
 
@@ -61,7 +63,9 @@ class Session:
         os.register_at_fork(after_in_child=self.detach)
         self.tracer.share_trace_function()
         self.tracer.refresh()
-        self.evaluator.phase = RUNNING
+        widen_tracebacks()
+        SPARE.make_room()
+        self.evaluator.resume()
         self.tracer.run_freely(None)
 
     def serving_here(self) -> bool:
@@ -110,6 +114,7 @@ class Session:
             action = self._serve_stop(frames, answer)
             keep_cells(frame)
             if action == "continue" or not frames:
+                SPARE.make_room()
                 self.tracer.run_freely(frame)
             else:
                 self.tracer.step(STEPS[action], frames[0].frame)
@@ -128,6 +133,8 @@ class Session:
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
             answer["notes"] = [*hits.notes, *answer.get("notes", [])]
+            if isinstance(error, MemoryError) and not frames:
+                answer["notes"].append(PLACE_LOST)
             self._serve_stop(frames, answer)
 
     def _serve_stop(self, frames: List[FrameAt], fields: Json) -> str:

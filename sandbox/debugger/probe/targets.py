@@ -10,6 +10,7 @@ from typing import Any, Callable, List, Optional
 
 from .frames import traceback_frames
 from .lookup import find_file, near_tests
+from .memory import SPARE
 from .session import Session
 from .tracer import INTO
 from .wire import Json, NoSuchTest, Refusal
@@ -91,7 +92,7 @@ def guard(session: Session, work: Callable[[], object]) -> object:
     except SystemExit as leave:
         return leave.code
     except BaseException as error:
-        session.evaluator.reserve = None  # before anything that takes memory
+        SPARE.reserve = None  # before any call, which may take memory
         if not session.started and not reached_program(session, error):
             raise Refusal(f"{type(error).__name__}: {error}") from None
         session.post_mortem(error)
@@ -99,6 +100,9 @@ def guard(session: Session, work: Callable[[], object]) -> object:
 
 
 def reached_program(session: Session, error: BaseException) -> bool:
+    """Whether an exception was raised by the program, and not on the way to it."""
+    if isinstance(error, MemoryError):
+        return True  # its traceback may be lost, see `memory`
     internal = session.workspace.internal
     return any(not internal(at.frame.f_code.co_filename) for at in traceback_frames(error))
 

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from .interpreter import import_standard
+from .memory import releasing
 from .targets import Target, last_lines
 from .wire import NoSuchTest, Refusal
 
@@ -53,7 +54,15 @@ def stopping_result(base: type, target: Target) -> Any:
     class Result(base):  # type: ignore[misc]  # the class is only known at run time
         def startTest(self, test: Any) -> None:  # noqa: N802
             super().startTest(test)
-            target.arm_function(getattr(test, getattr(test, "_testMethodName", ""), None))
+            name = getattr(test, "_testMethodName", "")
+            function = getattr(test, name, None)
+            target.arm_function(function)
+            if function is not None:
+                setattr(test, name, releasing(function))
+
+        def stopTest(self, test: Any) -> None:  # noqa: N802
+            super().stopTest(test)
+            vars(test).pop(getattr(test, "_testMethodName", ""), None)
 
         def addError(self, test: Any, err: Any) -> None:  # noqa: N802
             super().addError(test, err)

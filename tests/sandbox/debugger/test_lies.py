@@ -6,11 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sandbox import SandboxConfig
-from sandbox.debugger import Action, DebugLimits, ErrorKind, Launch, State, StopReason
-from sandbox.debugger.python_session import PythonDebugger
+from sandbox.debugger import Action, ErrorKind, State, StopReason
 from sandbox.debugger.records import KillReason
-from sandbox.opening import open_sandbox
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -136,27 +133,6 @@ def test_an_evaluation_that_ends_the_program(one: Workbench, code: str) -> None:
     event = one.debugger.evaluate(code)
     assert (event.state, event.stop_reason) == (State.DONE, StopReason.EXITED)
     assert (event.kill_reason, event.error_kind) == ENDS[code]
-
-
-@pytest.mark.parametrize("size", ["bytearray(5_000_000)", "[0] * 10"])
-def test_a_program_out_of_memory_is_looked_at(size: str) -> None:
-    interpreter = find_interpreter("3.11")
-    if interpreter is None:
-        pytest.skip("CPython 3.11 is not on this machine")
-    config = SandboxConfig(
-        python=interpreter.path, readable_paths=interpreter.readable_paths, memory_mb=96
-    )
-    with open_sandbox(config) as sandbox:
-        code = f"kept = []\ndef grow():\n    while True:\n        kept.append({size})\n\ngrow()\n"
-        sandbox.write_file("program.py", code.encode())
-        debugger = PythonDebugger(sandbox, DebugLimits(action_timeout=60))
-        debugger.start(Launch("program.py"))
-        event = debugger.control(Action.CONTINUE)
-        assert (event.state, event.kill_reason) == (State.POST_MORTEM, KillReason.OUT_OF_MEMORY)
-        assert (event.function, event.line) == ("grow", 4)
-        assert int(debugger.evaluate("len(kept)").values[0].text) > 5
-        assert debugger.evaluate("[0] * 10 ** 9").error == "MemoryError"
-        debugger.close()
 
 
 HOSTILE = """
