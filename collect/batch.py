@@ -18,6 +18,7 @@ from collect.failures_in_a_row import FailuresInARow
 from collect.faults import blamed
 from collect.models.budget import Budget, read_spent, spent_elsewhere
 from collect.models.config import ModelConfig
+from collect.models.journal import kept_dollars
 from collect.places import Place, Setup, ThisMachine, models_of, tool_users
 from collect.preflight.checks import Check, Finding, look_at_all
 from collect.preflight.disk import room_for_rows
@@ -219,5 +220,7 @@ class Batch:
 
     def _watch(self, budget: Budget, progress: Progress) -> CostWatch:
         runner = self._machinery.runner
-        forecast = Forecast(self._specs, self.rows(), budget.spent, runner.estimate_after)
-        return CostWatch(runner, forecast, progress, self.stop, self._store.folder)
+        folder, missing = self._store.folder, self.missing
+        kept = sum(kept_dollars(replies_of(folder, work.spec.id)) for work in missing)
+        forecast = Forecast(self._specs, self.rows(), budget.spent - kept, runner.estimate_after)
+        return CostWatch(runner, forecast, progress, self.stop, folder)

@@ -10,21 +10,29 @@ from typing import Any
 from collect.errors import ConfigError
 
 NAMES = re.compile(
-    r"(^|_)(api_?key|access_key|private_key|subscription_key|token|secret|password|passwd"
-    r"|authorization|bearer|credentials?)$"
+    r"(^|_)(api_?key|access_key(_id)?|private_key|secret_key|subscription_key|token|secret|password"
+    r"|passwd|authorization|bearer|credentials?)$"
 )
-OF_A_TOKENIZER = re.compile(r"(bos|eos|pad|unk|sep|cls|mask|stop|image|audio|video)_token$")
+OF_A_TOKENIZER = re.compile(
+    r"(bos|eos|bot|eot|boi|eoi|pad|unk|sep|cls|mask|stop|start|end|begin|image|audio|video)_token$"
+)
+OF_THE_SANDBOX = re.compile(r"^sandbox\.environment\.|\.benchmark\.variables\.")
+"""What is set there, programs under test and agents read: made-up keys that tests want."""
+COMMAND_LINES = re.compile(r"(^|_|\.)(arguments|command|options)$")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 USER = re.compile(r"https?://[^/@\s]+@|\w+://[^/@\s:]*:[^/@\s]+@")
 """Of an address; without a password a user is a mere name, but to an HTTP server it is a token."""
 QUERY = re.compile(r"[?&]([\w-]+)=[^&]")
-ASSIGNED = re.compile(r"-{0,2}([\w-]+)=.")
+OF_A_QUERY = ("key", "sig")
+ASSIGNED = re.compile(r"(?:--?[DP]?)?([\w.-]+)=.")
 """An option or a variable of a command line."""
 
 
 def refuse_keys(config: Mapping[str, Any], where: str) -> None:
     """Raises ConfigError, which does not show the key; `where` names the config."""
     for place in _found_in(config, ""):
+        if OF_THE_SANDBOX.search(place):
+            continue
         raise ConfigError(
             f"{where}: {place} is a key, or holds one, and has no place in a config, which is kept "
             "in the run folder and copied with it. Take it out, and set it in the environment: "
@@ -40,27 +48,33 @@ def _found_in(value: Any, place: str) -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
             inside = f"{place}.{name}" if place else str(name)
-            if isinstance(inner, str) and inner and _is_named_so(str(name)):
+            if _is_text(inner) and _is_named_so(str(name)):
                 yield inside
             yield from _found_in(inner, inside)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _found_in(inner, f"{place}.{index}")
-        if _is_on_command_line([each for each in value if isinstance(each, str)]):
+        if COMMAND_LINES.search(place) and _is_on_command_line([str(each) for each in value]):
             yield place
     elif isinstance(value, str) and _is_in_address(value):
         yield place
 
 
+def _is_text(value: Any) -> bool:
+    """Whether it may be a key: a number in a YAML file may be one, too."""
+    return bool(value) and isinstance(value, str | int) and not isinstance(value, bool)
+
+
 def _is_named_so(name: str) -> bool:
-    plain = CAMEL.sub("_", name).replace("-", "_").lower()
+    plain = re.sub(r"[-.]", "_", CAMEL.sub("_", name)).lower()
     return bool(NAMES.search(plain)) and not OF_A_TOKENIZER.search(plain)
 
 
 def _is_in_address(text: str) -> bool:
     if "://" not in text:
         return False
-    return bool(USER.search(text)) or any(map(_is_named_so, QUERY.findall(text)))
+    named = any(each in OF_A_QUERY or _is_named_so(each) for each in QUERY.findall(text))
+    return named or bool(USER.search(text))
 
 
 def _is_on_command_line(words: Sequence[str]) -> bool:

@@ -54,7 +54,7 @@ class SandboxConfig(BaseModel):
     import_paths: tuple[str, ...] = ()
     """Folders of the workspace, relative to it, that Python imports from before `packages`."""
     environment: Mapping[str, str] = {}
-    """Variables for every command."""
+    """Variables for every command. Kept with the config, and seen by agents: no secrets."""
     java: JavaConfig = JavaConfig()
     """The JDK and the build tools' options, for bugs in Java."""
     unsafe: bool = False

@@ -13,7 +13,7 @@ from collect.agents.tools import Arguments
 TASK = re.compile(
     r"Question: (?P<question>.+?)\nTest: (?P<test>[^\n]+)"
     r"(?:\nPath: (?P<path>[^\n]+))?"
-    r"(?:\nLines: (?P<lines>\d+(?:, \d+)*))?"
+    r"(?:\nLines: (?P<lines>-?\d+(?:, -?\d+)*))?"
     r"(?:\nVariables: (?P<variables>[^\n]+))?",
     re.DOTALL,
 )
@@ -36,15 +36,20 @@ class DebugSubagentArguments(Arguments):
 
 
 def subagent_task(arguments: DebugSubagentArguments) -> str:
-    """The subagent's first user message: the question, and what else the main agent gave."""
-    lines = [prompt("subagent_task", question=arguments.question, test=arguments.test)]
+    """The subagent's first user message: the question, and what else the main agent gave, a line
+    each."""
+    lines = [prompt("subagent_task", question=arguments.question, test=_line(arguments.test))]
     if arguments.path:
-        lines.append(f"Path: {arguments.path}")
+        lines.append(f"Path: {_line(arguments.path)}")
     if arguments.lines:
         lines.append(f"Lines: {', '.join(map(str, arguments.lines))}")
     if arguments.variables:
-        lines.append(f"Variables: {', '.join(arguments.variables)}")
+        lines.append(f"Variables: {', '.join(map(_line, arguments.variables))}")
     return "\n".join(lines)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.splitlines())
 
 
 def read_subagent_task(message: str) -> DebugSubagentArguments | None:

@@ -21,7 +21,8 @@ class Forecast:
     ) -> None:
         """`specs` are all that is asked for, `rows` those that earlier starts did of them.
 
-        `spent` are the dollars of all starts, and `after` is how many rollouts the first estimate
+        `spent` are the dollars of all starts, but for what a rollout that goes on is given back,
+        and `after` is how many rollouts the first estimate
         is made from, if each variant is among them twice.
         """
         self._kinds = {spec.id: _kind(spec) for spec in specs}
@@ -30,6 +31,8 @@ class Forecast:
         self._costs: dict[str, Cost] = {}
         self._passed = 0
         self._sample: list[Cost] = []
+        self._passed_without: set[str] = set()
+        """What failed because of the infrastructure, until it is done again."""
         self._made = False
         self._due_at = max(after, LEAST * len(set(self._kinds.values())))
         for row in rows:
@@ -48,8 +51,8 @@ class Forecast:
 
     def can_wait(self, rollout_id: str) -> bool:
         """Whether the first estimate is still to come, and needs others than this rollout: those
-        before it, if none of them fails because of the infrastructure."""
-        if self._made:
+        before it, if none of them fails because of the infrastructure. What is done again can't."""
+        if self._made or rollout_id in self._ended:
             return False
         hopeful = (key for key in self._order if key in self._costs or key not in self._ended)
         needed = list(islice(hopeful, self._due_at))
@@ -58,10 +61,12 @@ class Forecast:
     def estimate(self) -> Estimate | None:
         """What the whole run comes to; None where there is no more to be said than before."""
         while self._passed < len(self._order) and self._order[self._passed] in self._ended:
-            cost = self._costs.get(self._order[self._passed])
+            key = self._order[self._passed]
             self._passed += 1
-            if cost is not None:
-                self._sample.append(cost)
+            if key in self._costs:
+                self._sample.append(self._costs[key])
+            else:
+                self._passed_without.add(key)
         if len(self._sample) < self._due_at:
             return None
         self._made = True
@@ -73,7 +78,11 @@ class Forecast:
         """What failed because of the infrastructure says little of what it costs."""
         if row.failure_kind not in TRIED_AGAIN:
             self._ended.add(row.rollout_id)
-            self._costs[row.rollout_id] = Cost.of(row, self._kinds[row.rollout_id])
+            cost = Cost.of(row, self._kinds[row.rollout_id])
+            self._costs[row.rollout_id] = cost
+            if row.rollout_id in self._passed_without:
+                self._passed_without.remove(row.rollout_id)
+                self._sample.append(cost)
 
     def _spent(self) -> Cost:
         costs = self._costs.values()

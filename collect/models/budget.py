@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,8 @@ from collect.errors import BudgetExhausted
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
+CONFIG = "config.yaml"
+"""What the folder of a run has."""
 PARTS = (("eval", "questions"), ("eval",), ())
 """The folders of a run that have rollouts of their own, and so each their `SPENT`."""
 
@@ -101,6 +104,14 @@ def read_spent(folder: Path, of_rows: float = 0.0) -> float:
 def spent_elsewhere(folder: Path) -> float:
     """What the other folders of the same run have spent."""
     here = folder.resolve()
-    part = next(each for each in PARTS if here.parts[len(here.parts) - len(each) :] == each)
+    part = next(each for each in PARTS if _is_part(here, each))
     run = here.parents[len(part) - 1] if part else here
     return sum(read_spent(run.joinpath(*other)) for other in PARTS if other != part)
+
+
+def _is_part(folder: Path, part: Sequence[str]) -> bool:
+    """Whether it is that part of a run, and no run that is called so."""
+    if not part:
+        return True
+    of_a_run = (folder.parents[len(part) - 1] / CONFIG).is_file()
+    return folder.parts[-len(part) :] == tuple(part) and of_a_run

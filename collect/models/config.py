@@ -60,7 +60,8 @@ class Retries(_Settings):
     backoff_max: NonNegativeFloat = 60.0
     """Seconds of one wait at most."""
     retry_after_max: NonNegativeFloat = 300.0
-    """A server that asks for a longer wait than these seconds counts as failed."""
+    """A server that asks for a longer wait than these seconds is not retried: it is out of service
+    (`outage_wait`), or where it answers others the request fails."""
     outage_wait: NonNegativeFloat = 1800.0
     """Seconds that requests wait, after their retries, for a server that worked before and answers
     nobody now (failed or timed-out connections, 429, 5xx). One request at a time is sent, after

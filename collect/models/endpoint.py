@@ -19,7 +19,7 @@ from collect.models.config import OpenAIConfig, Retries
 from collect.models.endpoint_client import api_key, open_client
 from collect.models.endpoint_errors import INVALID, Refusal, bounded, read_refusal
 from collect.models.endpoint_wire import read_message, read_usage, request_fields
-from collect.models.outage import Outage
+from collect.models.outage import Outage, shortened
 from collect.models.waiting import (
     call_unless_stopped,
     sleep_unless_stopped,
@@ -72,11 +72,13 @@ class EndpointBackend:
         sent_at = refused_at = time.monotonic()
         while isinstance(answer := self._send(fields), Refusal):
             said = self._said(answer)
+            if self._outage.ended_since(refused_at):
+                retry = 0  # it has waited for the server's return
+            wait = _wait_seconds(answer, retry, retries)
             if retry >= retries.max_retries or not self._is_retried(answer):
                 if not self._outage.covers(answer, said, sent_at, refused_at):
                     raise self._failure(answer, retry)
-                retry = 0
-            wait = _wait_seconds(answer, retry, retries)
+                retry, wait = 0, shortened(wait)
             log.note("retried", why=said, wait=wait)
             refused_at, retry = time.monotonic(), retry + 1
             sleep_unless_stopped(wait, self._stop)

@@ -81,6 +81,13 @@ class JournalFile:
             self.add(text)
 
 
+def kept_dollars(text: JournalText) -> float:
+    """What the replies have cost that a journal keeps."""
+    read = (_entry(line) for line in (text.read() or "").split("\n")[1:])
+    newest = {(each.conversation, each.step): each for each in read if each is not None}
+    return sum(each.completion.dollars for each in newest.values())
+
+
 class Journal:
     """The replies in one rollout. Each is kept before it is acted on."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ class Outage:
         self._where, self._patience, self._stop = where, patience, stop
         self._lock = threading.Lock()
         self._answered_at: float | None = None
+        self._ended_at = -math.inf
         self._began_at: float | None = None
         """None while there is none."""
         self._wait = self._next_at = 0.0
@@ -53,6 +55,8 @@ class Outage:
         with self._lock:
             self._answered_at = time.monotonic()
             began_at, self._began_at = self._began_at, None
+            if began_at is not None:
+                self._ended_at = self._answered_at
         if began_at is not None:
             tell(f"{self._where} is back in service, after {duration(time.monotonic() - began_at)}")
 
@@ -61,7 +65,14 @@ class Outage:
         with self._lock:
             if self._asking == threading.get_ident():
                 self._wait = min(2 * self._wait, LONGEST_WAIT)
-                self._next_at = time.monotonic() + max(self._wait, refusal.retry_after or 0.0)
+                self._next_at = time.monotonic() + max(
+                    self._wait, shortened(refusal.retry_after)
+                )
+
+    def ended_since(self, moment: float) -> bool:
+        """Whether one has ended after a moment of the monotonic clock."""
+        with self._lock:
+            return self._ended_at > moment
 
     def covers(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
         """Whether a request that was refused as often as it may be is to be sent again.
@@ -71,16 +82,16 @@ class Outage:
         answers others, a rate limit may let this request through within `patience` after `sent_at`.
         """
         now = time.monotonic()
-        asks_for = refusal.retry_after or 0.0
+        too_long = (refusal.retry_after or 0.0) >= self._patience
         with self._lock:
-            if not refusal.passing or self._answered_at is None or asks_for >= self._patience:
+            if not refusal.passing or self._answered_at is None or too_long:
                 return False
             if self._began_at is not None:
                 return not self._is_over_long(now)
             if self._answered_at > refused_at:
                 return refusal.failure is RateLimited and now < sent_at + self._patience
             self._began_at, self._wait = now, FIRST_WAIT
-            self._next_at = now + max(FIRST_WAIT, asks_for)
+            self._next_at = now + max(FIRST_WAIT, shortened(refusal.retry_after))
         longest = duration(self._patience)
         tell(
             f"{self._where} is out of service: {said}; its requests wait, for {longest} at most "
@@ -100,3 +111,8 @@ class Outage:
 
     def _is_over_long(self, now: float) -> bool:
         return self._began_at is not None and now >= self._began_at + self._patience
+
+
+def shortened(wait: float | None) -> float:
+    """Seconds that a server asks for, as far as an outage keeps them: it may be back sooner."""
+    return min(wait or 0.0, LONGEST_WAIT)

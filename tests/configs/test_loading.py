@@ -137,8 +137,14 @@ SECRET = "geheim"
             "models.v.server.command",
         ),
         (f"models.v={{server: {{environment: {{HF_TOKEN: {SECRET}}}}}}}", "environment.HF_TOKEN"),
-        (f"sandbox.environment={{accessToken: {SECRET}}}", "sandbox.environment.accessToken"),
-        (f"collect.benchmark.variables={{DB_PASSWORD: {SECRET}}}", "variables.DB_PASSWORD"),
+        (
+            "models.v={server: {model: x, environment: {VLLM_API_KEY: 12345}}}",
+            "environment.VLLM_API_KEY",
+        ),
+        ("models.v={server: {model: x, arguments: [--api-key, 12345]}}", "server.arguments"),
+        (f"sandbox.java.maven_options=[-Dgithub.token={SECRET}]", "java.maven_options"),
+        (f"sandbox.java.gradle_options=[-Pnexus.password={SECRET}]", "java.gradle_options"),
+        (f"models.m.base_url=https://host/v1?key={SECRET}", "models.m.base_url"),
         (f"runner.copy_to=s3://key:{SECRET}@bucket", "runner.copy_to"),
     ],
 )
@@ -153,13 +159,26 @@ def test_a_key_in_a_config_is_refused_and_written_nowhere(
     assert list(config_file.parent.iterdir()) == [config_file]
 
 
+def test_what_tests_read_may_be_called_a_key(config_file: Path) -> None:
+    """Of moto and of databases; agents see it anyhow."""
+    config = load_config(
+        config_file,
+        [
+            "sandbox.environment={AWS_SECRET_ACCESS_KEY: testing}",
+            "collect.benchmark={name: local, path: x, variables: {DB_PASSWORD: x}}",
+        ],
+    )
+    assert config.sandbox.environment == {"AWS_SECRET_ACCESS_KEY": "testing"}
+
+
 def test_what_only_sounds_like_a_key_is_none(config_file: Path) -> None:
-    body = "{stop_token: x, max_tokens: 3, skip_special_tokens: true, api_key: null}"
+    body = "{stop_token: x, end_token: y, max_tokens: 3, skip_special_tokens: true, api_key: null}"
     config = load_config(
         config_file,
         [
             f"models.m={{backend: openai, model: x, api_key_env: MY_KEY, extra_body: {body}}}",
             "models.m.base_url=https://host/v1?api-version=7",
+            "models.m.sampling.stop=['Password=x']",
             "collect.benchmark={name: local, path: 'ssh://git@host/repository'}",
         ],
     )

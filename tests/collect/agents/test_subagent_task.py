@@ -25,6 +25,12 @@ def test_it_is_read_as_it_was_written(given: DebugSubagentArguments) -> None:
     assert read_subagent_task(subagent_task(given)) == given
 
 
+def test_each_value_is_on_a_line_of_its_own() -> None:
+    given = DebugSubagentArguments(question="Why?", test="a\nb", path="c\nd", lines=(-2,))
+    said = given.model_copy(update={"test": "a b", "path": "c d"})
+    assert read_subagent_task(subagent_task(given)) == said
+
+
 @pytest.mark.parametrize("text", ["", "Why does it fail?", "Question: \nTest: t", "Test: t"])
 def test_another_form_is_not_read(text: str) -> None:
     assert read_subagent_task(text) is None

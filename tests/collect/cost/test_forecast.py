@@ -105,11 +105,11 @@ def test_which_rollouts_the_first_estimate_needs() -> None:
     def held() -> list[int]:
         return [number for number, spec in enumerate(asked) if forecast.can_wait(spec.id)]
 
-    assert held() == [3, 4, 5]
+    assert held() == [3, 5]
     forecast.ended(
         make_failed_rollout(FailureKind.INFRASTRUCTURE, rollout_id=asked[0].id, dollars=1.0)
     )
-    assert held() == [0, 4, 5], "the next one in its place"
+    assert held() == [5], "the next one in its place"
     assert told(forecast, [done(spec, 1.0) for spec in asked[1:4]])[-1] is not None
     assert held() == []
 
@@ -136,3 +136,22 @@ def test_failures_of_the_infrastructure_say_nothing_of_costs() -> None:
     found = told(forecast, [done(spec, 1.0) for spec in asked[1:3]])
     assert found == [None, None], "the first has not ended in this start"
     assert told(forecast, [failed]) == [pytest.approx(4.0)]
+
+
+def test_what_is_done_again_waits_for_nothing_and_counts() -> None:
+    """The first pass has ended, so that nothing before it is still to come."""
+    asked = specs(12)
+    forecast = Forecast(asked, [], 0.0, 10)
+    failed = [asked[0], asked[2], asked[4]]
+    for spec in asked:
+        if spec in failed:
+            row = make_failed_rollout(FailureKind.INFRASTRUCTURE, rollout_id=spec.id)
+        else:
+            row = done(spec, 1.0)
+        forecast.ended(row)
+        assert forecast.estimate() is None
+    assert not any(forecast.can_wait(spec.id) for spec in failed)
+    forecast.ended(done(failed[0], 1.0))
+    found = forecast.estimate()
+    assert found is not None
+    assert found.dollars == pytest.approx(12.0)

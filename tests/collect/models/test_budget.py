@@ -19,6 +19,7 @@ def run(tmp_path: Path) -> Path:
         folder = tmp_path / "first" / part
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SPENT).write_text(f"{spent}\n")
+    (tmp_path / "first" / "config.yaml").touch()
     other = tmp_path / "second"
     other.mkdir()
     (other / SPENT).write_text("100.0\n")
@@ -43,3 +44,10 @@ def test_a_relative_folder_is_the_same(run: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(run)
     assert spent_elsewhere(Path("eval")) == 5.0
     assert spent_elsewhere(Path()) == 6.0
+
+
+def test_a_run_may_be_called_as_a_part(tmp_path: Path) -> None:
+    (tmp_path / "eval" / "eval").mkdir(parents=True)
+    (tmp_path / "eval" / "config.yaml").touch()
+    (tmp_path / "eval" / "eval" / SPENT).write_text("5.0\n")
+    assert spent_elsewhere(tmp_path / "eval") == 5.0

@@ -52,10 +52,11 @@ def backend(
     outage_wait: float = LONG,
     stop: threading.Event | None = None,
     backoff_base: float = 0.001,
+    max_retries: int = 1,
     **settings: Any,
 ) -> EndpointBackend:
     """One whose server has answered it before."""
-    retries = Retries(max_retries=1, backoff_base=backoff_base, outage_wait=outage_wait)
+    retries = Retries(max_retries=max_retries, backoff_base=backoff_base, outage_wait=outage_wait)
     config = OpenAIConfig(
         backend="openai",
         model="large",
@@ -103,6 +104,26 @@ def test_requests_wait_together_for_its_return(
     assert began.startswith(f"main (model large at {server.url}/) is out of service: ")
     assert began.endswith("; its requests wait, for 30s at most (retries.outage_wait)")
     assert "is back in service, after " in ended
+
+
+def test_one_that_comes_back_haltingly_fails_none(
+    server: ChatServer, pool: ThreadPoolExecutor
+) -> None:
+    """What waited for its return has all its retries again."""
+    endpoint = backend(server, concurrency=8, max_retries=6)
+    server.will_answer(DOWN)
+    asked = [pool.submit(ask, endpoint) for _ in range(8)]
+    until(lambda: len(server.requests) > 60)
+    server.will_answer(reply("At last."), *[DOWN] * 8, reply("At last."))
+    assert [one.result(10) for one in asked] == ["At last."] * 8
+
+
+def test_a_long_wait_that_it_asks_for_is_not_kept(server: ChatServer) -> None:
+    endpoint = backend(server, outage_wait=1000)
+    server.will_answer(*[error(503, "maintenance", Retry_After="400")] * 3, reply("At last."))
+    began = time.monotonic()
+    assert ask(endpoint) == "At last."
+    assert time.monotonic() - began < 20
 
 
 def test_a_server_that_is_started_again_is_waited_for(pool: ThreadPoolExecutor) -> None:
