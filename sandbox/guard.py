@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -39,7 +40,8 @@ class ResourceUse:
         self._limit_mb = limit_mb
         self._measure, self._kill = measure, kill
         self.exceeded = False
-        """Whether it was killed for it."""
+        """Whether it took too much, for which it is killed."""
+        self._killed = False
 
     @property
     def limit(self) -> int:
@@ -48,9 +50,12 @@ class ResourceUse:
 
     def check(self) -> None:
         """Measure it, and kill the sandbox where it is too much."""
-        if not self.exceeded and self._measure() > self.limit:
+        if self._killed:
+            return
+        if self.exceeded or self._measure() > self.limit:
             self.exceeded = True
             self._kill()
+            self._killed = True
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -91,11 +96,12 @@ class ResourceGuard:
     def watch(self, sandbox: ResourceUse) -> None:
         """From now on, until `forget`."""
         with self._changed:
-            self._watched.add(sandbox)
             if self._thread is None:
                 self._most_left, self._measured = self._left(), time.monotonic()
-                self._thread = threading.Thread(target=self._watch, name=self._name, daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._watch, name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
+            self._watched.add(sandbox)
             self._changed.notify()
 
     def forget(self, sandbox: ResourceUse) -> None:
@@ -109,7 +115,8 @@ class ResourceGuard:
                 self._changed.wait_for(lambda: self._watched)
                 watched = list(self._watched)
             began = time.monotonic()
-            self._look(watched)
+            with self._going_on():
+                self._look(watched)
             time.sleep(max(self._look_seconds, REST * (time.monotonic() - began)))
 
     def _look(self, watched: list[ResourceUse]) -> None:
@@ -120,4 +127,19 @@ class ResourceGuard:
             return
         self._most_left, self._measured = left, now
         for sandbox in watched:
-            sandbox.check()
+            with self._going_on():
+                sandbox.check()
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Warn where that fails, and try it again at the next look: without this thread no sandbox
+        would be limited any more."""
+        try:
+            yield
+        except Exception as error:
+            self._measured = -math.inf
+            warnings.warn(
+                f"the {self._name} can't see to it that a sandbox keeps to its limit: "
+                f"{type(error).__name__}: {error}; it tries again",
+                stacklevel=2,
+            )
