@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 INITIAL_NAMESPACE = str(0xEFFFFFFC)
@@ -19,7 +20,7 @@ def owner_tag() -> str:
 
 def owner_is_dead(tag: str) -> bool | None:
     """Whether the process of an `owner_tag` has ended. None where that can't be told from here: it
-    is of another machine, or of another PID namespace of this one."""
+    is of another machine, or of another PID namespace of this one, or /proc hides it."""
     try:
         machine, namespace, boot, pid, started = tag.split()
     except ValueError:
@@ -28,7 +29,8 @@ def owner_is_dead(tag: str) -> bool | None:
         return None
     if boot != _boot_id():
         return True if namespace == INITIAL_NAMESPACE else None
-    return _start_time(int(pid)) != started
+    found = _start_time(int(pid))
+    return _has_ended(int(pid)) if found is None else found != started
 
 
 def _machine() -> str:
@@ -49,8 +51,19 @@ def _boot_id() -> str:
 
 
 def _start_time(pid: int) -> str | None:
-    """Clock ticks after boot (proc(5), field 22); the name before it may hold spaces."""
+    """Clock ticks after boot (proc(5), field 22); the name before it may hold spaces. None where
+    there is no such process, or /proc hides those of other users (hidepid)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
+
+
+def _has_ended(pid: int) -> bool | None:
+    """Whether no process has this number; None where one has, maybe another."""
+    try:
+        with suppress(PermissionError):
+            os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return None

@@ -57,6 +57,29 @@ def test_those_before_the_machine_s_last_boot_are_dead(monkeypatch: pytest.Monke
     assert owner_is_dead(before) is True
 
 
+HIDDEN = """
+import os, sys
+from sandbox.owners import owner_is_dead
+os.setgid(65534)
+os.setuid(65534)
+print([owner_is_dead(tag) for tag in sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("hidepid", [1, 2])
+def test_a_process_that_proc_hides_may_live(hidepid: int) -> None:
+    mount = f'mount -t proc -o hidepid={hidepid} proc /proc && exec "$@"'
+    hidden = ["unshare", "--mount", "sh", "-c", mount, "sh"]
+    able = subprocess.run([*hidden, "true"], capture_output=True, text=True, check=False)
+    if able.returncode != 0:
+        pytest.skip(f"/proc can't be mounted here: {able.stderr.strip()}")
+    with running([sys.executable, "-c", TELL]) as process:
+        ended = told_by(process)
+    command = [*hidden, sys.executable, "-c", HIDDEN, owner_tag(), ended]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.stdout == "[None, True]\n", told.stderr
+
+
 def running(argv: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
