@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +24,8 @@ class EnginePause:
         self._answers = answers
         self._looking, self._lock = threading.Lock(), threading.Lock()
         self._down = threading.Event()
+        self._failure = (-math.inf, "")
+        """When a look at it failed last, and why."""
         self._starts: dict[int, threading.BoundedSemaphore] = {}
 
     def open(self, opening: Callable[[], Answer], at_once: int, patience: float) -> Answer:
@@ -53,12 +56,17 @@ class EnginePause:
             wait = min(2 * wait, LONGEST_WAIT)
 
     def _wait(self, until: float) -> None:
-        wait = FIRST_WAIT
+        wait, began = FIRST_WAIT, time.monotonic()
         with self._looking:
+            failed, reason = self._failure
+            # Of an engine that hangs, each look takes minutes.
+            if self._down.is_set() and failed >= began and time.monotonic() + wait > until:
+                raise EngineDown(reason)
             while self._down.is_set():
                 try:
                     self._answers()
-                except EngineDown:
+                except EngineDown as error:
+                    self._failure = time.monotonic(), str(error)
                     if time.monotonic() + wait > until:
                         raise
                     time.sleep(wait)

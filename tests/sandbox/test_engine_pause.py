@@ -62,6 +62,29 @@ def test_patience_ends() -> None:
     assert time.monotonic() - began < 20
 
 
+def test_an_engine_that_hangs_costs_all_that_wait_one_look() -> None:
+    looked = []
+
+    def hangs() -> None:
+        looked.append(time.monotonic())
+        time.sleep(1)
+        raise EngineDown("read timed out")
+
+    pause = EnginePause(hangs)
+    with pytest.raises(EngineDown):
+        pause.ask(hangs, 0)
+    looked.clear()
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(pause.ask, hangs, 0.5) for _ in range(8)]
+        for each in asked:
+            with pytest.raises(EngineDown, match="read timed out"):
+                each.result(30)
+    assert len(looked) == 1
+    with pytest.raises(EngineDown):
+        pause.ask(hangs, 0)
+    assert len(looked) == 2, "what was seen before is no news of it"
+
+
 def test_one_that_answers_but_does_not_open_is_asked_with_pauses() -> None:
     asked = []
 
