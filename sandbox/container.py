@@ -50,7 +50,7 @@ from sandbox.environment import (
 )
 from sandbox.errors import NotStarted, SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
-from sandbox.image_store import note_use
+from sandbox.image_store import store_here
 from sandbox.output import BoundedOutput
 from sandbox.terminal import PtyTerminal
 
@@ -81,7 +81,7 @@ class ContainerSandbox:
             self._client = connect()
             ending.callback(self._client.close)
             self._image = find_image(self._client, image)
-            note_use(image)
+            store_here().note_use(image)
             self._uid, self._reader = choose_users(self._image)
             self._groups = itertools.count(self._reader + 1)
             # The engine makes a working folder that is not there, and a held one must be.

@@ -1,22 +1,29 @@
-"""Which images StepInto has pulled, when each was used last, and which are held: small files."""
+"""Which images StepInto has pulled, when each was used last, and which are held: small files.
+
+Each engine has its own, since machines with engines of their own may share a home.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import TextIO
 
+from sandbox.engine import connect
+from sandbox.engine_errors import engine_errors
 from sandbox.environment import cache_folder
 from sandbox.errors import SandboxUnavailable
 
 STATE = "images.json"
-HOLDS = "images"
-"""The folder with a file for each image that was ever held."""
+"""The file of releases that had one for all engines."""
 NOTED_EVERY = 60.0
 """Seconds within which a second use of an image is not noted again."""
 
@@ -32,16 +39,18 @@ class PulledImage:
 
 
 class ImageStore:
-    """The state file, and beside it the holds. Safe for several threads and processes."""
+    """The state file of an engine, and beside it a folder with a file for each image that was ever
+    held. Safe for several threads and processes."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path or cache_folder() / STATE
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def read(self) -> dict[str, PulledImage]:
         """By name; empty where nothing was pulled yet."""
-        if not self.path.is_file():
+        path = self.path if self.path.is_file() else self.path.with_name(STATE)
+        if not path.is_file():
             return {}
-        images = json.loads(self.path.read_text(encoding="utf-8"))
+        images = json.loads(path.read_text(encoding="utf-8"))
         return {name: PulledImage(**image) for name, image in images.items()}
 
     def add(self, name: str, image_id: str) -> None:
@@ -66,33 +75,39 @@ class ImageStore:
 
     @contextmanager
     def holding(self, name: str) -> Iterator[None]:
-        """Keep an image from being evicted meanwhile, by any process."""
+        """Keep an image from being evicted meanwhile, by any process. Raises SandboxUnavailable."""
         with ExitStack() as held:
+            file = None
             # Without a home to write to, no image is known as pulled, and none is evicted.
             with suppress(OSError):
-                file = held.enter_context(self._hold_file(name).open("w"))
-                fcntl.flock(file, fcntl.LOCK_SH)
+                file = held.enter_context(self._open_hold(name))
+            if file is not None:
+                with self._noting():
+                    fcntl.flock(file, fcntl.LOCK_SH)
             yield
 
     @contextmanager
     def if_free(self, name: str) -> Iterator[bool]:
-        """Whether nobody holds an image; if so, nobody can meanwhile."""
-        with self._hold_file(name).open("w") as held:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                free = True
-            except BlockingIOError:
-                free = False
+        """Whether nobody holds an image; if so, nobody can meanwhile. Raises SandboxUnavailable."""
+        with ExitStack() as held:
+            with self._noting():
+                file = held.enter_context(self._open_hold(name))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    free = True
+                except BlockingIOError:
+                    free = False
             yield free
 
-    def _hold_file(self, name: str) -> Path:
-        folder = self.path.parent / HOLDS
+    def _open_hold(self, name: str) -> TextIO:
+        folder = self.path.with_suffix("")
         folder.mkdir(parents=True, exist_ok=True)
-        return folder / hashlib.sha256(name.encode()).hexdigest()[:16]
+        # NFS takes shared locks only on what is open for reading, exclusive ones for writing.
+        return (folder / _short(name)).open("a+")
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, PulledImage]]:
-        try:
+        with self._noting():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -102,6 +117,12 @@ class ImageStore:
                 facts = {name: vars(image) for name, image in images.items()}
                 new.write_text(json.dumps(facts, indent=1), encoding="utf-8")
                 new.rename(self.path)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Raises SandboxUnavailable where the files can't be written or locked."""
+        try:
+            yield
         except OSError as error:
             raise SandboxUnavailable(
                 f"which images were fetched can't be noted in {self.path}: {error}; set "
@@ -109,6 +130,22 @@ class ImageStore:
             ) from error
 
 
-def note_use(image: str) -> None:
-    """Note that a sandbox is opened with an image."""
-    ImageStore().note_use(image)
+def store_here() -> ImageStore:
+    """That of the engine which this process uses. Raises SandboxUnavailable, EngineDown."""
+    engine = _engine_id(os.environ.get("DOCKER_HOST"))
+    return ImageStore(cache_folder() / f"images-{_short(engine)}.json")
+
+
+@lru_cache
+@engine_errors()
+def _engine_id(host: str | None) -> str:
+    """Its own, of the engine at this DOCKER_HOST."""
+    client = connect()
+    try:
+        return str(client.info()["ID"])
+    finally:
+        client.close()
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

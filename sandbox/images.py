@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sandbox.engine import find_image, image_or_none
 from sandbox.engine_errors import client_errors, engine_errors
 from sandbox.errors import ImageMissing, NoRoomForImage, PullLimited
-from sandbox.image_store import ImageStore, PulledImage
+from sandbox.image_store import ImageStore, PulledImage, store_here
 from sandbox.pulling import pull_failure, pull_from_registry
 
 GIGABYTE = 1_000_000_000
@@ -72,7 +72,9 @@ Event = Callable[[str], None]
 
 def image_bytes(client: Any) -> int:
     """Bytes of all the engine's images, shared layers once."""
-    return int(client.df()["LayersSize"] or 0)
+    found = client.df()
+    # API 1.52 leaves out a sum of 0, and 1.53 has it under another name.
+    return int(found.get("LayersSize") or (found.get("ImageUsage") or {}).get("TotalSize") or 0)
 
 
 @dataclass
@@ -82,7 +84,7 @@ class ImagePuller:
     client: Any
     """Of the engine."""
     config: ImagesConfig
-    store: ImageStore = field(default_factory=ImageStore)
+    store: ImageStore = field(default_factory=store_here)
     pull: Pull = pull_from_registry
     measure: Callable[[Any], int] = image_bytes
     """What the limit is about, of the engine."""

@@ -18,11 +18,17 @@ class EngineServer:
     def __init__(self) -> None:
         self.status: int | None = 500
         """Of each answer; None: the connection is closed instead."""
+        self.facts: dict[str, Any] | None = None
+        """What an answer of status 200 holds, in the place of a message."""
         self.message = "containerd: connection refused"
         self.asked: list[str] = []
         """The paths, but for those of the liveness."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        return {"message": self.message} if self.facts is None else self.facts
 
     @property
     def host(self) -> str:
@@ -49,7 +55,7 @@ def _handler(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
             else:
                 engine.asked.append(self.path)
                 if engine.status is not None:
-                    self._answer(engine.status, json.dumps({"message": engine.message}))
+                    self._answer(engine.status, json.dumps(engine.answer))
 
         def do_POST(self) -> None:
             self.do_GET()

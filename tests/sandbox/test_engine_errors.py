@@ -22,8 +22,8 @@ from sandbox.engine import (
     remove_leftover_containers,
 )
 from sandbox.errors import EngineDown, SandboxUnavailable
-from sandbox.image_store import ImageStore
-from sandbox.images import ImagePuller, ImagesConfig
+from sandbox.image_store import ImageStore, store_here
+from sandbox.images import ImagePuller, ImagesConfig, image_bytes
 from tests.sandbox.engine_server import EngineServer
 
 CONFIG = SandboxConfig(backend="docker", image="a:1", engine_wait=0)
@@ -86,6 +86,43 @@ def test_the_doctor_tells_of_it(engine: EngineServer) -> None:
     check = doctor._check("Docker engine", "the docker sandbox", doctor._docker)
     assert not check.found
     assert "containerd: connection refused" in check.detail
+
+
+@pytest.mark.parametrize(
+    ("facts", "taken"),
+    [
+        ({"LayersSize": 7, "Images": []}, 7),
+        ({"LayersSize": 0, "Images": None}, 0),
+        ({"LayersSize": 7, "ImageUsage": {"TotalSize": 7}}, 7),
+        ({"ImageUsage": {"TotalSize": 7}}, 7),
+        ({"ImageUsage": {}}, 0),
+        ({}, 0),
+    ],
+)
+def test_what_images_take_is_told_by_every_engine(
+    engine: EngineServer, client: Any, facts: dict[str, Any], taken: int
+) -> None:
+    engine.status, engine.facts = 200, facts
+    assert image_bytes(client) == taken
+
+
+def test_engines_that_share_a_home_keep_their_images_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    stores = []
+    for engine_id in ("NODE:A", "NODE:B"):
+        with EngineServer().running() as engine:
+            engine.status, engine.facts = 200, {"ID": engine_id}
+            monkeypatch.setenv("DOCKER_HOST", engine.host)
+            stores.append(store_here())
+            assert store_here().path == stores[-1].path
+    one, other = stores
+    one.add("a:1", "sha256:1")
+    assert one.read().keys() == {"a:1"}
+    assert other.read() == {}
+    with one.holding("a:1"), other.if_free("a:1") as free:
+        assert free
 
 
 def test_a_container_that_is_refused(engine: EngineServer, client: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import io
 import json
 import secrets
@@ -9,7 +11,7 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 from docker.errors import APIError, DockerException, NotFound
@@ -210,6 +212,44 @@ def test_without_a_home_to_write_to_an_image_is_held_all_the_same(tmp_path: Path
         homeless.note_use("a:1")
     with pytest.raises(SandboxUnavailable, match="set XDG_CACHE_HOME"):
         homeless.add("a:1", "sha256:1")
+
+
+def test_a_hold_is_open_for_what_it_locks(
+    store: ImageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As NFS requires it: for reading where the lock is shared, for writing where it is not."""
+    modes = []
+    lock = fcntl.flock
+
+    def lock_noted(file: TextIO, operation: int) -> None:
+        modes.append((operation & fcntl.LOCK_SH, file.readable(), file.writable()))
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_noted)
+    with store.holding("a:1"), store.if_free("a:1") as free:
+        assert not free
+    assert modes == [(fcntl.LOCK_SH, True, True), (0, True, True)]
+
+
+def test_a_hold_that_can_t_be_taken_is_told(
+    store: ImageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(file: TextIO, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    for asking in (store.holding("a:1"), store.if_free("a:1")):
+        with pytest.raises(SandboxUnavailable, match=r"no locks available.*XDG_CACHE_HOME"), asking:
+            pass
+
+
+def test_a_state_from_before_engines_had_their_own_is_gone_on_with(store: ImageStore) -> None:
+    store.add("a:1", "sha256:1")
+    own = ImageStore(store.path.with_name("images-engine.json"))
+    assert own.read() == store.read()
+    own.remove("a:1")
+    assert own.read() == {}
+    assert store.read().keys() == {"a:1"}
 
 
 def test_use_is_noted_of_pulled_images_alone(store: ImageStore) -> None:
