@@ -164,9 +164,9 @@ class RayCluster:
 
     def _at_fault(self, turn: Turn, work: Work, rows: Rows) -> bool:
         """Whether the node may be why a rollout has failed, which may rest it."""
-        node, fault = turn.node, fault_of(rows[0])
+        node, fault, bug = turn.node, fault_of(rows[0]), work.spec.instance.id
         with self._changed:
-            rests = node.health.ended(fault, turn.began, time.monotonic())
+            rests = node.health.ended(fault, bug, turn.began, time.monotonic())
             if fault is None:
                 node.done += 1
                 node.deaths = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from collect.errors import OutOfDisk
 from collect.faults import FAULTS
@@ -17,7 +17,8 @@ from sandbox.errors import (
 )
 
 IN_A_ROW = 3
-"""Rollouts that fail by a node's fault before it rests."""
+"""Bugs whose rollouts fail by a node's fault before it rests. One bug alone says little: its image
+may exist nowhere, or its rollouts kill their sandboxes."""
 FIRST_REST, LONGEST_REST = 60.0, 900.0
 """Seconds; each rest is twice as long as the one before it."""
 OF_A_NODE = (OutOfDisk, SandboxUnavailable, ImageMissing, SandboxDead)
@@ -38,20 +39,24 @@ class Health:
     """When the last rest ends, or has ended."""
     rest_seconds: float = 0.0
     """How long that is; 0 where there was none."""
-    failures: int = 0
-    """In a row."""
+    bugs: set[str] = field(default_factory=set)
+    """The ids of those whose rollouts have failed so, since one has not."""
 
-    def ended(self, fault: str | None, began: float, now: float) -> bool:
-        """A rollout that began then has ended, by a fault of the node's or not; whether the node
-        rests because of that."""
+    def ended(self, fault: str | None, bug: str, began: float, now: float) -> bool:
+        """A bug's rollout that began then has ended, by a fault of the node's or not; whether the
+        node rests because of that."""
         if began < self.until:
             # It began before the rest, and says nothing about what came after it.
             return False
         if fault is None:
-            self.reason, self.rest_seconds, self.failures = None, 0.0, 0
+            self.reason, self.rest_seconds = None, 0.0
+            self.bugs.clear()
             return False
-        self.failures += 1
-        if self.failures < IN_A_ROW and self.reason is None:
+        if bug in self.bugs:
+            # It may be the bug's doing, and says nothing new: not after a rest either.
+            return False
+        self.bugs.add(bug)
+        if len(self.bugs) < IN_A_ROW and self.reason is None:
             return False
         self.rest(fault, now)
         return True

@@ -27,6 +27,8 @@ class Node:
     worker: Any = None
     """The handle of the actor; None while there is none that is ready."""
     starting: bool = False
+    ready_once: bool = False
+    """Whether a worker has ever been ready there."""
     under_way: list[float] = field(default_factory=list)
     """When the rollouts began that it does now, on the monotonic clock."""
     done: int = 0
@@ -53,7 +55,7 @@ class Node:
     def started(self, worker: Any, images: frozenset[str]) -> None:
         """A worker is ready, where these images are. It has run a test, so the node does well."""
         self.starting, self.worker, self.present = False, worker, images
-        self.health = Health()
+        self.ready_once, self.health = True, Health()
 
     def refused(self, reason: str) -> None:
         """Its worker can do no rollouts, and no other could."""
@@ -180,8 +182,10 @@ class Nodes:
         return min(free, key=rank, default=None)
 
     def others(self, avoided: Collection[str]) -> bool:
-        """Whether there is a node but those, with or without room, that does rollouts."""
-        return any(n.hopeful and not n.resting for n in self.all if n.id not in avoided)
+        """Whether there is a node but those, with or without room, that does rollouts now: one that
+        is only starting may be at it for hours."""
+        ready = (node for node in self.all if node.worker is not None and not node.resting)
+        return any(node.id not in avoided for node in ready)
 
     @property
     def hopeful(self) -> bool:

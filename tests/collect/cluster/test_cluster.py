@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -445,8 +446,8 @@ def test_a_broken_node_rests_and_others_do_its_rollouts(
     with doing(OnBrokenNodes, nodes, tmp_path) as (cluster, first):
         assert isinstance(first, OnBrokenNodes)
         works = [
-            replace(first, spec=replace(first.spec, attempt=attempt), broken=tmp_path)
-            for attempt in range(6)
+            replace(first, spec=replace(first.spec, instance=instance), broken=tmp_path)
+            for instance in islice(BundledBenchmark().instances(), 6)
         ]
         all_ready(cluster)
         broken, well = cluster._nodes.all

@@ -75,7 +75,7 @@ def test_a_node_at_fault_rests_and_is_tried_again_with_one_rollout() -> None:
     before, tried = first.under_way
     first.end([], before)
     assert nodes.best(["one"]) is None
-    first.health.ended(None, tried, now)
+    first.health.ended(None, "bug", tried, now)
     assert given(nodes, "one") == "a"
 
 
@@ -86,6 +86,17 @@ def test_what_is_avoided_is_not_given() -> None:
     assert node.id == "b"
     assert nodes.best(["one"], avoided={"a", "b"}) is None
     assert not nodes.others({"a", "b"})
+
+
+def test_a_rollout_that_failed_waits_for_no_node_that_only_starts() -> None:
+    nodes = ready(a=set())
+    nodes.update({"a": "host-a", "b": "host-b"})
+    (starting,) = nodes.to_start()
+    starting.starting = True
+    assert starting.hopeful
+    assert not nodes.others({"a"})
+    starting.started(object(), frozenset())
+    assert nodes.others({"a"})
 
 
 def test_a_worker_that_could_not_get_ready_is_started_again_later() -> None:
