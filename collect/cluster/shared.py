@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import ray
 
@@ -13,8 +15,8 @@ from collect.models.budget import Slots
 
 
 def _answered(call: Any) -> Any:
-    """What the office answers to a call. Raises ConfigError where it has died: it kept what no
-    rollout can do without."""
+    """What the office answers to a call. Raises ConfigError where it has died, or can't write to
+    the run folder: it keeps what no rollout can do without."""
     try:
         return ray.get(call)
     except ray.exceptions.ActorDiedError as error:
@@ -23,29 +25,39 @@ def _answered(call: Any) -> Any:
             "its replies (ray::Office) has died; look at the memory of the driver's machine and "
             f"at Ray's logs there, and start again: the same command goes on. Ray says: {error}"
         ) from error
+    except ray.exceptions.RayTaskError as error:
+        if not isinstance(error.cause, OSError):
+            raise
+        raise ConfigError(
+            f"the run folder can't be written to on the driver: {error.cause}; mend that, and "
+            "start again: the same command goes on"
+        ) from error
 
 
-@dataclass(frozen=True)
 class OfficeLimits:
     """The limits of a whole run. See `collect.models.budget.Limits`."""
 
-    office: Any
-    """The handle of the actor."""
-    worker: str
+    def __init__(self, office: Any, worker: str) -> None:
+        """`office` is the handle of the actor."""
+        self._office, self._worker = office, worker
+        self._spent, self._lock = 0.0, threading.Lock()
 
     def check(self) -> None:
-        reason = _answered(self.office.exhausted.remote())
+        reason = _answered(self._office.exhausted.remote())
         if reason is not None:
             raise BudgetExhausted(reason)
 
     def add(self, dollars: float) -> None:
-        _answered(self.office.spent.remote(dollars))
+        with self._lock:
+            self._spent += dollars
+            spent = self._spent
+        _answered(self._office.spent.remote(self._worker, spent))
 
     def note(self) -> None:
-        _answered(self.office.note.remote())
+        _answered(self._office.note.remote())
 
     def slots(self, model: str, limit: int) -> Slots:
-        return OfficeSlots(self.office, self.worker, model, limit)
+        return OfficeSlots(self._office, self._worker, model, limit)
 
 
 @dataclass(frozen=True)
@@ -56,13 +68,19 @@ class OfficeSlots:
     worker: str
     model: str
     limit: int
+    held: list[str] = field(default_factory=list)
+    """The tokens of those taken; any one will do to give one back."""
 
     def acquire(self, *, timeout: float) -> bool:
-        call = self.office.take.remote(self.model, self.limit, self.worker, timeout)
-        return bool(_answered(call))
+        token = uuid4().hex
+        call = self.office.take.remote(self.model, self.limit, self.worker, token, timeout)
+        taken = bool(_answered(call))
+        if taken:
+            self.held.append(token)
+        return taken
 
     def release(self) -> None:
-        _answered(self.office.give_back.remote(self.model, self.worker))
+        _answered(self.office.give_back.remote(self.model, self.held.pop()))
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,9 @@ class Workers:
         self._ray, self._setup, self._stop = ray, ray.put(setup), stop
         self._per_node = setup.machinery.runner.ray.per_node
         here = ray.get_runtime_context().get_node_id()
-        self._office = self._on(here, Office).remote(
+        # Its calls may be repeated: a connection that breaks must not end a rollout, nor leave the
+        # office with a slot that nobody has.
+        self._office = self._on(here, Office, max_task_retries=-1).remote(
             setup.folder.resolve(), budget.limit_dollars, budget.spent
         )
         self.nodes = Nodes(self._per_node)
@@ -144,19 +146,21 @@ class Workers:
         with suppress(self._ray.exceptions.RayActorError):
             self._ray.get(self._office.forget.remote(name))
 
-    def _on(self, node_id: str, actor: type) -> Any:
+    def _on(self, node_id: str, actor: type, max_task_retries: int = 0) -> Any:
         """The actor, to be started on a node and nowhere else."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
-        return self._ray.remote(actor).options(num_cpus=0, scheduling_strategy=strategy)
+        return self._ray.remote(actor).options(
+            num_cpus=0, scheduling_strategy=strategy, max_task_retries=max_task_retries
+        )
 
 
 def _note(found: Readiness, node: Node, worker: Any) -> None:
     """What a worker found when it got ready, or did not."""
     if found.refused is None:
         node.started(worker, found.images)
-    elif found.for_good:
+    elif found.for_good and not node.ready_once:
         node.refused(found.refused)
         _tell(f"no rollouts on {node.host}: {found.refused}")
     else:

@@ -29,7 +29,7 @@ from collect.cluster.cluster import RayCluster, Turn
 from collect.cluster.connecting import nodes_with_room
 from collect.config import Machinery, RayConfig, RunnerConfig
 from collect.errors import ConfigError, FailureKind
-from collect.models.budget import Budget
+from collect.models.budget import SPENT, Budget
 from collect.places import Setup
 from collect.records import Rollout
 from collect.rollout import RolloutSettings, RolloutSpec
@@ -550,4 +550,13 @@ def test_an_office_that_has_died_is_named(nodes: RayNodes, tmp_path: Path) -> No
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
         ray.kill(cluster._workers._office)
         with pytest.raises(ConfigError, match=r"ray::Office\) has died.* the same command goes on"):
+            cluster.do(work)
+
+
+def test_a_run_folder_that_cannot_be_written_to_is_named(nodes: RayNodes, tmp_path: Path) -> None:
+    with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
+        (tmp_path / SPENT).mkdir()
+        with pytest.raises(
+            ConfigError, match=r"run folder can't be written to.*[Dd]irectory.*goes on"
+        ):
             cluster.do(work)

@@ -1,0 +1,44 @@
+"""Takes slots of a run's office, and tells it dollars, while answers to its calls are lost.
+
+To be run with the run's folder, in a process of its own: `RAY_testing_rpc_failure` holds for all of
+one. Prints what was spent, and how many slots are free at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.cluster.connecting import connect
+from collect.cluster.shared import OfficeLimits
+from collect.cluster.workers import Workers
+from collect.config import Machinery
+from collect.models.budget import Budget, read_spent
+from collect.places import Setup
+
+SLOTS, SECONDS = 2, 60.0
+
+
+def main(folder: Path) -> None:
+    """Do it."""
+    ray = connect(None, "runner.ray.address")
+    setup = Setup(Machinery(), BundledBenchmark(), {}, folder)
+    with closing(Workers(ray, setup, Budget(None, 0.0, folder), threading.Event())) as workers:
+        limits = OfficeLimits(workers._office, "worker")
+        slots = limits.slots("model", SLOTS)
+        for _ in range(2 * SLOTS):
+            assert slots.acquire(timeout=SECONDS)
+            limits.add(1.0)
+            slots.release()
+        limits.note()
+        free = 0
+        while slots.acquire(timeout=1.0):
+            free += 1
+        print(read_spent(folder), free)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
