@@ -36,7 +36,7 @@ class Readiness:
     refused: str | None = None
     """Why it can't."""
     for_good: bool = False
-    """Whether another could not either, however much later."""
+    """Whether another could not either, however much later, unless one could before."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +114,16 @@ class NodeWorker:
             return Answer()
         except ConfigError as error:
             return Answer(refused=str(error))
+        except Exception as error:
+            # Of StepInto itself, or of this machine: no reason to stop all nodes. The row says all.
+            return Answer(self._setup.failed(work, error))
         return Answer(rows, images=self._present())
 
     def _present(self) -> frozenset[str] | None:
         try:
             return self._images.present()
-        except SandboxError:
-            # The rollout has its rows; the next one says what is the matter.
+        except Exception:
+            # Whatever it is: the rollout has its rows; the next one says what is the matter.
             return None
 
 

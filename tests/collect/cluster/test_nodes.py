@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from collect.cluster.nodes import MAX_BACK_OFF_SECONDS, Nodes
+from collect.cluster.worker import Readiness
+from collect.cluster.workers import _note
 
 
 def ready(per_node: int = 2, **images: set[str]) -> Nodes:
@@ -134,6 +138,22 @@ def test_a_worker_that_dies_again_and_again_waits_longer() -> None:
     assert nodes.to_start() == [node]
     assert nodes.best([]) is None
     assert not node.present
+
+
+def test_a_node_that_was_ready_once_only_rests(capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = ready(a=set())
+    nodes.update({"a": "host-a", "b": "host-b"})
+    old, new = nodes.all
+    for node in (old, new):
+        node.died()
+        _note(Readiness(refused="no space left", for_good=True), node, object())
+    assert (old.refusal, old.status.state) == (None, "resting: no space left")
+    assert (new.refusal, new.status.state) == ("no space left", "no space left")
+    told = capsys.readouterr().err
+    assert "no rollouts on host-a for the next 60 s: no space left" in told
+    assert "no rollouts on host-b: no space left" in told
+    old.start_at = new.start_at = 0.0
+    assert nodes.to_start() == [old]
 
 
 def test_nodes_come_and_go() -> None:

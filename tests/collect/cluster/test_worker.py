@@ -1,12 +1,23 @@
-"""What a worker that could not get ready is tried again for."""
+"""What a worker that could not get ready is tried again for, and what ends its rollouts."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import cast
+
 import pytest
 
-from collect.cluster.worker import may_pass
-from collect.errors import ConfigError, EndpointDown, EndpointFailure, RateLimited
+from collect.agents.config import Variant
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.cluster.worker import NodeWorker, may_pass
+from collect.config import Machinery
+from collect.errors import ConfigError, EndpointDown, EndpointFailure, FailureKind, RateLimited
+from collect.places import Setup, ThisMachine
 from collect.preflight.disk import DiskTooFull
+from collect.rollout import RolloutSpec
+from collect.rollout_rows import RunIdentity
+from collect.work import RolloutWork, Rows, Work
+from sandbox import SandboxConfig
 from sandbox.errors import EngineDown, PullLimited, SandboxUnavailable
 
 
@@ -33,3 +44,26 @@ def refused(cause: Exception) -> ConfigError:
 )
 def test_what_may_pass(error: Exception, passes: bool) -> None:
     assert may_pass(error) is passes
+
+
+class Broken:
+    """A place where StepInto itself has a defect."""
+
+    def do(self, work: Work) -> Rows:
+        raise KeyError("a defect")
+
+
+def test_an_unforeseen_error_is_a_row(tmp_path: Path) -> None:
+    benchmark = BundledBenchmark()
+    machinery = Machinery(sandbox=SandboxConfig(backend="local"))
+    models = {"oracle": machinery.model_config_of("oracle")}
+    worker = NodeWorker(Setup(machinery, benchmark, models, tmp_path), None, "worker", 1)
+    worker._place = cast(ThisMachine, Broken())
+    spec = RolloutSpec(next(iter(benchmark.instances())), Variant.DEBUG2FIX, "oracle", "oracle", 0)
+    answer = worker._do(RolloutWork(spec, RunIdentity("test", 0), "hash"))
+    assert answer.refused is None
+    assert answer.rows is not None
+    row, conversations = answer.rows
+    assert (row.failure_kind, row.failure_type) == (FailureKind.INFRASTRUCTURE, "KeyError")
+    assert "in do\n    raise KeyError" in (row.failure_message or ""), "the row shows where"
+    assert not conversations
