@@ -6,6 +6,7 @@ import argparse
 import errno
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from collect.copying.run_copy import copying
@@ -127,11 +128,15 @@ def _format_and_check(options: argparse.Namespace) -> int:
 
 
 def _do_or_check(options: argparse.Namespace, name: str) -> int:
-    return _run_stages(options, (CHECKED[name],) if options.preflight else COMMANDS[name][0])
+    if options.preflight:
+        return _run_stages(options, (CHECKED[name],), save=False)
+    return _run_stages(options, COMMANDS[name][0])
 
 
-def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> int:
-    """Do some stages, or for None those that the config names."""
+def _run_stages(
+    options: argparse.Namespace, stages: Sequence[Stage] | None, save: bool = True
+) -> int:
+    """Do some stages, or for None those that the config names; `save` the config in its folder."""
     config = load_config(options.config, overrides_of(options))
     if stages is None:
         check_sections(config)
@@ -141,10 +146,11 @@ def _run_stages(options: argparse.Namespace, stages: Sequence[Stage] | None) -> 
             f"{process_count()} processes were launched, and only `stepinto train` shares its work "
             "among them; start the other stages without `accelerate launch`"
         )
+    saved = config_saved(config) if save else nullcontext()
     if OF_ROLLOUTS.isdisjoint(stages):
-        with config_saved(config):
+        with saved:
             return _in_a_row(config, stages)
-    with copying(config.runner, config.folder) as not_copied, config_saved(config):
+    with copying(config.runner, config.folder) as not_copied, saved:
         status = _in_a_row(config, stages)
     return status or (FAILED if not_copied else 0)
 

@@ -16,6 +16,7 @@ NAMES = re.compile(
 OF_A_TOKENIZER = re.compile(
     r"(bos|eos|bot|eot|boi|eoi|pad|unk|sep|cls|mask|stop|start|end|begin|image|audio|video)_token$"
 )
+VARIABLE = re.compile(r"[A-Za-z_]\w*")
 OF_THE_SANDBOX = re.compile(r"^sandbox\.environment\.|\.benchmark\.variables\.")
 """What is set there, programs under test and agents read: made-up keys that tests want."""
 COMMAND_LINES = re.compile(r"(^|_|\.)(arguments|command|options)$")
@@ -48,7 +49,8 @@ def _found_in(value: Any, place: str) -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
             inside = f"{place}.{name}" if place else str(name)
-            if _is_text(inner) and _is_named_so(str(name)):
+            of_a_key = name == "api_key_env" and not VARIABLE.fullmatch(str(inner))
+            if _is_text(inner) and (of_a_key or _is_named_so(str(name))):
                 yield inside
             yield from _found_in(inner, inside)
     elif isinstance(value, list):

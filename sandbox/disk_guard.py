@@ -16,6 +16,9 @@ from sandbox.errors import DiskExceeded
 from sandbox.guard import ResourceGuard, ResourceUse
 
 LOOK_SECONDS = 0.5
+LONGEST_SECONDS = 20.0
+"""After which sandboxes are measured in any case: where others free as much of the disk as one
+writes, what is left does not fall."""
 FILE_BYTES = 4096
 """That the smallest file counts as: a disk can be out of files as well."""
 
@@ -32,7 +35,7 @@ class DiskGuard(ResourceGuard):
 
     def __init__(self, free: Callable[[], int]) -> None:
         """`free` is how many bytes the disk has left."""
-        super().__init__("disk-guard", free, LOOK_SECONDS)
+        super().__init__("disk-guard", free, LOOK_SECONDS, LONGEST_SECONDS)
 
 
 @lru_cache

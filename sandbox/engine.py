@@ -194,7 +194,7 @@ def kill_container(client: Any, container: str) -> None:
 @lru_cache
 def engine_disk(host: str | None) -> DiskGuard:
     """The disk that containers are on, of the engine at this DOCKER_HOST. That of an engine on
-    another machine can't be looked at, so nothing is ever measured there."""
+    another machine can't be looked at: its containers are measured now and then alone."""
     root = local_root()
     return DiskGuard(lambda: 0) if root is None else guard_of(str(root))
 

@@ -98,9 +98,13 @@ class EndpointBackend:
 
     @property
     def where(self) -> str:
-        """The model and its server, for error messages: no password of the address in them."""
-        address = self._client.base_url.copy_with(userinfo=b"")
-        return f"model {self.config.model} at {address}"
+        """The model and its server, for error messages."""
+        return f"model {self.config.model} at {self.address}"
+
+    @property
+    def address(self) -> str:
+        """The server's, without a password that may be in it."""
+        return str(self._client.base_url.copy_with(userinfo=b""))
 
     def _send(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
         """One request, as soon as it may be sent."""

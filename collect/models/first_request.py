@@ -31,7 +31,7 @@ def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
         limits.note()
     if warning is not None:
         tell(f"Warning: {warning}")
-        return "answered without the call that it was asked for"
+        return "answered, but not as it was asked to: see the warning"
     did = "called a tool" if tools else "answered"
     return f"{did} after {time.monotonic() - started:.1f} s"
 

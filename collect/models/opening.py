@@ -69,17 +69,16 @@ def open_and_ask(
 
     endpoint = EndpointBackend(name, config, limits, stop)
     try:
-        return endpoint, f"{_described(config)}; {ask_first(endpoint, limits, tools)}"
+        key = f"key of ${config.api_key_env}" if config.api_key_env else "without a key"
+        where = f"{config.model} at {endpoint.address.rstrip('/')}, {key}"
+        return endpoint, f"{where}; {ask_first(endpoint, limits, tools)}"
     except BaseException:
         endpoint.close()
         raise
 
 
 def _described(config: ModelConfig) -> str:
-    """What a model is and where its key is from, in words."""
-    if isinstance(config, OpenAIConfig):
-        key = f", key of ${config.api_key_env}" if config.api_key_env else ", without a key"
-        return f"{config.model} at {config.base_url or 'the default address'}{key}"
+    """What a model is that is no endpoint's, in words."""
     if isinstance(config, VllmConfig):
         return f"vllm, {config.server.model if config.server else config.base_url}"
     if isinstance(config, LocalConfig):

@@ -65,9 +65,7 @@ class Outage:
         with self._lock:
             if self._asking == threading.get_ident():
                 self._wait = min(2 * self._wait, LONGEST_WAIT)
-                self._next_at = time.monotonic() + max(
-                    self._wait, shortened(refusal.retry_after)
-                )
+                self._next_at = time.monotonic() + max(self._wait, shortened(refusal.retry_after))
 
     def ended_since(self, moment: float) -> bool:
         """Whether one has ended after a moment of the monotonic clock."""

@@ -24,7 +24,8 @@ console = Console(soft_wrap=True, quiet=not is_main_process())
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Let a command take settings after its config; more of them may follow its flags."""
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="e.g. collect.attempts=4")
+    told = "e.g. collect.attempts=4"
+    parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help=told)
 
 
 def add_yes(parser: argparse.ArgumentParser) -> None:

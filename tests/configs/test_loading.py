@@ -123,6 +123,7 @@ SECRET = "geheim"
         (f"models.m.base_url=https://{SECRET}@host/v1", "models.m.base_url"),
         (f"models.m.base_url=https://host/v1?api-key={SECRET}", "models.m.base_url"),
         (f"models.m.api_key={SECRET}", "models.m.api_key"),
+        (f"models.m.api_key_env=sk-{SECRET}", "models.m.api_key_env"),
         (f"models.m.extra_body={{api_key: {SECRET}}}", "models.m.extra_body.api_key"),
         (
             f"models.m.extra_body={{headers: {{Authorization: Bearer {SECRET}}}}}",

@@ -106,3 +106,12 @@ def test_an_evaluation_is_looked_at_part_by_part(server: ChatServer, tmp_path: P
     assert f"│ ok │ model frontier │ gpt-5 at {server.url}, key of $TEST_KEY; called" in tables
     assert "│ ok │ questions │ the start makes them, in " in tables
     assert not list(RunStore(tmp_path / "test" / "eval").read_rollouts())
+
+
+def test_it_changes_nothing_of_a_run(server: ChatServer, tmp_path: Path) -> None:
+    config = tmp_path / "test" / "config.yaml"
+    assert preflight(server, tmp_path)[0] == 0
+    assert not config.exists()
+    config.write_text("run: test\n")
+    preflight(server, tmp_path, "agents.sub_max_steps=12")
+    assert config.read_text() == "run: test\n"

@@ -29,7 +29,7 @@ def test_two_starts_are_one_run_of_wandb(server: ChatServer, tmp_path: Path) -> 
     tracked = ("runner.wandb={}", "runner.track_every=0.5", "sandbox.environment={WORD: geheim}")
     down = error(500, "down")
     server.will_answer(down, down, reply())
-    slow = "models.frontier.retries={max_retries: 1, backoff_base: 8}"
+    slow = "models.frontier.retries={max_retries: 1, backoff_base: 16}"
     assert main(command(server, tmp_path, *tracked, slow, "runner.again=0")) == 0
     assert main(command(server, tmp_path, *tracked)) == 0
     first, second = offline_runs(tmp_path / "test")
