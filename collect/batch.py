@@ -176,16 +176,21 @@ class Batch:
 
     def _without_row(self) -> list[Work]:
         done = set()
-        for row in self.rows():
+        by_models = {(each.main, each.sub or ""): each.id for each in self._specs}
+        for row in self._store.read_rollouts():
+            alike = self._works.get(by_models.get((row.main_model, row.sub_model), ""))
+            work = self._works.get(row.rollout_id, alike)
             if row.failure_kind in TRIED_AGAIN:
                 self._failed[row.rollout_id] = row
-            else:
-                self._check_same_settings(row, self._works[row.rollout_id])
+            elif work is not None:
+                self._check_same_settings(row, work)
                 done.add(row.rollout_id)
         return [work for key, work in self._works.items() if key not in done]
 
     def _check_same_settings(self, row: Rollout, work: Work) -> None:
-        if row.instance_hash != work.spec.instance.hash:
+        """`work` is that of the row, or where that is not asked for, any of the same models."""
+        same = work.spec.id == row.rollout_id
+        if same and row.instance_hash != work.spec.instance.hash:
             changed = f"another version of the bug {row.instance_id}"
         elif row.config_hash != work.settings_hash:
             facts = settings_facts(self._machinery, work.spec)

@@ -349,6 +349,9 @@ def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Pa
     told = r"other settings \(agents.sub_max_steps: was 12, is 3\); they must not be mixed"
     with pytest.raises(ConfigError, match=told):
         collect(tmp_path, limit, "agents.sub_max_steps=3")
+    others = "collect.benchmark.instances=[lrustore__old_price]"
+    with pytest.raises(ConfigError, match=told):
+        collect(tmp_path, others, "agents.sub_max_steps=3")
 
 
 @pytest.mark.slow
