@@ -103,7 +103,9 @@ class Machinery(BaseModel):
         """A model by name. Raises ConfigError naming the known ones."""
         if name not in self.models:
             known = ", ".join(sorted(self.models))
-            raise ConfigError(f"there is no model {name!r} under `models`; there are: {known}")
+            oracle = "; add models.oracle={backend: oracle}" if name == "oracle" else ""
+            told = f"there is no model {name!r} under `models`; there are: {known}{oracle}"
+            raise ConfigError(told)
         return self.models[name]
 
 

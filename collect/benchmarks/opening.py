@@ -119,8 +119,18 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
             f"benchmark {config.name}: no instance left; benchmark.language is {config.language}, "
             f"benchmark.split is {config.split}, "
             f"benchmark.instances is {'all' if patterns is None else ', '.join(patterns)}"
+            f"{_of_one_repository(config, instances)}"
         )
     return list(drawn(selected, config.shuffle_seed, config.limit))
+
+
+def _of_one_repository(config: BenchmarkConfig, instances: Iterable[Instance]) -> str:
+    if config.split == "all" or len({instance.repository for instance in instances}) > 1:
+        return ""
+    return (
+        "; its bugs are of one repository, which can't be divided: give `eval.benchmark` other "
+        "bugs, or set benchmark.split to all"
+    )
 
 
 def _split(config: BenchmarkConfig, instances: Iterable[Instance]) -> list[Instance]:

@@ -50,7 +50,7 @@ def replay(options: argparse.Namespace) -> int:
     run: Path = options.run
     if options.limit is not None and options.limit < 1:
         raise ConfigError(f"--limit {options.limit}: give a number from 1 on")
-    folders = {stage: run / below for stage, below in SOURCES if has_begun(run / below)}
+    folders = {stage: run / below for stage, below in SOURCES if _has_rollouts(run / below)}
     if not folders:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
     config = load_config(run, options.overrides)
@@ -62,6 +62,12 @@ def replay(options: argparse.Namespace) -> int:
         if report.stopped:
             return FAILED if report.reasons else stopped()
     return 0
+
+
+def _has_rollouts(folder: Path) -> bool:
+    from collect.store import RunStore
+
+    return has_begun(folder) and bool(RunStore(folder).rollouts.ids())
 
 
 def _tell_where(config: RunConfig) -> None:

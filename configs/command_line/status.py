@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from collect.errors import ConfigError
 from collect.quantities import dollars, duration, tokens
+from collect.watching.heartbeat import SECONDS
 from collect.watching.status import SILENT_SECONDS, RunStatus, has_begun, read_status
 from configs.command_line.shared import console
 
@@ -72,7 +74,8 @@ def _state(status: RunStatus) -> str:
     if status.silent is None:
         rest = "" if not status.remaining else f", {status.remaining} left to do"
         return f"ended {duration(status.now - beat.seen_at)} ago{rest} ({where})"
-    if status.silent > SILENT_SECONDS:
+    gone = beat.host == platform.node() and not Path(f"/proc/{beat.process}").exists()
+    if status.silent > (2 * SECONDS if gone else SILENT_SECONDS):
         return f"died, last heard of {duration(status.silent)} ago ({where}); start it again"
     return f"running for {duration(status.now - beat.started_at)} ({where})"
 

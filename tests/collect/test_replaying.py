@@ -206,6 +206,9 @@ def test_a_bug_that_is_gone_is_named(run: Path, capsys: pytest.CaptureFixture[st
 def test_an_empty_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(tmp_path)]) == 2
     assert "has no rollouts" in capsys.readouterr().err
+    RunStore.open(tmp_path).close()
+    assert main(["replay", str(tmp_path)]) == 2
+    assert "has no rollouts" in capsys.readouterr().err
 
 
 def test_a_run_of_a_cluster_is_replayed_on_this_machine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 import subprocess
 import sys
@@ -114,6 +115,11 @@ def test_the_nodes_of_a_cluster_are_shown(tmp_path: Path) -> None:
 def test_states(changes: dict[str, object], after: float, state: str, tmp_path: Path) -> None:
     run_of_four(tmp_path, beat(**changes))
     assert shown(tmp_path, START + 1800 + after)[0] == f"state     {state}"
+
+
+def test_a_driver_of_this_machine_that_is_gone_has_died_at_once(tmp_path: Path) -> None:
+    run_of_four(tmp_path, beat(host=platform.node(), process=2**22 + 1))
+    assert shown(tmp_path, START + 1815)[0].startswith("state     died, last heard of 15s ago")
 
 
 def test_a_run_of_an_unknown_start(tmp_path: Path) -> None:
