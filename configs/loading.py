@@ -159,10 +159,12 @@ def _is_inside(location: Sequence[str | int], outer: Sequence[str | int]) -> boo
 
 
 def _nearest(location: Sequence[str | int]) -> str:
-    known = _known_keys(location[:-1])
-    close = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.4)
+    known, name = _known_keys(location[:-1]), str(location[-1])
+    inside = [outer for outer in known if name in _known_keys((*location[:-1], outer))]
+    close = [f"{outer}.{name}" for outer in inside]
+    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
-        return f"; did you mean {close[0]!r}?"
+        return f"; did you mean {' or '.join(map(repr, close))}?"
     return f"; there are: {', '.join(known)}" if known else ""
 
 

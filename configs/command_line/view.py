@@ -74,6 +74,8 @@ def view(options: argparse.Namespace) -> int:
         labels=labels_of(config) if config is not None else Labels(),
     )
     paths = write_report(request)
+    if not paths.matching:
+        console.print("no rollout is of what the options name; the report is empty")
     if paths.rollouts < paths.matching:
         console.print(f"the first {paths.rollouts} of {paths.matching} rollouts; see --limit")
     console.print(f"{paths.pages} conversations; open {paths.index}")
@@ -100,7 +102,7 @@ def _outcome(text: str) -> Outcome:
     try:
         return Outcome(text.replace("_", " "))
     except ValueError:
-        known = ", ".join(each.value for each in Outcome)
+        known = ", ".join(each.value.replace(" ", "_") for each in Outcome)
         raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}") from None
 
 

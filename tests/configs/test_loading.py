@@ -88,6 +88,8 @@ def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) ->
     [
         ("colect.attempts=1", "colect: there is no such key; did you mean 'collect'?"),
         ("collect.atempts=1", "collect.atempts: there is no such key; did you mean 'attempts'?"),
+        ("concurrency=4", "concurrency: there is no such key; did you mean 'runner.concurrency'?"),
+        ("zzz=4", "zzz: there is no such key; there are: agents, "),
         ("models.small.modl=x", "there is no such key; did you mean 'model'?"),
         ("sandbox.backend=podman", "sandbox.backend: Input should be 'local' or 'docker'"),
         ("collect.attempts=0", "greater than or equal to 1 (it is 0)"),

@@ -63,6 +63,13 @@ def test_part_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     )
 
 
+def test_where_nothing_is_of_what_is_asked_for_it_says_so(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert view(run, "--output", tmp_path / "elsewhere", "--variant", "debug2fx") == 0
+    assert "no rollout is of what the options name" in capsys.readouterr().out
+
+
 def test_answers_are_shown_with_their_questions(
     tmp_path: Path, shop: Instance, capsys: pytest.CaptureFixture[str]
 ) -> None:
