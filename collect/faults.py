@@ -127,17 +127,24 @@ FAULTS: Sequence[Fault] = (
 )
 
 
+def fault_named(failure_type: str | None) -> Fault | None:
+    """The fault of a row's `failure_type`; None where there is none of that name."""
+    return next((fault for fault in FAULTS if fault.name == failure_type), None)
+
+
 def goes_on(failure_type: str | None) -> bool:
     """Whether the next start goes on with a rollout that failed so, where it was.
 
     Where its sandbox died, it may have been its calls that killed it, so it begins anew.
     """
-    return any(fault.goes_on for fault in FAULTS if fault.name == failure_type)
+    fault = fault_named(failure_type)
+    return fault is not None and fault.goes_on
 
 
 def overfills(failure_type: str | None) -> bool:
     """Whether the rollout's own calls, or its patch, took more than a sandbox may have."""
-    return any(fault.models_if_again for fault in FAULTS if fault.name == failure_type)
+    fault = fault_named(failure_type)
+    return fault is not None and fault.models_if_again
 
 
 def blamed(row: Rollout, earlier: Rollout | None) -> Rollout:

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sandbox.engine import connect
 from tests.sandbox.image import (
     engine_error,
     ensure_git_image,
@@ -24,6 +27,14 @@ def image() -> str:
     if reason is not None:
         pytest.skip(f"needs a container engine: {reason}")
     return ensure_image()
+
+
+@pytest.fixture
+def engine(image: str) -> Iterator[Any]:
+    """A client of the container engine, which has the test image."""
+    client = connect()
+    yield client
+    client.close()
 
 
 @pytest.fixture(scope="session")

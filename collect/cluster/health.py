@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from collect.errors import OutOfDisk
-from collect.faults import FAULTS
+from collect.faults import fault_named
 from collect.records import Rollout
 from sandbox.errors import (
     DiskExceeded,
@@ -24,7 +24,6 @@ FIRST_REST, LONGEST_REST = 60.0, 900.0
 OF_A_NODE = (OutOfDisk, SandboxUnavailable, ImageMissing, SandboxDead)
 OF_A_ROLLOUT = (OutOfMemory, DiskExceeded)
 """Those sandboxes that die on any node."""
-TYPES = {fault.name: fault.error for fault in FAULTS}
 SHOWN = 300
 """Characters of a reason."""
 
@@ -76,8 +75,10 @@ class Health:
 
 def fault_of(row: Rollout) -> str | None:
     """Which fault of its node's may have ended a rollout; None where there is none."""
-    error = TYPES.get(row.failure_type or "", Exception)
-    if not issubclass(error, OF_A_NODE) or issubclass(error, OF_A_ROLLOUT):
+    fault = fault_named(row.failure_type)
+    if fault is None or not issubclass(fault.error, OF_A_NODE):
+        return None
+    if issubclass(fault.error, OF_A_ROLLOUT):
         return None
     message, _, _ = (row.failure_message or "").partition("\n")
     return f"{row.failure_type}: {message[:SHOWN]}"

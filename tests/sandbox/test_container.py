@@ -26,20 +26,13 @@ from docker.errors import APIError, NotFound
 from sandbox import Command, SandboxConfig, container, container_stream, open_sandbox
 from sandbox.container import ContainerSandbox
 from sandbox.container_exec import ContainerExecs
-from sandbox.engine import LABEL, OWNER_LABEL, connect, remove_leftover_containers
+from sandbox.engine import LABEL, OWNER_LABEL, remove_leftover_containers
 from sandbox.errors import ImageMissing, SandboxDead, SandboxFileError, SandboxUnavailable
 from sandbox.owners import owner_tag
 from stepinto import main
 from tests.sandbox.image import TAG
 
 pytestmark = pytest.mark.docker
-
-
-@pytest.fixture
-def engine(image: str) -> Iterator[Any]:
-    client = connect()
-    yield client
-    client.close()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from collect.rollout import RolloutSpec
 from collect.rollout_rows import RunIdentity
 from collect.work import RolloutWork
 from sandbox import SandboxConfig, images
-from sandbox.engine import connect, local_root
+from sandbox.engine import local_root
 from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, PullLimited, SandboxUnavailable
 from sandbox.image_store import ImageStore
 from sandbox.images import GIGABYTE, ImagePuller, ImagesConfig
@@ -35,13 +35,6 @@ from tests.sandbox.engine_server import EngineServer
 from tests.sandbox.registry import SIZE, Registry
 
 SECONDS = 60
-
-
-@pytest.fixture
-def engine(image: str) -> Iterator[Any]:
-    client = connect()
-    yield client
-    client.close()
 
 
 @pytest.fixture
