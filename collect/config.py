@@ -15,6 +15,9 @@ from collect.tracking.config import TrackioSettings, WandbSettings
 from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
 
+SAVED_NAME = "config.yaml"
+"""Of a run's config, in its folder."""
+
 
 def _oracle() -> dict[str, ModelConfig]:
     return {"oracle": OracleConfig(backend="oracle")}

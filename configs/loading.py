@@ -18,13 +18,13 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from collect.config import SAVED_NAME
 from collect.durable import write_text
 from collect.errors import ConfigError
 from configs.keys import refuse_keys
 from configs.processes import is_main_process
 from configs.run_config import RunConfig
 
-SAVED_NAME = "config.yaml"
 RUN_PLACEHOLDER = "{run}"
 """Stands for the run's folder in any text of a config."""
 

@@ -21,9 +21,9 @@ class Forecast:
     ) -> None:
         """`specs` are all that is asked for, `rows` those that earlier starts did of them.
 
-        `spent` are the dollars of all starts, but for what a rollout that goes on is given back,
-        and `after` is how many rollouts the first estimate
-        is made from, if each variant is among them twice.
+        `spent` are the dollars of all starts, but for what a rollout that goes on is given back.
+        `after` is how many rollouts the first estimate is made from, if each variant is among them
+        twice.
         """
         self._kinds = {spec.id: _kind(spec) for spec in specs}
         self._order = [spec.id for spec in specs]

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from collect.config import SAVED_NAME
 from collect.durable import write_text
 from collect.errors import BudgetExhausted
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
-CONFIG = "config.yaml"
-"""What the folder of a run has."""
 PARTS = (("eval", "questions"), ("eval",), ())
 """The folders of a run that have rollouts of their own, and so each their `SPENT`."""
 
@@ -113,5 +112,5 @@ def _is_part(folder: Path, part: Sequence[str]) -> bool:
     """Whether it is that part of a run, and no run that is called so."""
     if not part:
         return True
-    of_a_run = (folder.parents[len(part) - 1] / CONFIG).is_file()
+    of_a_run = (folder.parents[len(part) - 1] / SAVED_NAME).is_file()
     return folder.parts[-len(part) :] == tuple(part) and of_a_run

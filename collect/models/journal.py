@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -84,7 +84,7 @@ class JournalFile:
 def kept_dollars(text: JournalText) -> float:
     """What the replies have cost that a journal keeps."""
     read = (_entry(line) for line in (text.read() or "").split("\n")[1:])
-    newest = {(each.conversation, each.step): each for each in read if each is not None}
+    newest = _by_step(each for each in read if each is not None)
     return sum(each.completion.dollars for each in newest.values())
 
 
@@ -130,7 +130,12 @@ class Journal:
         if readable != held:
             self._text.replace(readable)
         self._begun = True
-        return {(entry.conversation, entry.step): entry for _, entry in read}
+        return _by_step(entry for _, entry in read)
+
+
+def _by_step(entries: Iterable[_Entry]) -> dict[tuple[int, int], _Entry]:
+    """The newest of each step of each conversation."""
+    return {(each.conversation, each.step): each for each in entries}
 
 
 def _entry(line: str) -> _Entry | None:

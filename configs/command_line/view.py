@@ -8,9 +8,10 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from collect.config import SAVED_NAME
 from collect.errors import ConfigError
 from configs.command_line.shared import add_questions, console, question_files
-from configs.loading import SAVED_NAME, load_config
+from configs.loading import load_config
 from configs.run_config import RunConfig
 
 if TYPE_CHECKING:
