@@ -11,6 +11,7 @@ from pathlib import Path
 
 from collect.copying.run_copy import copying
 from collect.errors import ConfigError
+from collect.telling import tell
 from configs.command_line.before_run import add_checks, check_collect, check_eval
 from configs.command_line.bench import add_bench
 from configs.command_line.clean import add_clean
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.command(options))
     except (ConfigError, SandboxError) as error:
-        print(f"stepinto: {error}", file=sys.stderr)
+        tell(str(error))
         return 2
     except KeyboardInterrupt:
         # Before or after the rollouts, which stop at their next step by themselves.
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in DISK_ERRORS:
             raise
-        print(f"stepinto: {error}; mend that, and start again: {KEPT}", file=sys.stderr)
+        tell(f"{error}; mend that, and start again: {KEPT}")
         return 2
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
-from rich.console import Console
 
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
@@ -18,6 +17,7 @@ from collect.benchmarks.verifications import Verifications, with_verifications
 from collect.durable import write_text
 from collect.errors import ConfigError
 from collect.quantities import first_of
+from collect.telling import tell
 from sandbox import SandboxConfig
 
 SKIPPED_FILE = "skipped.json"
@@ -84,8 +84,7 @@ def tell_skipped(choice: Choice, folder: Path) -> None:
     if not choice.skipped:
         path.unlink(missing_ok=True)
         return
-    told = f"{choice}; benchmark.skip=[] takes them all the same"
-    Console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
+    tell(f"{choice}; benchmark.skip=[] takes them all the same")
     folder.mkdir(parents=True, exist_ok=True)
     lines = TypeAdapter(tuple[Verification, ...]).dump_json(choice.skipped, indent=1)
     write_text(path, f"{lines.decode()}\n")

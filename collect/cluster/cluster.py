@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Collection, Sequence
@@ -23,6 +22,7 @@ from collect.models.waiting import POLL_SECONDS, raise_if_stopped
 from collect.places import Setup
 from collect.preflight.checks import Check
 from collect.rollout_journal import forget_replies
+from collect.telling import tell
 from collect.watching.heartbeat import NodeStatus
 from collect.watching.log_lines import log_file, open_log
 from collect.watching.rollout_log import RolloutLog
@@ -177,7 +177,7 @@ class RayCluster:
         forget_replies(self._setup.folder, rows[0])
         if rests:
             seconds = node.health.rest_seconds
-            print(f"stepinto: {node.host} rests for {seconds:g} s: {fault}", file=sys.stderr)
+            tell(f"{node.host} rests for {seconds:g} s: {fault}")
         return True
 
     def _give(self, turn: Turn) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.images import required_images
 from collect.config import Machinery
 from collect.models.waiting import raise_if_stopped
+from collect.telling import tell
 from sandbox.engine import connect
 from sandbox.engine_errors import engine_errors
 from sandbox.errors import NoRoomForImage, SandboxError
@@ -117,7 +117,6 @@ class NodeImages:
     def _opened(self) -> ImagePuller:
         with self._opening:
             if self._puller is None:
-                say = partial(print, "stepinto:", file=sys.stderr)
                 config = self._machinery.images
-                self._puller = self._open_puller(connect(), config, on_event=say, stop=self._stop)
+                self._puller = self._open_puller(connect(), config, on_event=tell, stop=self._stop)
             return self._puller

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from collect.errors import RolloutStopped
 from collect.models.budget import Budget
 from collect.models.waiting import raise_if_stopped, result_unless
 from collect.places import Setup
+from collect.telling import tell
 from collect.work import Work
 
 Result = TypeVar("Result")
@@ -99,7 +99,7 @@ class Workers:
                 # Whatever it is: without this thread no worker would ever be started again.
                 if str(error) != told:
                     told = str(error)
-                    _tell(f"the cluster's nodes can't be looked at, and will be again: {told}")
+                    tell(f"the cluster's nodes can't be looked at, and will be again: {told}")
             with self.changed:
                 if self.nodes.hopeful:
                     self.hopeful_at = time.monotonic()
@@ -130,7 +130,7 @@ class Workers:
                 self._let_go(worker, name)
             with self.changed:
                 node.died()
-            _tell(f"no worker on {node.host}: {error}")
+            tell(f"no worker on {node.host}: {error}")
             return
         if found.refused is not None:
             self._let_go(worker, name)
@@ -162,12 +162,8 @@ def _note(found: Readiness, node: Node, worker: Any) -> None:
         node.started(worker, found.images)
     elif found.for_good and not node.ready_once:
         node.refused(found.refused)
-        _tell(f"no rollouts on {node.host}: {found.refused}")
+        tell(f"no rollouts on {node.host}: {found.refused}")
     else:
         node.unready(found.refused)
         seconds = node.health.rest_seconds
-        _tell(f"no rollouts on {node.host} for the next {seconds:g} s: {found.refused}")
-
-
-def _tell(line: str) -> None:
-    print(f"stepinto: {line}", file=sys.stderr)
+        tell(f"no rollouts on {node.host} for the next {seconds:g} s: {found.refused}")

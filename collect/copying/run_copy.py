@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from collect.copying.lineage import leave_mark
 from collect.copying.owner import Ownership
 from collect.copying.transfer import Changed, Transfer
 from collect.errors import ConfigError
+from collect.telling import tell
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 LAST_TRIES = 3
@@ -49,7 +49,7 @@ class RunCopy:
         try:
             self._owner.take(now_ns)
             if restore(self._copy, self._run):
-                _tell(f"{self._run} was fetched from {self._copy.name}")
+                tell(f"{self._run} was fetched from {self._copy.name}")
             leave_mark(self._copy, self._run)
             self._begin()
         except OSError as error:
@@ -103,7 +103,7 @@ class RunCopy:
             except ConfigError:  # which `hold` raises
                 return
             if failed == TOLD_AFTER and isinstance(self._failure, PASSING):
-                _tell(
+                tell(
                     f"{self._copy.name} can't be brought up to date: {self._failure}; the run goes "
                     "on, and it is tried again"
                 )
@@ -123,7 +123,7 @@ class RunCopy:
                 return False
             except Exception as error:  # `hold` would wait for ever if this thread ended by it
                 if self._failure is None or isinstance(self._failure, PASSING):
-                    _tell(
+                    tell(
                         f"{self._copy.name} can't be written now: {_said(error)}; the run goes on, "
                         "and it is tried again"
                     )
@@ -175,16 +175,10 @@ def copying(config: RunnerConfig, run: Path) -> Iterator[list[str]]:
         left = copy.close()
         if left is not None:
             missing.append(left)
-            _tell(left)
+            tell(left)
 
 
 def _said(error: Exception) -> str:
     """Its message, with its kind where that is none which the message explains."""
     plain = isinstance(error, (Changed, OSError))
     return str(error) if plain else f"{type(error).__name__}: {error}"
-
-
-def _tell(text: str) -> None:
-    # The terminal may be gone, which the run outlives.
-    with suppress(OSError):
-        print(f"stepinto: {text}", file=sys.stderr, flush=True)

@@ -7,8 +7,8 @@ import time
 from collect.errors import BudgetExhausted
 from collect.models.budget import Limits
 from collect.models.endpoint import EndpointBackend, EndpointModel
-from collect.models.telling import tell
 from collect.models.tool_check import ENDPOINT_ADVICE, check_reply, check_tool_call
+from collect.telling import tell
 
 MAX_TOKENS = 1024
 """Of the reply: models that reason do so before they call."""
@@ -30,7 +30,7 @@ def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
     finally:
         limits.note()
     if warning is not None:
-        tell(f"Warning: {warning}")
+        tell(f"warning: {warning}")
         return "answered, but not as it was asked to: see the warning"
     did = "called a tool" if tools else "answered"
     return f"{did} after {time.monotonic() - started:.1f} s"

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from collect.errors import RateLimited
 from collect.models.endpoint_errors import Refusal
-from collect.models.telling import tell
 from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
 from collect.quantities import duration
+from collect.telling import tell
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds between two requests to a server that answers nobody."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import Any
 
 from collect.config import RunnerConfig
 from collect.errors import ConfigError
+from collect.telling import tell
 from collect.tracking.config import WandbSettings, needed
 from collect.tracking.known import Known, known_run
 from collect.tracking.numbers import Numbers
@@ -119,4 +119,4 @@ def _log_in(settings: WandbSettings | None) -> None:
 
 
 def _warn(name: str, why: object) -> None:
-    print(f"stepinto: {name} gets no more numbers of this run: {why}", file=sys.stderr)
+    tell(f"{name} gets no more numbers of this run: {why}")

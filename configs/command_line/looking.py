@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
+from collect.telling import tell
 from collect.watching.progress_bar import ProgressBar
 from configs.command_line.shared import FAILED, console, stopped
 from configs.loading import load_config
@@ -87,7 +87,7 @@ def bench_pull(options: argparse.Namespace) -> int:
             f"{config.sandbox.backend}, or name no image"
         )
     if told := short_of_images(config):
-        print(f"stepinto: {told}", file=sys.stderr)
+        tell(told)
     client = connect()
     report = ImagePuller(client, config.images, on_event=console.print).fetch(images)
     console.print(
@@ -95,10 +95,9 @@ def bench_pull(options: argparse.Namespace) -> int:
         f"{len(report.evicted)} evicted; all images take {report.used_bytes / GIGABYTE:.1f} GB"
     )
     if report.left:
-        print(
-            f"stepinto: no room for {len(report.left)} more within images.disk_gb="
-            f"{config.images.disk_gb:g}: raise it, or choose fewer bugs",
-            file=sys.stderr,
+        tell(
+            f"no room for {len(report.left)} more within images.disk_gb="
+            f"{config.images.disk_gb:g}: raise it, or choose fewer bugs"
         )
     return FAILED if report.left or report.failed else 0
 
@@ -119,7 +118,7 @@ def bench_contamination(options: argparse.Namespace) -> int:
         return 0
     found = f"{report.over(options.fail_over)} of {len(instances)} bugs"
     told = f"{found} share more than {options.fail_over:.0%} with the training data"
-    print(f"stepinto: {told}", file=sys.stderr)
+    tell(told)
     return FAILED
 
 

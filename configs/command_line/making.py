@@ -6,9 +6,9 @@ The last three are also stages of `stepinto run`, where a config's `stages` name
 from __future__ import annotations
 
 import argparse
-import sys
 
 from collect.copying.run_copy import copying
+from collect.telling import tell
 from configs.command_line.shared import (
     FAILED,
     SHOWN_REASONS,
@@ -29,7 +29,7 @@ def bench_self_repair(options: argparse.Namespace) -> int:
     built = build(config, config.self_repair, config.folder)
     if built.card is None:
         reason = f": {built.reason}" if built.reason else ""
-        print(f"stepinto: stopped{reason}; the same command goes on", file=sys.stderr)
+        tell(f"stopped{reason}; the same command goes on")
         return FAILED if built.reason else STOPPED
     console.print(funnel_table(built.card.steps))
     card = built.card
@@ -105,11 +105,8 @@ def _answer(config: RunConfig, name: str) -> int:
     if answers.conversations is not None:
         console.print(f"conversations in {answers.conversations}")
     for reason in answers.reasons[:SHOWN_REASONS]:
-        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+        tell(f"failed: {reason[:500]}")
     if answers.missing:
-        print(
-            f"stepinto: {answers.missing} questions have no answer yet; the same command goes on",
-            file=sys.stderr,
-        )
+        tell(f"{answers.missing} questions have no answer yet; the same command goes on")
         return FAILED if answers.reasons else STOPPED
     return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 
+from collect.telling import tell
 from configs.processes import is_main_process
 from configs.run_config import RunConfig
 
@@ -71,5 +71,5 @@ def question_files(
 
 def stopped() -> int:
     """Tell that the run ended early, and give the exit status."""
-    print("stepinto: stopped before the end; the same command goes on", file=sys.stderr)
+    tell("stopped before the end; the same command goes on")
     return STOPPED

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from collect.rollouts import RolloutsSummary
+from collect.telling import tell
 from configs.command_line.making import answer, make, questions
 from configs.command_line.push import push_dataset
 from configs.command_line.shared import FAILED, SHOWN_REASONS, console, stopped
@@ -40,11 +40,9 @@ def collect(config: RunConfig) -> int:
 
 def _status(summary: RolloutsSummary) -> int:
     for reason in summary.reasons[:SHOWN_REASONS]:
-        print(
-            f"stepinto: failed, and done again by the next start: {reason[:500]}", file=sys.stderr
-        )
+        tell(f"failed, and done again by the next start: {reason[:500]}")
     if summary.nothing_worked:
-        print(f"stepinto: {summary.nothing_worked}", file=sys.stderr)
+        tell(summary.nothing_worked)
         return FAILED
     if summary.stopped:
         return stopped()
@@ -137,11 +135,11 @@ def _alone_status(report: AloneReport) -> int:
 
 def _asked_status(report: JudgeReport | AloneReport, missing: str) -> int:
     for reason in report.reasons[:SHOWN_REASONS]:
-        print(f"stepinto: failed: {reason[:500]}", file=sys.stderr)
+        tell(f"failed: {reason[:500]}")
     if report.stopped and not report.reasons:
         return stopped()
     if report.missing:
-        print(f"stepinto: {missing}; the same command goes on", file=sys.stderr)
+        tell(f"{missing}; the same command goes on")
     return FAILED if report.missing else 0
 
 

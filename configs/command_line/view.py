@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collect.config import SAVED_NAME
 from collect.errors import ConfigError
+from collect.telling import tell
 from configs.command_line.shared import add_questions, console, question_files
 from configs.loading import load_config
 from configs.run_config import RunConfig
@@ -93,7 +93,7 @@ def _saved_config(run: Path) -> RunConfig | None:
     try:
         return load_config(run)
     except ConfigError as error:
-        print(f"stepinto: shown without the run's config: {error}", file=sys.stderr)
+        tell(f"shown without the run's config: {error}")
         return None
 
 

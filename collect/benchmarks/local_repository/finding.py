@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from pydantic import ValidationError
-from rich.console import Console
 
 from collect.benchmarks.base import Instance, TestStatus
 from collect.benchmarks.local_repository.runs import Suite, SuiteRun
@@ -24,6 +23,7 @@ from collect.durable import write_text
 from collect.errors import ConfigError
 from collect.quantities import first_of
 from collect.strict_record import StrictRecord
+from collect.telling import tell
 from sandbox import SandboxConfig
 from sandbox.environment import cache_folder
 
@@ -62,11 +62,7 @@ class Finder:
         known = _read(path)
         if known is not None:
             return known
-        Console(stderr=True).print(
-            f"{instance.repository}: running all of its tests, to find those that fail",
-            markup=False,
-            highlight=False,
-        )
+        tell(f"{instance.repository}: running all of its tests, to find those that fail")
         found = self._found(instance, self._run(instance))
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, found.model_dump_json(indent=1) + "\n")
@@ -99,11 +95,7 @@ class Finder:
                 f"{self._advice}"
             )
         if run.unloaded:
-            Console(stderr=True).print(
-                f"{name}: tests that can't be imported are left out: {first_of(run.unloaded)}",
-                markup=False,
-                highlight=False,
-            )
+            tell(f"{name}: tests that can't be imported are left out: {first_of(run.unloaded)}")
         statement = write_statement(instance, failing, run)
         return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
 

@@ -15,8 +15,8 @@ from collect.models.endpoint_client import list_models
 from collect.models.serving.launch import SERVED_NAME
 from collect.models.serving.pool import POOL
 from collect.models.serving.server import VllmServer
-from collect.models.telling import tell
 from collect.models.tool_check import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
+from collect.telling import tell
 
 LOGS = "servers"
 """The folder of the servers' logs, in a run's folder."""
@@ -93,7 +93,7 @@ class VllmBackend:
         advice = STARTED_ADVICE if server is not None else RUNNING_ADVICE
         warning = check_tool_call(asked, f"{self.name} ({self._endpoint.where})", advice)
         if warning is not None:
-            tell(f"Warning: {warning}")
+            tell(f"warning: {warning}")
         if server is not None:
             server.checked.add(model)
 

@@ -12,9 +12,9 @@ from collect.models.serving.addresses import check_port, free_port, health, reac
 from collect.models.serving.diagnosis import explain
 from collect.models.serving.launch import plan_launch
 from collect.models.serving.process import ServerProcess
-from collect.models.telling import tell
 from collect.models.waiting import raise_if_stopped
 from collect.quantities import duration
+from collect.telling import tell
 
 POLL_SECONDS = 0.2
 HEALTH_EVERY = 10.0

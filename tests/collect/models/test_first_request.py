@@ -58,7 +58,7 @@ def test_a_model_is_asked_once_and_paid_for(
     assert [tool["function"]["name"] for tool in first["tools"]] == ["evaluate"]
     assert "temperature" not in first, "the config sets none, and some models take none"
     assert "evaluate" not in str(second["tools"])
-    assert "Warning" not in capsys.readouterr().err
+    assert "warning" not in capsys.readouterr().err
     collect(server, tmp_path)
     assert len(server.requests) == 2, "there is nothing left to do"
 

@@ -101,7 +101,7 @@ def test_requests_wait_together_for_its_return(
     server.will_answer(reply("At last."))
     assert [one.result(10) for one in asked] == ["At last."] * 8
     began, ended = capsys.readouterr().err.splitlines()
-    assert began.startswith(f"main (model large at {server.url}/) is out of service: ")
+    assert began.startswith(f"stepinto: main (model large at {server.url}/) is out of service: ")
     assert began.endswith("; its requests wait, for 30s at most (retries.outage_wait)")
     assert "is back in service, after " in ended
 

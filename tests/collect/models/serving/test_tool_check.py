@@ -34,7 +34,7 @@ def test_a_call_that_parses_says_nothing(
     scripted: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scripted.open(scripted.config())
-    assert "Warning" not in capsys.readouterr().err
+    assert "warning" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

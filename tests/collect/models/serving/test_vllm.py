@@ -76,7 +76,7 @@ def test_vllm_serves_a_model_and_its_adapter(
         for name, each in models.items()
     }
     try:
-        warnings = [line for line in capsys.readouterr().err.splitlines() if "Warning" in line]
+        warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
         assert len(warnings) == 1, warnings
         assert "tuned (model tuned" in warnings[0]
         base = backends["base"].open(context())
