@@ -273,9 +273,10 @@ def test_descriptors_are_closed_with_their_commands(box: ContainerSandbox) -> No
         for _ in range(15):  # the client keeps a connection for each of its last 25 addresses
             box.run(Command(["true"]))
         before = len(os.listdir("/proc/self/fd"))
-        for _ in range(5):
+        for _ in range(10):
             box.run(Command(["true"]))
-        assert len(os.listdir("/proc/self/fd")) <= before
+        # One that each left would make ten; what else this process has open comes and goes.
+        assert len(os.listdir("/proc/self/fd")) < before + 5
     finally:
         gc.enable()
 
