@@ -11,6 +11,7 @@ from collect.agents.config import AgentsConfig, Variant
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
 from collect.models.config import ModelConfig, OracleConfig
+from collect.near_names import did_you_mean
 from collect.tracking.config import TrackioSettings, WandbSettings
 from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
@@ -107,7 +108,8 @@ class Machinery(BaseModel):
         if name not in self.models:
             known = ", ".join(sorted(self.models))
             oracle = "; add models.oracle={backend: oracle}" if name == "oracle" else ""
-            told = f"there is no model {name!r} under `models`; there are: {known}{oracle}"
+            near = oracle or did_you_mean(name, self.models)
+            told = f"there is no model {name!r} under `models`; there are: {known}{near}"
             raise ConfigError(told)
         return self.models[name]
 

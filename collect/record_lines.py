@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from collect.errors import ConfigError
+from collect.wrong_fields import first_wrong_field
 
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -32,14 +33,8 @@ def stream_lines(path: Path, kind: type[Record], how_to_get: str) -> Iterator[Re
         raise ConfigError(f"{path}: not UTF-8: {error}") from error
 
 
-def explained(error: ValidationError) -> str:
-    """Which field of a record is wrong, and how."""
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'the record'}: {first['msg']}"
-
-
 def _record(path: Path, number: int, line: str, kind: type[Record]) -> Record:
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
-        raise ConfigError(f"{path}, line {number}: {explained(error)}") from error
+        raise ConfigError(f"{path}, line {number}: {first_wrong_field(error, kind)}") from error

@@ -5,22 +5,19 @@ The resolved config is saved in the run folder, so that the folder can be given 
 
 from __future__ import annotations
 
-import collections.abc
-import difflib
 import shutil
-import types
-import typing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from collect.config import SAVED_NAME
 from collect.durable import write_text
 from collect.errors import ConfigError
+from collect.wrong_fields import wrong_fields
 from configs.keys import refuse_keys
 from configs.processes import is_main_process
 from configs.run_config import RunConfig
@@ -46,7 +43,7 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     try:
         return RunConfig.model_validate(_fill_in(raw, folder))
     except ValidationError as error:
-        problems = "\n".join(f"  {line}" for line in _explain(error))
+        problems = "\n".join(f"  {line}" for line in wrong_fields(error, RunConfig))
         raise ConfigError(f"{path}: the config is wrong:\n{problems}") from error
 
 
@@ -138,74 +135,3 @@ def _replaced(value: Any, old: str, new: str) -> Any:
     if isinstance(value, dict):
         return {key: _replaced(item, old, new) for key, item in value.items()}
     return value
-
-
-def _explain(error: ValidationError) -> Iterator[str]:
-    problems = error.errors()
-    wrong = {problem["loc"] for problem in problems}
-    for problem in problems:
-        if any(_is_inside(other, problem["loc"]) for other in wrong):
-            # What holds a wrong value is then found wrong itself: too short without it.
-            continue
-        key = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            yield f"{key}: there is no such key{_nearest(problem['loc'])}"
-        else:
-            yield f"{key}: {problem['msg']} (it is {problem['input']!r})"
-
-
-def _is_inside(location: Sequence[str | int], outer: Sequence[str | int]) -> bool:
-    return len(location) > len(outer) and location[: len(outer)] == outer
-
-
-def _nearest(location: Sequence[str | int]) -> str:
-    known, name = _known_keys(location[:-1]), str(location[-1])
-    inside = [outer for outer in known if name in _known_keys((*location[:-1], outer))]
-    close = [f"{outer}.{name}" for outer in inside]
-    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {' or '.join(map(repr, close))}?"
-    return f"; there are: {', '.join(known)}" if known else ""
-
-
-def _known_keys(location: Sequence[str | int]) -> list[str]:
-    """The keys allowed at a place of the config, found along pydantic's error location."""
-    candidates: list[Any] = [RunConfig]
-    for part in location:
-        candidates = [inner for outer in candidates for inner in _inside(outer, str(part))]
-    models = [found for found in candidates if _is_model(found)]
-    return sorted({name for model in models for name in model.model_fields})
-
-
-def _inside(annotation: Any, part: str) -> Iterator[Any]:
-    if _is_model(annotation):
-        if part in annotation.model_fields:
-            yield from _unfolded(annotation.model_fields[part].annotation)
-        elif _tag(annotation) == part:
-            yield annotation
-        return
-    if typing.get_origin(annotation) in (dict, collections.abc.Mapping):
-        yield from _unfolded(typing.get_args(annotation)[1])
-    elif typing.get_origin(annotation) in (list, tuple):
-        yield from _unfolded(typing.get_args(annotation)[0])
-
-
-def _unfolded(annotation: Any) -> Iterator[Any]:
-    origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        yield from _unfolded(typing.get_args(annotation)[0])
-    elif origin in (typing.Union, types.UnionType):
-        for member in typing.get_args(annotation):
-            yield from _unfolded(member)
-    else:
-        yield annotation
-
-
-def _tag(model: type[BaseModel]) -> str | None:
-    """The value by which a model of a discriminated union is chosen."""
-    field = model.model_fields.get("backend")
-    return typing.get_args(field.annotation)[0] if field else None
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

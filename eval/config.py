@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
+from collect.near_names import did_you_mean
 from collect.questions.config import SOURCE_READER
 from eval.alone.config import AloneConfig
 from eval.paired.config import ArmName, StatisticsConfig
@@ -86,6 +87,7 @@ class EvalConfig(BaseModel):
                 raise ValueError(
                     f"eval.statistics.{key} names {name!r}, which is in no pair of eval.pairs and "
                     f"answers no eval.questions; there are: {', '.join(sorted(known))}"
+                    f"{did_you_mean(name, known)}"
                 )
         return self
 

@@ -19,6 +19,7 @@ from collect.benchmarks.running import BUILD_FOLDERS, run_tests
 from collect.benchmarks.trees import LEFT_OUT, read_folder
 from collect.errors import ConfigError
 from collect.patches import PatchError, apply_patch, drop_paths, reverse_patch
+from collect.wrong_fields import first_wrong_field
 from sandbox import Sandbox
 
 BUNDLED = Path(__file__).with_name("bundled")
@@ -114,9 +115,7 @@ def _read_bug(path: Path) -> _Bug:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "the whole file"
-        raise ConfigError(f"{path}: {key}: {first['msg']}") from error
+        raise ConfigError(f"{path}: {first_wrong_field(error, _Bug)}") from error
 
 
 def _read(path: Path) -> str:

@@ -160,5 +160,6 @@ def _refuse_unknown(patterns: Iterable[str], ids: list[str]) -> None:
     for pattern in patterns:
         if not any(fnmatchcase(instance_id, pattern) for instance_id in ids):
             nearest = get_close_matches(pattern, ids, n=3, cutoff=0.4)
-            hint = f"; the nearest are {', '.join(nearest)}" if nearest else ""
-            raise ConfigError(f"benchmark.instances: {pattern} matches no instance{hint}")
+            hint = f"the nearest are {', '.join(nearest)}; " if nearest else ""
+            hint += "`stepinto bench list` lists all"
+            raise ConfigError(f"benchmark.instances: {pattern} matches no instance; {hint}")

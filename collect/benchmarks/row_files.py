@@ -16,6 +16,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from collect.errors import ConfigError
+from collect.wrong_fields import first_wrong_field
 
 Rows = Iterator[tuple[str, object]]
 Row = TypeVar("Row", bound=BaseModel)
@@ -108,11 +109,8 @@ def checked(where: str, row: object, model: type[Row], published: str) -> Row:
     try:
         return model.model_validate(row)
     except ValidationError as error:
-        first = error.errors()[0]
-        column = ".".join(map(str, first["loc"])) or "the row"
-        raise ConfigError(
-            f"{where}: column {column}: {first['msg']}; the columns of {published} are expected"
-        ) from error
+        told = f"{'column ' if isinstance(row, dict) else ''}{first_wrong_field(error, model)}"
+        raise ConfigError(f"{where}: {told}; the columns of {published} are expected") from error
 
 
 def _suffixes() -> str:

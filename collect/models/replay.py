@@ -25,6 +25,7 @@ from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import ReplayConfig
 from collect.records import ORACLE_TEACHER, Conversation, MessageRow
 from collect.store import RunStore
+from collect.wrong_fields import first_wrong_field
 
 
 @dataclass(frozen=True)
@@ -221,8 +222,9 @@ def _read_lines(path: Path) -> Iterator[Recording]:
         try:
             plain = _PlainConversation.model_validate_json(line)
         except ValidationError as error:
+            told = first_wrong_field(error, _PlainConversation)
             raise ConfigError(
-                f"{path}, line {number} is no recorded conversation: {error}"
+                f"{path}, line {number} is no recorded conversation: {told}"
             ) from error
         completions = tuple(
             scripted_completion(_plain_message(reply, step))

@@ -12,9 +12,10 @@ from pydantic import Field, ValidationError, model_validator
 
 from collect.errors import ConfigError
 from collect.funnel import FunnelStep
-from collect.record_lines import explained, read_lines
+from collect.record_lines import read_lines
 from collect.self_repair.problem import SOLUTION
 from collect.strict_record import StrictRecord
+from collect.wrong_fields import first_wrong_field
 
 BUNDLED_FILE = Path(__file__).parents[1] / "benchmarks" / "bundled" / "self_repair.jsonl"
 
@@ -125,7 +126,7 @@ def read_card(path: Path) -> Card:
             f"{card}: no such file; `stepinto bench self-repair` writes it beside {path.name}"
         ) from error
     except ValidationError as error:
-        raise ConfigError(f"{card}: {explained(error)}") from error
+        raise ConfigError(f"{card}: {first_wrong_field(error, Card)}") from error
 
 
 def read_bugs(path: Path) -> list[Bug]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from collect.durable import write_text
 from collect.errors import ConfigError
 from collect.watching.progress import Progress
+from collect.wrong_fields import first_wrong_field
 
 NAME = "progress.json"
 SECONDS = 5.0
@@ -130,6 +131,6 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
         return None
     except ValidationError as error:
         raise ConfigError(
-            f"{path} is not what a run writes there: {error}; remove it, the next start writes it "
-            "anew"
+            f"{path} is not what a run writes there: {first_wrong_field(error, Heartbeat)}; remove "
+            "it, the next start writes it anew"
         ) from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from collect.config import SAVED_NAME
 from collect.errors import ConfigError
+from collect.near_names import did_you_mean
 from collect.telling import tell
 from configs.command_line.shared import add_questions, console, question_files
 from configs.loading import load_config
@@ -103,8 +104,9 @@ def _outcome(text: str) -> Outcome:
     try:
         return Outcome(text.replace("_", " "))
     except ValueError:
-        known = ", ".join(each.value.replace(" ", "_") for each in Outcome)
-        raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}") from None
+        outcomes = [each.value.replace(" ", "_") for each in Outcome]
+        known, near = ", ".join(outcomes), did_you_mean(text, outcomes)
+        raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}{near}") from None
 
 
 def _limit(text: str) -> int:

@@ -174,12 +174,12 @@ def test_all_file_formats_give_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({key: ROW[key] for key in ROW if key != "test"}, "line 2: column test: Field required"),
+        ({key: ROW[key] for key in ROW if key != "test"}, "line 2: column test: it is missing"),
         ({**ROW, "entry_point": None}, "line 2: column entry_point"),
         ({**ROW, "test": "def check(f:\n"}, "line 2: column test: not Python"),
         ({**ROW, "test": "def check(f):\n    pass\n"}, "line 2: column test: must end"),
         ({**ROW, "task_id": "Java/3"}, "line 2: column task_id: Java/3"),
-        ([1], "line 2: column the row"),
+        ([1], "line 2: the record: must be a mapping"),
     ],
 )
 def test_broken_rows_are_named(tmp_path: Path, row: object, message: str) -> None:

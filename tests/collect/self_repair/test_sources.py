@@ -108,7 +108,7 @@ def test_upstream_has_no_canonical_solution(tmp_path: Path) -> None:
         (
             BigCodeBench(),
             {"task_id": "x"},
-            "column complete_prompt: Field required; the columns of",
+            "column complete_prompt: it is missing; the columns of",
         ),
         (BigCodeBench(), {**BIGCODEBENCH, "test": "x = ("}, "column test: not Python"),
         (BigCodeBench(), {**BIGCODEBENCH, "test": "x = 1"}, "column test: holds no class"),

@@ -46,3 +46,12 @@ def test_what_can_not_be_had_names_the_bug(tmp_path: Path) -> None:
         nowhere.instances()
     with pytest.raises(ConfigError, match=r"shop-1: repository: no such folder"):
         benchmark(tmp_path, repository="shop").instances()
+
+
+def test_a_misspelt_key_is_told_with_the_one_that_is_near(tmp_path: Path) -> None:
+    misspelt = benchmark(tmp_path, repositry="shop")
+    with pytest.raises(ConfigError, match=r"line 1: repositry: .*; did you mean 'repository'\?"):
+        misspelt.instances()
+    misspelt = benchmark(tmp_path, repository="shop", failure={"type": "E", "mesage": "no"})
+    with pytest.raises(ConfigError, match=r"failure\.mesage: .*; did you mean 'message'\?"):
+        misspelt.instances()
