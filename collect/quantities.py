@@ -16,6 +16,11 @@ def tokens(count: float) -> str:
     return f"{count / 1e6:.2f}M"
 
 
+def counted(count: int, what: str) -> str:
+    """1 row, 24 rows, 1,200 rows: `what` is one, of a word whose plural ends in s alone."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def dollars(amount: float) -> str:
     """Dollars; fractions of a cent below one dollar."""
     return f"${amount:.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"

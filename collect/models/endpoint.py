@@ -25,6 +25,8 @@ from collect.models.waiting import (
     sleep_unless_stopped,
     slot_unless_stopped,
 )
+from collect.quantities import counted, duration
+from collect.telling import tell
 from collect.watching.rollout_log import NO_LOG, RolloutLog
 
 
@@ -52,6 +54,8 @@ class EndpointBackend:
         self._client = open_client(config, self._key)
         self._slots = limits.slots(name, config.concurrency)
         self._outage = Outage(f"{name} ({self.where})", config.retries.outage_wait, stop)
+        self._telling = threading.Lock()
+        self._told: set[tuple[int | None, str]] = set()
 
     @property
     def name(self) -> str:
@@ -79,6 +83,8 @@ class EndpointBackend:
                 if not self._outage.covers(answer, said, sent_at, refused_at):
                     raise self._failure(answer, retry)
                 retry, wait = 0, shortened(wait)
+            else:
+                self._tell_once(answer, said)
             log.note("retried", why=said, wait=wait)
             refused_at, retry = time.monotonic(), retry + 1
             sleep_unless_stopped(wait, self._stop)
@@ -148,6 +154,20 @@ class EndpointBackend:
     def _is_retried(self, refusal: Refusal) -> bool:
         return refusal.retried and (refusal.retry_after or 0) <= self.config.retries.retry_after_max
 
+    def _tell_once(self, refusal: Refusal, said: str) -> None:
+        """Tell of the first refusal of its kind whose request is sent again."""
+        kind, retries = (refusal.status, refusal.code), self.config.retries
+        with self._telling:
+            if kind in self._told:
+                return
+            self._told.add(kind)
+        times = counted(retries.max_retries, "time")
+        waits = duration(_longest_waits(refusal, retries))
+        tell(
+            f"{self._name} ({self.where}): {said}; such a request is sent again, {times} at most, "
+            f"with waits of {waits} in all (retries)"
+        )
+
     def _failure(self, refusal: Refusal, retry: int) -> Exception:
         """What a request ends with whose last retry was refused."""
         said = self._said(refusal)
@@ -212,5 +232,14 @@ def _read_reply(body: str) -> dict[str, Any] | Refusal:
 
 
 def _wait_seconds(refusal: Refusal, retry: int, retries: Retries) -> float:
-    backoff = min(retries.backoff_max, retries.backoff_base * 2.0**retry)
-    return max(backoff * random.uniform(0.5, 1.0), refusal.retry_after or 0.0)
+    return max(_backoff(retry, retries) * random.uniform(0.5, 1.0), refusal.retry_after or 0.0)
+
+
+def _longest_waits(refusal: Refusal, retries: Retries) -> float:
+    """Seconds of all retries of a request that is refused so every time."""
+    each = (_backoff(retry, retries) for retry in range(retries.max_retries))
+    return sum(max(wait, refusal.retry_after or 0.0) for wait in each)
+
+
+def _backoff(retry: int, retries: Retries) -> float:
+    return min(retries.backoff_max, retries.backoff_base * 2.0**retry)

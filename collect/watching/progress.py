@@ -16,11 +16,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from collect.errors import TRIED_AGAIN
+from collect.errors import TRIED_AGAIN, FailureKind
 from collect.quantities import dollars, duration, tokens
 from collect.records import Rollout
 
 LISTED = 8
+WHY_CHARACTERS = 500
+"""Of the message of a failure that is told."""
 
 
 class Progress:
@@ -53,6 +55,7 @@ class Progress:
         self._resolved = self._judged = self._tokens = 0
         self._dollars = 0.0
         self._failures: Counter[str] = Counter()
+        self._told: set[str | None] = set()
         self._started_at = clock()
         self._live: Live | None = None
 
@@ -98,6 +101,8 @@ class Progress:
             # Printed under the lock, so that the numbers of the lines never go back.
             if not self._console.is_terminal:
                 self._print(line)
+            if self._is_new(rollout):
+                self._print(f"{rollout.failure_type}: {_why(rollout)}")
 
     def tell(self, line: str) -> None:
         """A line that stays, above the display."""
@@ -159,6 +164,14 @@ class Progress:
         if rollout.failure_kind is not None:
             self._failures[rollout.failure_kind.value] += 1
 
+    def _is_new(self, rollout: Rollout) -> bool:
+        """Whether it is the first that the infrastructure has failed in this way."""
+        name = rollout.failure_type
+        if rollout.failure_kind is not FailureKind.INFRASTRUCTURE or name in self._told:
+            return False
+        self._told.add(name)
+        return True
+
     def _numbers(self, running: bool = True) -> str:
         """`12/72 resolved 9 (75%) failed infrastructure 1 running 2 tokens 1.2M $0.34 left 3m`."""
         parts = [f"{self.done}/{self.total}", f"resolved {self._resolved}"]
@@ -204,3 +217,11 @@ def _outcome(rollout: Rollout) -> str:
     if rollout.failure_kind is not None:
         return f"{name}: failed ({rollout.failure_kind}, {rollout.failure_type})"
     return f"{name}: {'resolved' if rollout.resolved else 'not resolved'}"
+
+
+def _why(rollout: Rollout) -> str:
+    """Its failure in a line, which of a traceback is the last one."""
+    message = (rollout.failure_message or "").strip()
+    if message.startswith("Traceback"):
+        message = message.splitlines()[-1]
+    return " ".join(message.split())[:WHY_CHARACTERS]

@@ -107,7 +107,8 @@ def test_what_failed_is_done_again_at_the_end(
     assert (status, Counter(row.failure_kind for row in rows)) == (0, {None: 3})
     assert len(server.requests) == 4
     told = capsys.readouterr().err.splitlines()
-    assert [line.split()[0] for line in told] == ["1/3", "2/3", "3/3", "3/3", "3/3"]
+    first = [line.split()[0] for line in told]
+    assert first == ["1/3", "EndpointDown:", "2/3", "3/3", "3/3", "3/3"]
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,25 @@ def ask(
     return model.complete(conversation, [TOOL], sampling or Sampling())
 
 
+def test_trouble_is_told_at_its_first_request_and_once(
+    server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down, limited = error(503, "overloaded"), error(429, "slow down", Retry_After="0.01")
+    server.will_answer(*[down] * 2, reply(), down, limited, reply(), error(401, KEY), reply())
+    endpoint = backend(server)
+    ask(endpoint)
+    assert capsys.readouterr().err == (
+        f"stepinto: main (model large at {server.url}/): HTTP 503: overloaded; such a request is "
+        "sent again, 2 times at most, with waits of 0s in all (retries)\n"
+    )
+    ask(endpoint)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "HTTP 429: slow down; such" in line
+    with pytest.raises(InfrastructureFailure):
+        ask(endpoint)
+    assert not capsys.readouterr().err, "it is not sent again, and told as a failure"
+
+
 def test_a_reply_is_kept_as_it_came(server: ChatServer) -> None:
     raw = '{"path" :"a.py",\n "first":1.0'
     calls = [

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from collect.errors import FailureKind
-from collect.quantities import dollars, duration, tokens
+from collect.quantities import counted, dollars, duration, tokens
 from collect.watching.progress import Progress
 from collect.watching.progress_bar import ProgressBar
 from tests.records import make_failed_rollout, make_rollout
@@ -51,8 +51,21 @@ def test_one_line_a_finished_rollout() -> None:
         " | ledger-1 debug2fix: not resolved",
         "5/7 resolved 1 (50%) failed infrastructure 1 running 0 tokens 44.7k $0.0800 left 2m"
         " | ledger-2 debug2fix: failed (infrastructure, SandboxDead)",
+        "SandboxDead: the sandbox was killed: out of memory",
         "5/7 resolved 1 (50%) failed infrastructure 1 tokens 44.7k $0.0800 in 3m",
     ]
+
+
+def test_how_the_infrastructure_fails_is_told_at_the_first_of_a_kind() -> None:
+    console = plain_console()
+    dead = make_failed_rollout()
+    trace = 'Traceback (most recent call last):\n  File "x"\nKeyError: 3\n'
+    defect = make_failed_rollout(failure_type="KeyError", failure_message=trace)
+    with Progress(5, console=console, clock=Clock()) as progress:
+        for rollout in (make_failed_rollout(FailureKind.MODEL), dead, defect, dead, defect):
+            progress.finished(rollout)
+    told = [line for line in lines(console) if "resolved" not in line]
+    assert told == ["SandboxDead: the sandbox was killed: out of memory", "KeyError: KeyError: 3"]
 
 
 def test_a_model_failure_counts_as_not_resolved() -> None:
@@ -153,6 +166,15 @@ def test_tokens(count: float, text: str) -> None:
 def test_dollars() -> None:
     assert [dollars(x) for x in (0, 0.0004, 0.25, 1, 12.345)] == [
         *("$0.00", "$0.0004", "$0.2500", "$1.00", "$12.35"),
+    ]
+
+
+def test_plurals() -> None:
+    assert [counted(n, "row") for n in (0, 1, 2, 1200)] == [
+        "0 rows",
+        "1 row",
+        "2 rows",
+        "1,200 rows",
     ]
 
 
