@@ -47,6 +47,8 @@ class Batch:
         """Raises ConfigError where the store holds rollouts made with other settings."""
         self.stop = threading.Event()
         self.failures = FailuresInARow(machinery.runner.give_up_after)
+        self.over_budget: tuple[str, ...] = ()
+        """The failure that ended this start, where it was the budget's, as `type: message`."""
         self._machinery, self._benchmark = machinery, benchmark
         self._works = {work.spec.id: work for work in works}
         self._failed: dict[str, Rollout] = {}
@@ -171,7 +173,9 @@ class Batch:
 
     def _stop_by(self, row: Rollout) -> None:
         """Stop where nothing more can come of it."""
-        if row.failure_kind is FailureKind.BUDGET or self.failures.too_many(row):
+        if row.failure_kind is FailureKind.BUDGET:
+            self.over_budget = (f"{row.failure_type}: {row.failure_message}",)
+        if self.over_budget or self.failures.too_many(row):
             self.stop.set()
 
     def _without_row(self) -> list[Work]:

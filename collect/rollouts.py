@@ -15,7 +15,7 @@ from pathlib import Path
 from collect.batch import Batch
 from collect.benchmarks.base import Benchmark
 from collect.config import Machinery
-from collect.errors import TRIED_AGAIN, ConfigError, FailureKind
+from collect.errors import ConfigError, FailureKind
 from collect.models.config import ModelConfig, OracleConfig
 from collect.places import models_of
 from collect.preflight.checks import Finding
@@ -46,7 +46,8 @@ class RolloutsSummary:
     """What kept failing, where too many rollouts in a row failed because of the infrastructure."""
     dollars: float
     reasons: tuple[str, ...]
-    """Different failures of the infrastructure or the budget, as `type: message`."""
+    """Different failures of the infrastructure, and what says that the budget is spent, as
+    `type: message`."""
 
     @property
     def nothing_worked(self) -> str | None:
@@ -110,7 +111,7 @@ def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:
         done, resolved, dollars = done + 1, resolved + row.resolved, dollars + row.dollars
         if row.failure_kind is not None:
             kinds[row.failure_kind] += 1
-        if row.failure_kind in TRIED_AGAIN:
+        if row.failure_kind is FailureKind.INFRASTRUCTURE:
             reasons[f"{row.failure_type}: {row.failure_message}"] = None
     return RolloutsSummary(
         folder=folder,
@@ -122,7 +123,7 @@ def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:
         stopped=batch.stop.is_set(),
         gave_up=batch.failures.gave_up,
         dollars=dollars,
-        reasons=tuple(reasons),
+        reasons=(*reasons, *batch.over_budget),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from collect.config import SAVED_NAME
 from collect.durable import write_text
 from collect.errors import BudgetExhausted
+from collect.quantities import dollars
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""
@@ -74,8 +75,8 @@ class Budget:
         spent = self.spent + self._elsewhere
         if self.limit_dollars is not None and spent >= self.limit_dollars:
             raise BudgetExhausted(
-                f"the budget of ${self.limit_dollars:.2f} is spent (${spent:.4f}); "
-                "raise it in the config to go on"
+                f"the budget of {dollars(self.limit_dollars)} is spent ({dollars(spent)}); the "
+                "same command goes on with a higher runner.budget_dollars"
             )
 
     def add(self, dollars: float) -> None:

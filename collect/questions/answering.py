@@ -19,7 +19,7 @@ from collect.batch import Batch
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.config import Machinery
-from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
+from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.preflight.checks import Finding
 from collect.questions.answered import Answered, Answers, Said
 from collect.questions.config import QuestionsConfig
@@ -199,7 +199,8 @@ def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> An
         if row is None:
             continue
         if row.failure_kind in TRIED_AGAIN:
-            reasons[f"{row.failure_type}: {row.failure_message}"] = None
+            if row.failure_kind is FailureKind.INFRASTRUCTURE:
+                reasons[f"{row.failure_type}: {row.failure_message}"] = None
             continue
         held = said.get(row.rollout_id, Said())
         verdict = score_text(work.question, held.text)
@@ -208,6 +209,6 @@ def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> An
         tuple(answered),
         len(works) - len(answered),
         store.folder / "conversations",
-        tuple(reasons),
+        (*reasons, *batch.over_budget),
         batch.stop.is_set(),
     )

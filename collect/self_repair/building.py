@@ -108,7 +108,8 @@ def _judge_all(
             except RolloutStopped:
                 stop.set()
             except (InfrastructureFailure, BudgetExhausted) as error:
-                reasons.append(f"{problem.id}: {type(error).__name__}: {error}")
+                where = "" if isinstance(error, BudgetExhausted) else f"{problem.id}: "
+                reasons.append(f"{type(error).__name__}: {where}{error}")
                 stop.set()
 
         AsyncioRunner(machinery.runner.concurrency, stop).run(missing, judge)

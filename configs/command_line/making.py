@@ -8,14 +8,15 @@ from __future__ import annotations
 import argparse
 
 from collect.copying.run_copy import copying
+from collect.quantities import counted, dollars
 from collect.telling import tell
 from configs.command_line.shared import (
+    AGAIN,
     FAILED,
-    SHOWN_REASONS,
-    STOPPED,
     console,
     overrides_of,
     stopped,
+    tell_failures,
 )
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
@@ -28,14 +29,13 @@ def bench_self_repair(options: argparse.Namespace) -> int:
     config = load_config(options.config, options.overrides)
     built = build(config, config.self_repair, config.folder)
     if built.card is None:
-        reason = f": {built.reason}" if built.reason else ""
-        tell(f"stopped{reason}; the same command goes on")
-        return FAILED if built.reason else STOPPED
+        reasons = [built.reason] if built.reason else []
+        return FAILED if tell_failures(reasons, AGAIN) else stopped(reasons)
     console.print(funnel_table(built.card.steps))
     card = built.card
     console.print(
         f"{card.bugs} bugs in {built.path}; {card.passed} of {card.problems} problems were solved "
-        f"at once; ${card.dollars:.2f}"
+        f"at once; {dollars(card.dollars)}"
     )
     return 0
 
@@ -104,9 +104,9 @@ def _answer(config: RunConfig, name: str) -> int:
     console.print(score_table(answers.answered, name))
     if answers.conversations is not None:
         console.print(f"conversations in {answers.conversations}")
-    for reason in answers.reasons[:SHOWN_REASONS]:
-        tell(f"failed: {reason[:500]}")
+    failed = tell_failures(answers.reasons)
+    if answers.missing and not failed:
+        return stopped(answers.reasons)
     if answers.missing:
-        tell(f"{answers.missing} questions have no answer yet; the same command goes on")
-        return FAILED if answers.reasons else STOPPED
-    return 0
+        tell(f"no answer yet to {counted(answers.missing, 'question')}; the same command goes on")
+    return FAILED if answers.missing else 0

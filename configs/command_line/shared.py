@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
+from collect.errors import BudgetExhausted
 from collect.telling import tell
 from configs.processes import is_main_process
 from configs.run_config import RunConfig
@@ -16,7 +17,11 @@ FAILED = 1
 """Exit status where something kept failing, or what was checked is not well."""
 STOPPED = 130
 """Exit status where the user or the budget ended the run early, as for Ctrl-C in a shell."""
+STOPPED_EARLY = "stopped before the end; the same command goes on"
+AGAIN = ", and done again by the next start"
 SHOWN_REASONS = 3
+OF_BUDGET = f"{BudgetExhausted.__name__}: "
+"""How the reason begins with which a budget ends a run."""
 CONFIG_HELP = "a YAML file, or a run folder"
 
 console = Console(soft_wrap=True, quiet=not is_main_process())
@@ -69,7 +74,17 @@ def question_files(
         yield Path(asked.path)
 
 
-def stopped() -> int:
-    """Tell that the run ended early, and give the exit status."""
-    tell("stopped before the end; the same command goes on")
+def tell_failures(reasons: Sequence[str], then: str = "") -> bool:
+    """Tell of the first few, and whether there are any; `reasons` are those that a start ended
+    with, as `type: message`, and of a spent budget `stopped` tells."""
+    failures = [reason for reason in reasons if not reason.startswith(OF_BUDGET)]
+    for reason in failures[:SHOWN_REASONS]:
+        tell(f"failed{then}: {reason[:500]}")
+    return bool(failures)
+
+
+def stopped(reasons: Sequence[str] = ()) -> int:
+    """Tell that the user or the budget ended the run early, and give the exit status."""
+    spent = [reason for reason in reasons if reason.startswith(OF_BUDGET)]
+    tell(spent[0].removeprefix(OF_BUDGET) if spent else STOPPED_EARLY)
     return STOPPED

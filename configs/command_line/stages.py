@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from collect.quantities import counted, dollars
 from collect.rollouts import RolloutsSummary
 from collect.telling import tell
 from configs.command_line.making import answer, make, questions
 from configs.command_line.push import push_dataset
-from configs.command_line.shared import FAILED, SHOWN_REASONS, console, stopped
+from configs.command_line.shared import AGAIN, FAILED, console, stopped, tell_failures
 from configs.run_config import RunConfig
 from train.report import LossPoint
 
@@ -32,20 +33,19 @@ def collect(config: RunConfig) -> int:
     summary = run_collect(config, config.collect, config.folder, config.held_out)
     console.print(
         f"{summary.done} of {summary.total} rollouts, {summary.resolved} resolved, "
-        f"{summary.failed} failed, ${summary.dollars:.2f}; in {summary.folder}/rollouts and "
+        f"{summary.failed} failed, {dollars(summary.dollars)}; in {summary.folder}/rollouts and "
         f"{summary.folder}/conversations"
     )
     return _status(summary)
 
 
 def _status(summary: RolloutsSummary) -> int:
-    for reason in summary.reasons[:SHOWN_REASONS]:
-        tell(f"failed, and done again by the next start: {reason[:500]}")
+    tell_failures(summary.reasons, AGAIN)
     if summary.nothing_worked:
         tell(summary.nothing_worked)
         return FAILED
     if summary.stopped:
-        return stopped()
+        return stopped(summary.reasons)
     return 0
 
 
@@ -126,18 +126,18 @@ def _in_place_status(report: InPlaceReport) -> int:
     judge = report.judge
     if status or judge is None:
         return status
-    return _asked_status(judge, f"{judge.model} has not judged {judge.missing} items yet")
+    missing = counted(judge.missing, "item")
+    return _asked_status(judge, f"{judge.model} has not judged {missing} yet")
 
 
 def _alone_status(report: AloneReport) -> int:
-    return _asked_status(report, f"{report.missing} questions have no answer yet")
+    return _asked_status(report, f"no answer yet to {counted(report.missing, 'question')}")
 
 
 def _asked_status(report: JudgeReport | AloneReport, missing: str) -> int:
-    for reason in report.reasons[:SHOWN_REASONS]:
-        tell(f"failed: {reason[:500]}")
-    if report.stopped and not report.reasons:
-        return stopped()
+    failed = tell_failures(report.reasons)
+    if report.stopped and not failed:
+        return stopped(report.reasons)
     if report.missing:
         tell(f"{missing}; the same command goes on")
     return FAILED if report.missing else 0

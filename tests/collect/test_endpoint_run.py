@@ -61,11 +61,16 @@ def test_tokens_and_dollars_are_the_servers(server: ChatServer, tmp_path: Path) 
 
 
 def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
-    server: ChatServer, tmp_path: Path
+    server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dear = "models.frontier.prices={input: 10000}"
     status, rows = collect(server, tmp_path, dear, "runner.budget_dollars=1.5")
     assert status == STOPPED
+    told = [line for line in capsys.readouterr().err.splitlines() if "stepinto: " in line]
+    assert told == [
+        "stepinto: the budget of $1.50 is spent ($2.00); the same command goes on with a higher "
+        "runner.budget_dollars"
+    ]
     assert Counter(row.failure_kind for row in rows) == {None: 2, FailureKind.BUDGET: 1}
     status, rows = collect(server, tmp_path, dear, "runner.budget_dollars=10")
     assert status == 0

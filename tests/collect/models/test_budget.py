@@ -33,7 +33,7 @@ def test_all_folders_of_a_run_share_its_budget(run: Path, part: str, elsewhere: 
     budget = Budget(8.0, read_spent(folder), folder)
     budget.check()
     budget.add(1.0)
-    with pytest.raises(BudgetExhausted, match=r"the budget of \$8\.00 is spent \(\$8\.0000\)"):
+    with pytest.raises(BudgetExhausted, match=r"the budget of \$8\.00 is spent \(\$8\.00\)"):
         budget.check()
     budget.note()
     assert read_spent(folder) == PARTS[part] + 1.0, "each notes its own"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import yaml
 
 import stepinto
 from collect.questions.config import QuestionsConfig
+from configs.command_line.shared import STOPPED
+from tests.collect.models.chat_server import ChatServer
 
 
 @pytest.fixture
@@ -34,6 +37,25 @@ def test_scores_are_printed(config: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_model_that_is_not_there(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert stepinto.main(["bench", "answer", config, "questions.answer_with=gpt"]) == 2
     assert "there is no model 'gpt'" in capsys.readouterr().err
+
+
+def test_a_spent_budget_ends_it(
+    config: str, shop_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(shop_run, tmp_path / "copy")
+    with ChatServer().running() as server:
+        paid = "api_key_env: null, check_tools: false, prices: {input: 10000}"
+        settings = [
+            *(f"runs_folder={tmp_path}", "run=copy", "runner.concurrency=1"),
+            f"models.paid={{backend: openai, model: m, base_url: '{server.url}', {paid}}}",
+            *("questions.answer_with=paid", "runner.budget_dollars=1"),
+        ]
+        assert stepinto.main(["bench", "answer", config, *settings]) == STOPPED
+    told = [line for line in capsys.readouterr().err.splitlines() if "stepinto: " in line]
+    assert told == [
+        "stepinto: the budget of $1.00 is spent ($1.00); the same command goes on with a higher "
+        "runner.budget_dollars"
+    ]
 
 
 def test_the_output_has_its_ending(config: str, capsys: pytest.CaptureFixture[str]) -> None:

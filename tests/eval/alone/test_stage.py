@@ -105,7 +105,7 @@ def test_a_model_that_does_not_answer(
     config["eval"]["questions"]["models"] = ["oracle", "dead", "later"]
     assert evaluate(config, tmp_path) == 1
     told = capsys.readouterr()
-    assert "6 questions have no answer yet" in told.err
+    assert "no answer yet to 6 questions" in told.err
     folder = tmp_path / "alone" / "eval" / "questions"
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     oracle, first, later, _ = results["models"]

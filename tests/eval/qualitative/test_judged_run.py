@@ -28,7 +28,7 @@ def test_a_judge_that_fails_costs_no_table_and_is_asked_again(
         ]
         server.will_answer(error(500, "down"))
         assert main(arguments) == 1
-        assert "judge has not judged 1 items yet" in capsys.readouterr().err
+        assert "judge has not judged 1 item yet" in capsys.readouterr().err
         results = tmp_path / "judged" / "eval" / "results.json"
         before = {each["name"] for each in json.loads(results.read_text("utf-8"))["figures"]}
         assert {"question_categories", "tools_by_step_1", "judge_agreement"} <= before
