@@ -52,6 +52,7 @@ class Batch:
         self._machinery, self._benchmark = machinery, benchmark
         self._works = {work.spec.id: work for work in works}
         self._failed: dict[str, Rollout] = {}
+        self._beside = 0
         self._store, self._copy = store, copy_of_this_run()
         self.missing = self._without_row()
 
@@ -65,7 +66,8 @@ class Batch:
             for check in self._checks(place):
                 check.look()
             self._note_settings()
-            progress = Progress(len(self._works), len(self._works) - len(self.missing))
+            total = len(self._works)
+            progress = Progress(total, total - len(self.missing), beside=self._beside)
             watch = self._watch(budget, progress)
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
             with (
@@ -179,16 +181,18 @@ class Batch:
             self.stop.set()
 
     def _without_row(self) -> list[Work]:
-        done = set()
+        done, beside = set(), 0
         by_models = {(each.main, each.sub or ""): each.id for each in self._specs}
         for row in self._store.read_rollouts():
             alike = self._works.get(by_models.get((row.main_model, row.sub_model), ""))
             work = self._works.get(row.rollout_id, alike)
+            beside += row.rollout_id not in self._works
             if row.failure_kind in TRIED_AGAIN:
                 self._failed[row.rollout_id] = row
             elif work is not None:
                 self._check_same_settings(row, work)
                 done.add(row.rollout_id)
+        self._beside = beside
         return [work for key, work in self._works.items() if key not in done]
 
     def _check_same_settings(self, row: Rollout, work: Work) -> None:

@@ -58,6 +58,8 @@ class Heartbeat(BaseModel):
     done: int
     done_before: int
     """Those of `done` that earlier starts did."""
+    beside: int = 0
+    """Rows of earlier starts that the config does not ask for any more."""
     started_at: float
     seen_at: float
     ended: bool
@@ -110,6 +112,7 @@ def _beat(
         total=progress.total,
         done=progress.done,
         done_before=progress.done_before,
+        beside=progress.beside,
         started_at=started_at,
         seen_at=time.time(),
         ended=ended,

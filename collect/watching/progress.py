@@ -36,17 +36,20 @@ class Progress:
         total: int,
         done_before: int = 0,
         *,
+        beside: int = 0,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
         listed: int = LISTED,
     ) -> None:
-        """`total` counts all rollouts of the run, `done_before` those that earlier starts did.
+        """`total` counts all rollouts of the run, `done_before` those that earlier starts did;
+        `beside` those of the folder that are not asked for any more.
 
         At most `listed` running rollouts are shown by name.
         """
         self.total = total
         self.done = done_before
         self.done_before = done_before
+        self.beside = beside
         self._console = console or Console(stderr=True)
         self._clock = clock
         self._listed = listed

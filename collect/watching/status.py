@@ -91,8 +91,9 @@ class RunStatus:
         return 3600 * self.remaining / self.per_hour
 
     def at_end(self, so_far: float) -> float | None:
-        """What a sum comes to at the end, if the rollouts to come are like those there are."""
-        if self.remaining is None or not self.rows:
+        """What a sum comes to at the end, if the rollouts to come are like those there are; None
+        where none is to come."""
+        if not self.remaining or not self.rows:
             return None
         return so_far * (1 + self.remaining / self.rows)
 

@@ -53,8 +53,10 @@ def _facts(status: RunStatus) -> Iterator[tuple[str, str]]:
     beat = status.heartbeat
     yield "state", _state(status)
     yield "rollouts", f"{status.rows}" if beat is None else f"{beat.done} of {beat.total}"
-    share = f" ({status.resolved / status.judged:.0%} of those judged)" if status.judged else ""
-    yield "resolved", f"{status.resolved}{share}"
+    if beat is not None and beat.beside:
+        yield "", f"and {beat.beside} that the config asks for no more; the rest counts both"
+    share = f" ({status.resolved / status.judged:.0%})" if status.judged else ""
+    yield "resolved", f"{status.resolved} of {status.judged} judged{share}"
     if status.per_hour is not None:
         yield "rate", f"{status.per_hour:.0f} an hour"
     if status.seconds_left is not None:

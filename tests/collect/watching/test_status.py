@@ -72,7 +72,7 @@ def test_a_run_that_is_on(tmp_path: Path) -> None:
     assert shown(tmp_path, START + 1810) == [
         "state     running for 30m (node-1, process 17)",
         "rollouts  4 of 10",
-        "resolved  1 (33% of those judged)",
+        "resolved  1 of 3 judged (33%)",
         "rate      6 an hour",
         "left      1h00m",
         "tokens    59.6k so far, about 149k at the end",
