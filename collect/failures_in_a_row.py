@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 
 from collect.errors import FailureKind
+from collect.quantities import counted
 from collect.records import Rollout
 
 
 class FailuresInARow:
     """Notices that too many in a row have failed. Thread-safe."""
 
-    def __init__(self, limit: int, what: str = "rollouts") -> None:
+    def __init__(self, limit: int, what: str = "rollout") -> None:
+        """`what` is one of those that it counts."""
         self._what = what
         self.gave_up: str | None = None
         """What kept failing, once it did too often."""
@@ -29,5 +31,6 @@ class FailuresInARow:
         with self._lock:
             self._count = 0 if reason is None else self._count + 1
             if self._count >= self._limit and self.gave_up is None:
-                self.gave_up = f"{self._count} {self._what} in a row failed, the last with {reason}"
+                failed = f"{counted(self._count, self._what)} in a row failed"
+                self.gave_up = f"{failed}, the last with {reason}"
             return self.gave_up is not None

@@ -53,7 +53,8 @@ class RolloutsSummary:
     def nothing_worked(self) -> str | None:
         """Why there is not one verdict on a model, or too many failures in a row; else None."""
         if self.gave_up is None and 0 < self.done == self.infrastructure_failures:
-            return f"all {self.done} rollouts failed because of the infrastructure"
+            every = "the only rollout" if self.done == 1 else f"all {self.done} rollouts"
+            return f"{every} failed because of the infrastructure"
         return self.gave_up
 
 

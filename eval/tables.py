@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from collect.quantities import counted
 from eval.labels import Labels, in_order
 from eval.metrics import Arm, ArmMetrics, Comparison, change, model_pairs
 from eval.numbers import MISSING, bracket, counts, decimal, dollars, span, tokens
@@ -95,7 +96,8 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
     """What a reader of the tables must know, one sentence or two a line."""
     arms = comparison.arms
     most = max((m.rollouts for m in arms), default=0)
-    lines = [f"n = {len(comparison.instances)} bugs, up to {most} rollouts an arm."]
+    bugs = counted(len(comparison.instances), "bug")
+    lines = [f"n = {bugs}, up to {counted(most, 'rollout')} an arm."]
     if any(m.call_rate is not None for m in arms):
         lines.append("Sub: average over the rollouts that called the subagent.")
     if any(comparison.baseline_of(m.arm) for m in arms):

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from collect.quantities import counted
 from format.card import markdown_table
 from format.dataset import split_file
 from format.report import FormatReport
@@ -96,10 +97,10 @@ def _data(job: Job, report: TrainReport) -> str:
 def _held(job: Job, data: Preflight) -> str:
     """What was trained on."""
     if job.config.method == "grpo":
-        return f"{data.rows:,} questions, answered in debug sessions while training"
-    named = f"{data.rows:,} rows"
+        return f"{counted(data.rows, 'question')}, answered in debug sessions while training"
+    named = counted(data.rows, "row")
     if job.config.method == "dpo":
-        named = f"{data.pairs:,} pairs ({data.pairs_left_out:,} more were left out)"
+        named = f"{counted(data.pairs, 'pair')} ({data.pairs_left_out:,} more were left out)"
     return (
         f"{named}, {data.tokens:,} tokens, of which {data.trained_tokens:,} are trained; "
         "the rest is context"

@@ -21,6 +21,7 @@ from collect.models.budget import Budget
 from collect.models.waiting import POLL_SECONDS, raise_if_stopped
 from collect.places import Setup
 from collect.preflight.checks import Check
+from collect.quantities import counted
 from collect.rollout_journal import forget_replies
 from collect.telling import tell
 from collect.watching.heartbeat import NodeStatus
@@ -77,7 +78,7 @@ class RayCluster:
             if not self._at_fault(turn, work, rows):
                 return rows
             failed[turn.node.id] = rows
-        gone = f"{len(lost)} workers died with it, on {', '.join(lost)}"
+        gone = f"{counted(len(lost), 'worker')} died with it, on {', '.join(lost)}"
         failure = NodeLost(f"{gone}; look at their memory and Ray's logs")
         return _last(failed) or self._setup.failed(work, failure)
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from collect.benchmarks.local_records import LocalBug
 from collect.funnel import FunnelStep
-from collect.quantities import duration
+from collect.quantities import counted, duration
 from collect.strict_record import StrictRecord
 
 
@@ -68,10 +68,9 @@ class ProjectCard(StrictRecord):
         """One line of it."""
         if self.refused is not None:
             return f"{self.name}: nothing made: {self.refused}"
-        return (
-            f"{self.name} {self.version}: {self.bugs} bugs of {self.edits_tried} edits, with "
-            f"{self.tests} tests, in {duration(self.seconds)}"
-        )
+        bugs, edits = counted(self.bugs, "bug"), counted(self.edits_tried, "edit")
+        took = f"{counted(self.tests, 'test')}, in {duration(self.seconds)}"
+        return f"{self.name} {self.version}: {bugs} of {edits}, with {took}"
 
 
 class Card(StrictRecord):

@@ -11,6 +11,7 @@ from pathlib import Path
 from collect.benchmarks.base import Instance
 from collect.config import Machinery, RunnerConfig
 from collect.errors import ConfigError
+from collect.quantities import counted
 from collect.store import RunStore
 from sandbox.engine import connect, local_root
 from sandbox.engine_errors import engine_errors
@@ -34,7 +35,7 @@ def room_for_rows(store: RunStore, missing: int, runner: RunnerConfig) -> str:
     each = max(ROLLOUT_BYTES, written / rows if rows else 0)
     needed = REWRITTEN * missing * each + written
     advice = "set runs_folder to a larger disk, or free some of it"
-    return _room(store.folder, needed, runner, f"the rows of {missing} rollouts", advice)
+    return _room(store.folder, needed, runner, f"the rows of {counted(missing, 'rollout')}", advice)
 
 
 def room_for_sandboxes(first: Instance, machinery: Machinery) -> str:
@@ -56,7 +57,8 @@ def room_for_sandboxes(first: Instance, machinery: Machinery) -> str:
     at_once = runner.ray.per_node if runner.backend == "ray" else runner.concurrency
     needed = at_once * COPIES * sum(map(len, first.files.values()))
     advice = "set TMPDIR to a larger disk, or free some of it (`stepinto clean`)"
-    return _room(Path(tempfile.gettempdir()), needed, runner, f"{at_once} sandboxes", advice)
+    what = f"sandboxes, {at_once} at once"
+    return _room(Path(tempfile.gettempdir()), needed, runner, what, advice)
 
 
 def short_of_images(machinery: Machinery) -> str | None:

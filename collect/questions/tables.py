@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from collect.quantities import counted
 from collect.questions.answered import Answered
 from collect.questions.records import Card, Category, Drop
 
@@ -22,7 +23,8 @@ SHORT = {
 
 def funnel_table(card: Card) -> Table:
     """One line a category: what could be asked, what was dropped why, and what is left."""
-    table = Table(title=f"{card.questions} questions about {card.instances} bugs")
+    bugs = counted(card.instances, "bug")
+    table = Table(title=f"{counted(card.questions, 'question')} about {bugs}")
     table.add_column("category", no_wrap=True)
     table.add_column("asked", justify="right")
     table.add_column("dropped as")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from collect.quantities import counted
 from configs.command_line.shared import console
 from sandbox.errors import SandboxUnavailable
 from sandbox.leftovers import remove_leftovers
@@ -37,10 +38,13 @@ def clean(options: argparse.Namespace) -> int:
         found = LeftContainers()
     for container in found.removed:
         console.print(f"removed container {container[:12]}", highlight=False)
-    console.print(f"{len(folders)} sandbox folders and {len(found.removed)} containers removed")
+    console.print(
+        f"{counted(len(folders), 'sandbox folder')} and "
+        f"{counted(len(found.removed), 'container')} removed"
+    )
     if found.of_others:
         console.print(
-            f"{len(found.of_others)} containers are left: whether their process lives can't be "
-            "told from here. Where it does not, `stepinto clean --all` removes them"
+            f"{counted(len(found.of_others), 'container')} left: whether their process lives "
+            "can't be told from here. Where it does not, `stepinto clean --all` removes them"
         )
     return 0

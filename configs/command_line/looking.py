@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
+from collect.quantities import counted
 from collect.telling import tell
 from collect.watching.progress_bar import ProgressBar
 from configs.command_line.shared import FAILED, console, stopped
@@ -91,7 +92,7 @@ def bench_pull(options: argparse.Namespace) -> int:
     client = connect()
     report = ImagePuller(client, config.images, on_event=console.print).fetch(images)
     console.print(
-        f"{len(report.pulled)} images fetched, {len(report.present)} were there, "
+        f"{counted(len(report.pulled), 'image')} fetched, {len(report.present)} there before, "
         f"{len(report.evicted)} evicted; all images take {report.used_bytes / GIGABYTE:.1f} GB"
     )
     if report.left:

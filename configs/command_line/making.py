@@ -34,8 +34,8 @@ def bench_self_repair(options: argparse.Namespace) -> int:
     console.print(funnel_table(built.card.steps))
     card = built.card
     console.print(
-        f"{card.bugs} bugs in {built.path}; {card.passed} of {card.problems} problems were solved "
-        f"at once; {dollars(card.dollars)}"
+        f"{counted(card.bugs, 'bug')} in {built.path}; {card.passed} of "
+        f"{counted(card.problems, 'problem')} solved at once; {dollars(card.dollars)}"
     )
     return 0
 
@@ -67,8 +67,8 @@ def make(config: RunConfig) -> int:
     console.print(projects_table(made.card))
     console.print(funnel_table(made.card.steps, "edits tried"))
     console.print(
-        f"{made.card.bugs} bugs in {made.folder}, {made.card.bugs_per_hour:.0f} an hour with "
-        f"{made.card.concurrency} at once"
+        f"{counted(made.card.bugs, 'bug')} in {made.folder}, {made.card.bugs_per_hour:.0f} an hour "
+        f"with {made.card.concurrency} at once"
     )
     return 0
 
@@ -82,7 +82,7 @@ def questions(config: RunConfig) -> int:
     if built.card is None:
         return stopped()
     console.print(funnel_table(built.card))
-    console.print(f"{built.card.questions} questions in {built.path}")
+    console.print(f"{counted(built.card.questions, 'question')} in {built.path}")
     return 0
 
 

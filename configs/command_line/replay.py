@@ -12,6 +12,7 @@ from rich.table import Table
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
+from collect.quantities import counted
 from collect.watching.status import has_begun
 from configs.command_line.shared import (
     FAILED,
@@ -121,6 +122,6 @@ def _show(report: ReplayReport) -> None:
     for reason in report.reasons[:SHOWN_REASONS]:
         console.print(f"not replayed: {escape(reason)}", highlight=False)
     if report.left:
-        console.print(f"{report.left} rollouts are left; the same command goes on with them")
+        console.print(f"{counted(report.left, 'rollout')} left; the same command goes on")
     if report.failed_before:
-        console.print(f"{report.failed_before} rollouts had failed, and have nothing to verify")
+        console.print(f"{counted(report.failed_before, 'rollout')} had failed: nothing to verify")

@@ -32,7 +32,7 @@ def collect(config: RunConfig) -> int:
     console.rule("collect")
     summary = run_collect(config, config.collect, config.folder, config.held_out)
     console.print(
-        f"{summary.done} of {summary.total} rollouts, {summary.resolved} resolved, "
+        f"{summary.done} of {counted(summary.total, 'rollout')}, {summary.resolved} resolved, "
         f"{summary.failed} failed, {dollars(summary.dollars)}; in {summary.folder}/rollouts and "
         f"{summary.folder}/conversations"
     )
@@ -60,7 +60,9 @@ def format_rows(config: RunConfig) -> int:
     for step in report.funnel.steps:
         table.add_row(step.name, str(step.dropped), str(step.remaining))
     console.print(table)
-    splits = ", ".join(f"{split.rows} rows to {name}" for name, split in report.splits.items())
+    splits = ", ".join(
+        f"{counted(split.rows, 'row')} to {name}" for name, split in report.splits.items()
+    )
     console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
     for name, counts in report.outputs.items():
         told = ", ".join(f"{count} to {split}" for split, count in counts.items())
@@ -69,7 +71,7 @@ def format_rows(config: RunConfig) -> int:
         from train.tokenized import write_tokenized
 
         rows = write_tokenized(config.format.tokenized, config.folder / "sft")
-        told = ", ".join(f"{count} rows of {name}" for name, count in rows.items())
+        told = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in rows.items())
         console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
     return 0
 
@@ -88,9 +90,9 @@ def train(config: RunConfig) -> int:
     bench = QuestionBench(config, config.questions.benchmark, config.held_out)
     report = run_train(config.train, config.folder, on_step=_print_step, bench=bench)
     checked = report.preflight
-    trained = f"{checked.pairs} pairs" if checked.pairs else f"{checked.rows} rows"
+    trained = counted(checked.pairs, "pair") if checked.pairs else counted(checked.rows, "row")
     console.print(
-        f"{report.base_model}\n{report.steps} steps on {trained} of up to "
+        f"{report.base_model}\n{counted(report.steps, 'step')} on {trained} of up to "
         f"{checked.longest} tokens in {report.seconds:.0f} s; "
         f"{report.trained_parameters:,} of {report.parameters:,} parameters trained; "
         f"model in {config.folder}/model (training.json has the curve)"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from collect.config import SAVED_NAME
 from collect.errors import ConfigError
 from collect.near_names import did_you_mean
+from collect.quantities import counted
 from collect.telling import tell
 from configs.command_line.shared import add_questions, console, question_files
 from configs.loading import load_config
@@ -80,7 +81,7 @@ def view(options: argparse.Namespace) -> int:
         console.print("no rollout is of what the options name; the report is empty")
     if paths.rollouts < paths.matching:
         console.print(f"the first {paths.rollouts} of {paths.matching} rollouts; see --limit")
-    console.print(f"{paths.pages} conversations; open {paths.index}")
+    console.print(f"{counted(paths.pages, 'conversation')}; open {paths.index}")
     if options.open:
         webbrowser.open(paths.index.resolve().as_uri())
     return 0

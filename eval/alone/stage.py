@@ -13,6 +13,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.config import Machinery
 from collect.held_out import RepositoryNames
 from collect.preflight.checks import Finding
+from collect.quantities import counted
 from collect.questions.answering import answer_all, instances_of, look_before_answers
 from collect.questions.building import questions_path
 from collect.questions.config import SOURCE_READER, QuestionsConfig
@@ -133,7 +134,8 @@ class AloneStage:
     def _notes(self, chosen: ChosenQuestions) -> list[str]:
         """What was asked, and what was not."""
         bugs = {(each.benchmark, each.instance_id) for each in chosen.questions}
-        lines = [f"n = {len(chosen.questions)} questions, {len(bugs)} bugs; from {chosen.path}."]
+        asked, about = counted(len(chosen.questions), "question"), counted(len(bugs), "bug")
+        lines = [f"n = {asked}, {about}; from {chosen.path}."]
         if chosen.about_others or chosen.over_limit:
             lines.append(
                 f"Not asked of that file: {chosen.about_others} about bugs that are not evaluated, "

@@ -128,7 +128,7 @@ class Judge:
         self._path = folder / FILE
         self._known: dict[str, Judgement] = {}
         self._reasons: dict[str, None] = {}
-        self._in_a_row = FailuresInARow(machinery.runner.give_up_after, "requests")
+        self._in_a_row = FailuresInARow(machinery.runner.give_up_after, "request")
         self._stop, self._lock = threading.Event(), threading.Lock()
 
     def judge(self, items: Sequence[Item]) -> JudgeReport:

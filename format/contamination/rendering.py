@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from collect.durable import write_text
+from collect.quantities import counted
 from format.card import markdown_table
 from format.contamination.report import BugOverlap, ContaminationReport, Shared
 
@@ -53,7 +54,7 @@ def _markdown(report: ContaminationReport) -> str:
     shown = f" (the {SHOWN_IN_FILE} largest)" if len(report.bugs) > SHOWN_IN_FILE else ""
     parts = [
         f"# {_title(report)}",
-        f"Training data: {', '.join(report.training)}; {report.rows:,} rows.",
+        f"Training data: {', '.join(report.training)}; {counted(report.rows, 'row')}.",
         f"{totals(report)}.",
         markdown_table(["of the benchmark", "bugs"], counts),
         f"## Bugs by share{shown}",
@@ -64,7 +65,8 @@ def _markdown(report: ContaminationReport) -> str:
 
 def _title(report: ContaminationReport) -> str:
     names = ", ".join(sorted({bug.benchmark for bug in report.bugs}))
-    return f"{len(report.bugs):,} bugs of {names} against {report.rows:,} training rows"
+    bugs, rows = counted(len(report.bugs), "bug"), counted(report.rows, "training row")
+    return f"{bugs} of {names} against {rows}"
 
 
 def _cells(bug: BugOverlap) -> list[str]:

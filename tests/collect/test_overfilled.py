@@ -41,7 +41,7 @@ def test_twice_in_a_start_is_the_models_and_final(
     assert row.failure_kind is FailureKind.MODEL
     assert collected(tmp_path).started_at == row.started_at
     assert main(["replay", str(tmp_path / "full")]) == 0
-    assert "1 rollouts had failed" in capsys.readouterr().out
+    assert "1 rollout had failed" in capsys.readouterr().out
 
 
 def test_once_is_the_infrastructures_and_other_settings_begin_anew(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def change(run: Path, which: Callable[[Conversation], bool], old: str, new: str)
 def test_a_run_is_verified_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conversations = list(RunStore(run).read_conversations())
     assert main(["replay", str(run), "--limit", "1"]) == 0
-    assert "1 rollouts are left" in capsys.readouterr().out
+    assert "1 rollout left" in capsys.readouterr().out
     first = replayed(run)
     assert 0 < len(first) < len(conversations)
     assert main(["replay", str(run)]) == 0
@@ -189,7 +189,7 @@ def test_what_failed_before_is_no_record(run: Path, capsys: pytest.CaptureFixtur
         store.remove(store.rollouts.ids()[1:])
         store.add(make_failed_rollout(FailureKind.INFRASTRUCTURE, "ledger-3", dollars=0.0), [])
     assert main(["replay", str(run)]) == 0
-    assert "1 rollouts had failed" in capsys.readouterr().out
+    assert "1 rollout had failed" in capsys.readouterr().out
 
 
 def test_a_bug_that_is_gone_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,7 +126,7 @@ def test_the_foot_says_what_was_left_out() -> None:
     rollouts = [make_rollout(str(number)) for number in range(12)]
     rollouts += [baseline_rollout("0"), make_failed_rollout(FailureKind.BUDGET, "x")]
     lines = foot(compare(rollouts), LABELS)
-    assert lines[0] == "n = 1 bugs, up to 1 rollouts an arm."
+    assert lines[0] == "n = 1 bug, up to 1 rollout an arm."
     assert any("no rate and no average: 1 of Debug2Fix with large → small." in x for x in lines)
     (warning,) = [line for line in lines if line.startswith("Warning")]
     assert "left out are 11: 1, 10, 11, 2, 3, 4, 5, 6, ..." in warning

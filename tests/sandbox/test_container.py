@@ -352,12 +352,12 @@ def test_containers_of_other_machines_are_left_alone(
         other.start()
         assert main(["clean"]) == 0
         told = " ".join(capsys.readouterr().out.split())
-        assert "0 containers removed 1 containers are left" in told
+        assert "0 containers removed 1 container left" in told
         assert "`stepinto clean --all` removes them" in told
         other.reload()
         assert other.status == "running"
         assert main(["clean", "--all"]) == 0
-        assert "1 containers removed" in capsys.readouterr().out
+        assert "1 container removed" in capsys.readouterr().out
         with pytest.raises(NotFound):
             other.reload()
     finally:

@@ -207,7 +207,7 @@ def test_leftovers_of_the_dead_are_removed_and_of_the_living_are_not(
     assert main(["clean"]) == 0
     said = capsys.readouterr().out
     assert f"removed {orphan}\n" in said
-    assert "1 sandbox folders and" in said
+    assert "1 sandbox folder and" in said
     assert list(temporary.iterdir()) == [own.path]
     _wait_until(lambda: not _matching("sleep 1013"))
     own.remove()

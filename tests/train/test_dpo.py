@@ -93,7 +93,7 @@ def test_the_better_one_becomes_likelier(run: Path, tiny_folder: Path) -> None:
     assert last.metrics["rewards/margins"] > first.metrics["rewards/margins"]
     assert report.preflight.pairs == 1
     card = (run / "model" / "README.md").read_text()
-    assert f"1 pairs (0 more were left out), {report.preflight.tokens:,} tokens" in card
+    assert f"1 pair (0 more were left out), {report.preflight.tokens:,} tokens" in card
     before = AutoModelForCausalLM.from_pretrained(tiny_folder).state_dict()
     after = AutoModelForCausalLM.from_pretrained(run / "model").state_dict()
     assert any(not before[name].equal(after[name]) for name in before)

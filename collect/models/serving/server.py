@@ -13,7 +13,7 @@ from collect.models.serving.diagnosis import explain
 from collect.models.serving.launch import plan_launch
 from collect.models.serving.process import ServerProcess
 from collect.models.waiting import raise_if_stopped
-from collect.quantities import duration
+from collect.quantities import counted, duration
 from collect.telling import tell
 
 POLL_SECONDS = 0.2
@@ -163,7 +163,7 @@ class VllmServer:
                     trouble = str(error)
                     deaths += 1
             else:
-                again = f"\nIt was started again {allowed} times." if allowed else ""
+                again = f"\nIt was started again {counted(allowed, 'time')}." if allowed else ""
                 self._given_up = f"{trouble}{again}"
                 return
 

@@ -151,7 +151,7 @@ def test_work_of_other_settings_is_not_taken_over(
 ) -> None:
     project = made / "shop"
     make_bugs(machinery(), config(project, bugs_per_project=1), tmp_path)
-    assert re.search(r"shop \S+: 1 bugs of \d+ edits, with \d+ tests, in", capsys.readouterr().err)
+    assert re.search(r"shop \S+: 1 bug of \d+ edits?, with \d+ tests?, in", capsys.readouterr().err)
     work = tmp_path / "factory" / ".work"
     work.mkdir()
     slug = next((tmp_path / "factory" / "repositories").iterdir()).name

@@ -82,12 +82,12 @@ def test_sandboxes_are_as_large_as_their_bug(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(small_disk))
-    assert "for 1 sandboxes" in room_for_sandboxes(FIRST, Machinery(runner=LOW))
+    assert "for sandboxes, 1 at once" in room_for_sandboxes(FIRST, Machinery(runner=LOW))
     many = RunnerConfig(min_free_disk_gb=1e-6, concurrency=1000)
-    with pytest.raises(ConfigError, match="needed for 1000 sandboxes"):
+    with pytest.raises(ConfigError, match="needed for sandboxes, 1000 at once"):
         room_for_sandboxes(FIRST, Machinery(runner=many))
     any_disk = RunnerConfig(min_free_disk_gb=0, concurrency=1000)
-    assert "for 1000 sandboxes" in room_for_sandboxes(FIRST, Machinery(runner=any_disk))
+    assert "for sandboxes, 1000 at once" in room_for_sandboxes(FIRST, Machinery(runner=any_disk))
 
 
 @pytest.mark.docker

@@ -62,7 +62,7 @@ def test_all_is_looked_at_and_nothing_done(server: ChatServer, tmp_path: Path) -
         "│ ok │ images │ none are needed │",
         "│ ok │ sandbox │ local, one test of calrules__course_stops_after_a_week was run in it │",
         f"free in {tmp_path}/test, about 0.6 MB needed for the rows of 3 rollouts │",
-        "needed for 4 sandboxes │",
+        "needed for sandboxes, 4 at once │",
     ):
         assert row in table, row
     assert "sk-secret" not in table

@@ -200,7 +200,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     output = tmp_path / "bugs.jsonl"
     made = [f"self_repair.output={output}", "self_repair.limit=1"]
     assert main(["bench", "self-repair", str(CONFIG), *made]) == 0
-    assert "1 bugs in" in capsys.readouterr().out
+    assert "1 bug in" in capsys.readouterr().out
     assert main(["bench", "list", str(CONFIG), f"collect.benchmark.path={output}"]) == 0
     assert capsys.readouterr().out.startswith("working_hours")
 

@@ -200,7 +200,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     training = ["--training", str(tmp_path / "made.jsonl")]
     assert main(["bench", "contamination", *limited, *training]) == 0
     shown = capsys.readouterr().out
-    assert "3 bugs of bundled against 1 training rows" in shown
+    assert "3 bugs of bundled against 1 training row" in shown
     assert "13-grams in the training data: " in shown
     report = json.loads((tmp_path / "test" / "contamination.json").read_text())
     assert [round(bug["share"]) for bug in report["bugs"]] == [1, 0, 0]
