@@ -76,9 +76,12 @@ class HostProcess:
     def kill(self) -> None:
         """Kill the process, with its pid namespace or, of an unsandboxed one, its group."""
         self._popen.kill()
-        if self._inner_pidfd is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._inner_pidfd is None:
                 os.killpg(self._popen.pid, signal.SIGKILL)
+            else:
+                # At its start, the one inside does not yet die with the one that was killed.
+                signal.pidfd_send_signal(self._inner_pidfd, signal.SIGKILL)
 
     def finish(self) -> int:
         """Wait for the end of the process, and of the pid namespace it made; its return code."""
