@@ -25,6 +25,9 @@ from sandbox.pulling import pull_failure, pull_from_registry
 GIGABYTE = 1_000_000_000
 FIRST_LIMIT_WAIT, LONGEST_LIMIT_WAIT = 60.0, 900.0
 """Seconds between two tries where the registry gives out no more for now."""
+MEASURING = "disk usage operation is already running"
+MEASURE_AGAIN, MEASURED_WITHIN = 0.5, 120.0
+"""Seconds between two tries, and in which the engine must have measured for others."""
 
 
 class ImagesConfig(BaseModel):
@@ -72,9 +75,23 @@ Event = Callable[[str], None]
 
 def image_bytes(client: Any) -> int:
     """Bytes of all the engine's images, shared layers once."""
-    found = client.df()
+    found = _disk_usage(client)
     # API 1.52 leaves out a sum of 0, and 1.53 has it under another name.
     return int(found.get("LayersSize") or (found.get("ImageUsage") or {}).get("TotalSize") or 0)
+
+
+def _disk_usage(client: Any) -> Any:
+    """Some engines refuse while they measure for another program."""
+    from docker.errors import APIError
+
+    until = time.monotonic() + MEASURED_WITHIN
+    while True:
+        try:
+            return client.df()
+        except APIError as error:
+            if MEASURING not in str(error) or time.monotonic() > until:
+                raise
+        time.sleep(MEASURE_AGAIN)
 
 
 @dataclass

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from docker.errors import APIError
 from docker.models.containers import Container
 
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.images import require_images
-from sandbox import SandboxConfig, doctor, open_sandbox
+from sandbox import SandboxConfig, doctor, images, open_sandbox
 from sandbox.engine import (
     connect,
     create_container,
@@ -132,3 +135,24 @@ def test_a_container_that_is_refused(engine: EngineServer, client: Any) -> None:
     engine.status = None
     with pytest.raises(EngineDown):
         create_container(client, CONFIG, image, 20_000, "/")
+
+
+def test_an_engine_that_measures_for_another_is_asked_again(
+    engine: EngineServer, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Docker 20.10 answers."""
+    engine.message = "a disk usage operation is already running"
+    slept = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            engine.status, engine.facts = 200, {"LayersSize": 7}
+
+    monkeypatch.setattr(images, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    assert image_bytes(client) == 7
+    assert slept == [images.MEASURE_AGAIN] * 3
+    engine.status, engine.facts = 500, None
+    monkeypatch.setattr(images, "MEASURED_WITHIN", -1.0)
+    with pytest.raises(APIError, match="already running"):
+        image_bytes(client)
