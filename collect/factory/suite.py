@@ -54,6 +54,8 @@ def run_suite(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -
     if COVERAGE_FILE not in first.outputs:
         _refuse(project, first, config)
     second = _run(project, sandbox, config, PytestJob(project.test_paths))
+    if second.result.timed_out:
+        _refuse(project, second, config)
     suite = _suite(first, second)
     if len(suite.tests) < config.min_tests:
         raise ProjectRefused(

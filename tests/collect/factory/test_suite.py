@@ -31,6 +31,14 @@ def test_skipped():
 def test_flaky():
     assert os.getpid() != int(os.environ.get("FLAKY", "0")) and os.urandom(1)[0] % 2
 """
+ENDLESS_WITHOUT_COVERAGE = """
+import sys
+
+
+def test_it():
+    while "stepinto_coverage" not in sys.modules:
+        pass
+"""
 
 
 def arranged(folder: Path) -> Project:
@@ -66,6 +74,10 @@ def test_only_tests_that_pass_count(tmp_path: Path) -> None:
         ),
         (
             {**FILES, "tests/test_stock.py": "def test_it():\n    while True: pass\n"},
+            r"did not end in factory\.suite_timeout \(3 s\)",
+        ),
+        (
+            {**FILES, "tests/test_stock.py": ENDLESS_WITHOUT_COVERAGE},
             r"did not end in factory\.suite_timeout \(3 s\)",
         ),
         (
