@@ -41,7 +41,7 @@ LISTINGS = (
 """`ls -l`, `find -ls` and `stat`."""
 SYSTEM = (
     (r"^(USER|UID) +PID +.*\b(COMMAND|CMD)$", r"\1 PID ? \2"),
-    (r"^\S+ +\d+ +\d+\.\d +\d+\.\d +\d+ +\d+ +\S+ +\S+ +\S+ +\d+:\d\d (?=\S)", "? "),
+    (r"^\S+ +\d+ +\d+(?:\.\d)? +\d+(?:\.\d)? +\d+ +\d+ +\S+ +\S+ +\S+ +\d+:\d\d (?=\S)", "? "),
     (r"^\S+(?: +\d+){3} +(?:\d\d:\d\d|[A-Z][a-z]{2}\d\d) +\S+ +\d\d:\d\d:\d\d (?=\S)", "? "),
     (r"^ *\d+ (?:\?|pts/\d+|tty\d+) +\d\d:\d\d:\d\d (?=\S)", "? "),
     # Of the sandbox's own processes.
@@ -65,6 +65,7 @@ GIT = (
 TEST_RUNS = (
     # As many signs at both ends as the line has room for.
     (r"^=+ (.*) in \d+\.\d\d(?:s| seconds)(?: \(\d+:\d\d:\d\d\))? =+$", r"= \1 in ? s ="),
+    (r"(?<= in )\d+\.\d\ds \(\d+:\d\d:\d\d\)$", "? s"),
     (r"^(BUILD (?:SUCCESSFUL|FAILED) in) (?:\d+h ?)?(?:\d+m ?)?(?:\d+s)?(?:\d+ms)?$", r"\1 ?"),
     (r"^(\[INFO\] Total time: ) *(?:\d+(?:\.\d+)? s|\d+:\d\d (?:min|h))$", r"\1?"),
     (r"^(\[INFO\] Final Memory: )\d+[KMG]/\d+[KMG]$", r"\1?"),

@@ -39,6 +39,8 @@ __all__ = ["lay_out"]
         ("T.one  Time elapsed: 1 s  <<< ERROR!", "T.one  Time elapsed: ?  <<< ERROR!"),
         ("Time: 0.012\n\nOK (1 test)", "Time: ?\n\nOK (1 test)"),
         ("====== 2 passed in 61.20s (0:01:01) ======", "= 2 passed in ? s ="),
+        ("2 failed, 1 passed in 61.20s (0:01:01)", "2 failed, 1 passed in ? s"),
+        ("root 7  100 12 9 8 ? R 10:15 1:02 python -V", "? python -V"),
         ("real\t0m1.203s\nuser\t0m0.900s", "real ?\nuser ?"),
     ],
 )
