@@ -19,6 +19,10 @@ class ArmName(BaseModel):
     sub: str | None = None
     """None: the variant has no subagent."""
 
+    def __str__(self) -> str:
+        """As a config has it: `{"variant":"baseline","main":"frontier"}`."""
+        return self.model_dump_json(exclude_none=True)
+
 
 class ComparisonConfig(BaseModel):
     """Two arms: how much better the first is than the second."""

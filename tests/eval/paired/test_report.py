@@ -100,7 +100,7 @@ def test_comparisons_of_the_config() -> None:
                     }
                 ]
             },
-            "an arm that is not run",
+            'that is not run: {"variant":"debug2fix","main":"large","sub":"other"}; its',
         ),
         (
             {
@@ -111,7 +111,7 @@ def test_comparisons_of_the_config() -> None:
                     }
                 ]
             },
-            "with itself",
+            'with itself: {"variant":"baseline","main":"large"} ',
         ),
     ],
 )
