@@ -1,4 +1,4 @@
-"""Temporary folders of local sandboxes, and the removal of those whose owner was killed.
+"""Temporary folders of local sandboxes, and the removal of what killed owners have left.
 
 A folder is `stepinto-*` in the host's temporary folder. Its owner holds an flock on the folder
 itself as long as it lives: the kernel releases it whatever the owner dies of, so no process number
@@ -10,8 +10,10 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "stepinto-"
@@ -36,16 +38,33 @@ class OwnedFolder:
 
 
 def remove_leftovers() -> list[Path]:
-    """Remove this user's sandbox folders whose owner is dead, and return them."""
+    """Remove this user's sandbox folders whose owner is dead, and return them; end what still runs
+    in one."""
     removed = []
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         lock = _lock(path)
         if lock is None:
             continue
+        _end_bubblewraps(path)
         remove_folder(path)
         os.close(lock)
         removed.append(path)
     return removed
+
+
+def _end_bubblewraps(folder: Path) -> None:
+    """End those whose sandbox's folder it is. They end with their owner, unless it is killed in the
+    moment in which they start."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # of what has ended meanwhile, or is another user's
+            pidfd = os.pidfd_open(int(process.name))
+            try:
+                program, *options = (process / "cmdline").read_text(errors="replace").split("\0")
+                inside = any(Path(option).is_relative_to(folder) for option in options)
+                if inside and Path(program).name == "bwrap":
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            finally:
+                os.close(pidfd)
 
 
 def remove_folder(path: Path) -> None:
