@@ -10,14 +10,36 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from collect.benchmarks import verifications
 from sandbox.engine import connect
+from sandbox.environment import cache_folder
 from tests.sandbox.image import (
     engine_error,
     ensure_git_image,
     ensure_image,
     ensure_java_image,
 )
+
+# How long an example takes is the machine's affair: it does other things meanwhile.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_verifications(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither read nor add to what the user has verified; what they start as a process of its
+    own still reads it. The rest of the cache is theirs too: it is much work to make again."""
+    users, own = cache_folder(), tmp_path_factory.mktemp("verifications")
+
+    def folder() -> Path:
+        found = cache_folder()
+        return own if found == users else found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verifications, "cache_folder", folder)
+        yield
 
 
 @pytest.fixture(scope="session")

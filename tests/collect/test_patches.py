@@ -51,7 +51,7 @@ def edited(files: dict[str, bytes], edits: list[Edit]) -> dict[str, bytes]:
 
 
 @given(TREES, TREES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_diff_applies_and_reverses_exactly(
     before: dict[str, bytes], after: dict[str, bytes]
 ) -> None:
@@ -62,7 +62,7 @@ def test_a_diff_applies_and_reverses_exactly(
 
 
 @given(TREES, TREES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_edits_do_what_the_patch_does(before: dict[str, bytes], after: dict[str, bytes]) -> None:
     after = {**dict.fromkeys(before, b""), **after}
     assert edited(before, hunk_edits(before, diff_trees(before, after))) == after

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collect.agents.answer import parse_answer
@@ -68,7 +68,7 @@ def test_what_an_inspector_has_no_action_for_is_refused(
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(data=st.data())
 def test_calls_and_events_round_trip_in_both_forms(form: Form, data: st.DataObject) -> None:
     inspection = data.draw(inspections(by_tools=form == "tools"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox import Command, Sandbox
@@ -110,7 +110,7 @@ def shared() -> object:
         yield box
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(st.lists(NAMES, min_size=1, max_size=4), st.binary(max_size=100))
 def test_any_path_is_kept_below_the_workspace_or_refused(
     shared: Sandbox, parts: list[str], data: bytes

@@ -180,7 +180,7 @@ def test_a_value_seen_in_a_test_alone_is_marked() -> None:
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.text("`'\"=[](){}<>.:; \n0aKeyError", max_size=200) | st.text(max_size=200))
 def test_any_text_can_be_read(text: str) -> None:
     conversation = Session(text).call("grep", text, pattern=text).answer(text, text, text)

@@ -32,7 +32,7 @@ def test_sign_flips_of_darwins_plants() -> None:
     assert sign_flip(np.array(DARWIN), 10_000, 0) == pytest.approx(2 * 863 / 32768, abs=0.01)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 20))
 def test_with_one_attempt_sign_flips_are_mcnemar(better: int, worse: int, ties: int) -> None:
     gaps = np.array([1] * better + [-1] * worse + [0] * ties, dtype=np.int64)

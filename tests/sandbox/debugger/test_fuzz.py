@@ -301,7 +301,6 @@ def fuzz(request: pytest.FixtureRequest, languages: list[Language], short: int) 
 SETTINGS = settings(
     max_examples=4,
     stateful_step_count=STEPS,
-    deadline=None,
     database=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
