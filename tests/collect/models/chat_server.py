@@ -84,7 +84,7 @@ class ChatServer:
             answer = self._next(request)
         self.arrived.release()
         if answer.hold:
-            self.released.wait(30)
+            self.released.wait(300)
         with self._lock:
             self._at_once -= 1
         return answer

@@ -142,14 +142,16 @@ def test_a_server_that_is_started_again_is_waited_for(pool: ThreadPoolExecutor) 
 def test_one_that_stays_away_fails_its_requests_as_ever(
     server: ChatServer, pool: ThreadPoolExecutor
 ) -> None:
-    endpoint = backend(server, outage_wait=0.5)
+    endpoint = backend(server, outage_wait=1)
     server.will_answer(DOWN)
     began = time.monotonic()
     asked = [pool.submit(ask, endpoint) for _ in range(4)]
     assert {type(one.exception(10)) for one in asked} == {EndpointDown}
+    assert 1 <= time.monotonic() - began < 4, "they waited together"
+    before = len(server.requests)
     with pytest.raises(EndpointDown):
         ask(endpoint)
-    assert 0.5 <= time.monotonic() - began < 1, "they waited once, and together"
+    assert len(server.requests) - before == 2, "a later one did not wait, and was sent twice"
     server.will_answer(reply())
     assert ask(endpoint) == "Hello."
     server.will_answer(*[DOWN] * 5, reply("At last."))
@@ -180,7 +182,7 @@ def test_what_does_not_pass_is_not_waited_for(server: ChatServer, trouble: Answe
     began = time.monotonic()
     with pytest.raises(RolloutError):
         ask(endpoint)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < LONG
 
 
 def test_a_stop_ends_the_wait_at_once(
@@ -197,7 +199,7 @@ def test_a_stop_ends_the_wait_at_once(
     for one in asked:
         with pytest.raises(RolloutStopped):
             one.result(10)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 class Picky(ChatServer):
@@ -216,7 +218,7 @@ class Picky(ChatServer):
 
 def with_others(server: Picky, pool: ThreadPoolExecutor, outage_wait: float = LONG) -> str:
     """The answer to what it refuses, while others ask it too."""
-    endpoint, over = backend(server, outage_wait, backoff_base=0.2), threading.Event()
+    endpoint, over = backend(server, outage_wait, backoff_base=1), threading.Event()
 
     def others() -> None:
         while not over.is_set():
@@ -240,7 +242,7 @@ def test_where_others_are_answered_it_is_no_outage(
 
 def test_a_rate_limit_lets_a_request_through_later(pool: ThreadPoolExecutor) -> None:
     limit = error(429, "not so fast")
-    with Picky(limit, times=5).running() as server:
+    with Picky(limit, times=3).running() as server:
         assert with_others(server, pool) == "Hello."
     with Picky(limit).running() as server, pytest.raises(RateLimited):
         with_others(server, pool, outage_wait=1)
@@ -248,7 +250,7 @@ def test_a_rate_limit_lets_a_request_through_later(pool: ThreadPoolExecutor) -> 
 
 def test_a_timed_out_request_is_closed_with_its_slot(server: ChatServer) -> None:
     """A server that hangs does not gather requests."""
-    endpoint = backend(server, outage_wait=0, timeout=0.3)
+    endpoint = backend(server, outage_wait=0, max_retries=0, timeout=3)
     server.will_answer(reply(hold=True))
     with pytest.raises(InfrastructureFailure, match="no whole reply"):
         ask(endpoint)
