@@ -103,10 +103,8 @@ def test_a_driver_whose_copy_is_taken_over_stops(tmp_path: Path) -> None:
     ownership = Ownership(Folder.local(tmp_path), every=0.05)
     ownership.take(time.time_ns())
     ownership.check()
-    (tmp_path / NAME).write_text(STRANGER.model_dump_json())
-    time.sleep(0.5)
     with pytest.raises(ConfigError, match=r"process 17 on node-7.* has taken"):
-        ownership.check()
+        take_over(tmp_path, ownership)
     ownership.give_back()
     assert (tmp_path / NAME).read_text() == STRANGER.model_dump_json()
 
@@ -280,17 +278,25 @@ def test_an_owner_is_heard_of_after_any_error(
 ) -> None:
     ownership = Ownership(Folder.local(tmp_path), every=0.05)
     ownership.take(time.time_ns())
+    failed = threading.Event()
+
+    def fails(folder: Folder, name: str) -> bytes:
+        failed.set()
+        raise ZeroDivisionError
+
     with monkeypatch.context() as patch:
-        patch.setattr(Folder, "read", lambda folder, name: 1 / 0)
-        time.sleep(0.3)
-    (tmp_path / NAME).write_text(STRANGER.model_dump_json())
+        patch.setattr(Folder, "read", fails)
+        assert failed.wait(30)
     with pytest.raises(ConfigError, match="has taken"):
-        check_for(ownership, 30)
+        take_over(tmp_path, ownership)
     ownership.give_back()
 
 
-def check_for(ownership: Ownership, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+def take_over(folder: Path, ownership: Ownership) -> None:
+    """Be the owner until the one before notices; raises what it is told then."""
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
+        # Anew each time: the one before may have looked already, and writes its own name next.
+        (folder / NAME).write_text(STRANGER.model_dump_json())
         ownership.check()
         time.sleep(0.05)
