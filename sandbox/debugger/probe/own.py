@@ -13,8 +13,8 @@ from threading import get_ident
 from time import clock_gettime_ns, monotonic, monotonic_ns, sleep
 
 __all__ = [
-    "basename", "decode", "encode_json", "file_time", "get_ident", "isfile", "join", "modified",
-    "monotonic", "monotonic_ns", "read", "read_file", "realpath", "sleep", "walk", "write",
+    "basename", "decode", "encode_json", "get_ident", "isfile", "join", "modified", "monotonic",
+    "monotonic_ns", "passed_file_time", "read", "read_file", "realpath", "sleep", "walk", "write",
 ]  # fmt: skip
 decode = JSONDecoder().decode
 encode_json = JSONEncoder(separators=(",", ":")).encode
@@ -28,10 +28,13 @@ def read_file(path: str) -> bytes:
         return file.read()
 
 
-def file_time() -> int:
-    """The time now, in nanoseconds, by the clock that files are dated with on Linux: it is up to
-    10 ms behind `time.time`."""
-    return clock_gettime_ns(_CLOCK_REALTIME_COARSE)
+def passed_file_time() -> int:
+    """The time, in nanoseconds, by the clock that Linux dates files with, which advances every
+    10 ms or less. What is written once this has returned is dated later."""
+    now = clock_gettime_ns(_CLOCK_REALTIME_COARSE)
+    while clock_gettime_ns(_CLOCK_REALTIME_COARSE) == now:
+        sleep(0.001)
+    return now
 
 
 def modified(path: str) -> int:

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Dict, Iterator, List
 
-from .own import file_time, join, modified, read_file, realpath, walk
+from .own import join, modified, passed_file_time, read_file, realpath, walk
 from .source import SourceFile, decode_source
 from .wire import Refusal
 
@@ -21,7 +21,7 @@ class Workspace:
 
     def __init__(self, root: str) -> None:
         self.root = realpath(root)
-        self.started = file_time()
+        self.started = passed_file_time()
         self.news: List[str] = []
         """What the next answer is to say."""
         self.sources: Dict[str, SourceFile] = {}
