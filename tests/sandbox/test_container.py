@@ -64,7 +64,8 @@ def test_close_leaves_no_container_and_no_volume(engine: Any, image: str) -> Non
     box = ContainerSandbox(SandboxConfig(backend="docker"), image)
     identity = box.container_id
     box.close()
-    assert identity not in {container.id for container in engine.containers.list(all=True)}
+    with pytest.raises(NotFound):
+        engine.containers.get(identity)
     assert {volume.id for volume in engine.volumes.list()} <= volumes
 
 
@@ -93,9 +94,9 @@ def test_no_engine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_image_that_cannot_idle_is_unavailable(engine: Any) -> None:
-    tag = "stepinto-test-empty:1"
+    tag = f"stepinto-test-empty:{os.getpid()}"
     empty = b"\0" * 10240
-    engine.api.import_image_from_data(empty, repository="stepinto-test-empty", tag="1")
+    engine.api.import_image_from_data(empty, *tag.split(":"))
     try:
         with pytest.raises((SandboxDead, SandboxUnavailable)):
             open_sandbox(SandboxConfig(backend="docker", image=tag))
@@ -151,7 +152,7 @@ def test_no_output_is_lost_to_a_client_that_is_slow(
     assert box.run(Command(["cat"], stdin=b"in")).output == "in"
     many = box.run(Command(["seq", "10000"])).output
     assert many == "".join(f"{number}\n" for number in range(1, 10001))
-    late = box.run(Command(["sh", "-c", "echo early; sleep 1; echo late; sleep 60"], timeout=3))
+    late = box.run(Command(["sh", "-c", "echo early; sleep 1; echo late; sleep 60"], timeout=6))
     assert (late.output, late.timed_out) == ("early\nlate\n", True)
     terminal = box.spawn(Command(["sh", "-c", "echo at once; read line; echo $line"]))
     terminal.send_line(b"told")
@@ -190,12 +191,12 @@ def test_a_time_out_counts_from_the_commands_start(
 
     def late(*arguments: Any) -> None:
         started(*arguments)
-        time.sleep(1.0)
+        time.sleep(2.5)
 
     monkeypatch.setattr(ContainerExecs, "_require_started", late)
-    result = box.run(Command(["echo", "done"], timeout=0.5))
+    result = box.run(Command(["echo", "done"], timeout=2))
     assert (result.output, result.timed_out) == ("done\n", False)
-    assert result.seconds < 0.5
+    assert result.seconds < 2
 
 
 def test_a_write_that_is_cut_off_leaves_the_file(
@@ -282,13 +283,14 @@ def test_descriptors_are_closed_with_their_commands(box: ContainerSandbox) -> No
 
 
 def test_image_may_name_its_user(engine: Any, image: str) -> None:
+    tag = f"stepinto-test-root:{os.getpid()}"
     container = engine.containers.create(image, "true")
     try:
-        container.commit("stepinto-test-root", "1", conf={"Labels": {"stepinto.user": "0"}})
+        container.commit(*tag.split(":"), conf={"Labels": {"stepinto.user": "0"}})
     finally:
         container.remove()
     try:
-        with ContainerSandbox(SandboxConfig(backend="docker"), "stepinto-test-root:1") as box:
+        with ContainerSandbox(SandboxConfig(backend="docker"), tag) as box:
             status = box.run(Command(["sh", "-c", "id -u; grep CapEff /proc/self/status"])).output
             assert status == "0\nCapEff:\t0000000000000000\n"
             assert box.run(Command(["id", "-u"], read_only=True)).output != "0\n"
@@ -297,7 +299,7 @@ def test_image_may_name_its_user(engine: Any, image: str) -> None:
             assert box.run(Command(["sleep", "1021"], timeout=0.5)).timed_out
             assert "1021" not in box.run(Command(["ps", "-eo", "args"])).output
     finally:
-        engine.images.remove("stepinto-test-root:1", force=True)
+        engine.images.remove(tag, force=True)
 
 
 def test_a_container_that_another_run_removes_meanwhile_is_no_leftover(
@@ -330,7 +332,9 @@ def test_leftovers_of_a_killed_owner_are_removed(engine: Any, box: ContainerSand
     process.kill()
     process.communicate()
     removed = remove_leftover_containers().removed
-    assert orphan in removed
+    # Another process may have removed it before.
+    with pytest.raises(NotFound):
+        engine.containers.get(orphan)
     assert box.container_id not in removed
     assert box.run(Command(["true"])).exit_code == 0
 

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import io
 import json
+import os
 import secrets
 import tarfile
 import time
@@ -26,7 +27,8 @@ from tests.sandbox.registry import Registry
 
 pytestmark = pytest.mark.docker
 SIZE = 2_000_000
-REPOSITORY = "stepinto-test-pull"
+# Each process of a parallel run makes and removes its own.
+REPOSITORY = f"stepinto-test-pull-{os.getpid()}"
 
 
 def pull(client: Any, image: str) -> None:
