@@ -46,6 +46,7 @@ class AllTest {
     }
 }
 """
+ENDLESS = "endless() throws InterruptedException { while (true) Thread.sleep(1000); }"
 BEFORE_ALL = """\
 package demo;
 
@@ -144,10 +145,10 @@ def test_a_class_that_does_not_compile_leaves_the_others_alone(sandbox: Sandbox)
 
 
 def test_a_time_out_keeps_what_ended_before_it(sandbox: Sandbox) -> None:
-    files = junit("ATest", "first() {}", "endless() { while (true); }", "last() {}")
+    files = junit("ATest", "first() {}", ENDLESS, "last() {}")
     sandbox.write_files({path: text.encode() for path, text in files.items()})
     tests = ["ATest#first", "ATest#endless", "ATest#last"]
-    results = run_java_tests(sandbox, tests, timeout=5)
+    results = run_java_tests(sandbox, tests, timeout=15)
     assert results.timed_out
     assert list(results.statuses.values()) == ["passed", "missing", "missing"]
 

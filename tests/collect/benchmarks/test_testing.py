@@ -119,12 +119,13 @@ def test_a_time_out_keeps_what_ended_before_it(sandbox: Sandbox) -> None:
     write(
         sandbox,
         {
-            "test_a.py": "def test_first():\n    pass\n\n\n"
-            "def test_endless():\n    while True:\n        pass\n\n\ndef test_last():\n    pass\n"
+            "test_a.py": "import time\n\n\ndef test_first():\n    pass\n\n\n"
+            "def test_endless():\n    while True:\n        time.sleep(1)\n\n\n"
+            "def test_last():\n    pass\n"
         },
     )
     tests = ["test_a.py::test_first", "test_a.py::test_endless", "test_a.py::test_last"]
-    results = run_pytest(sandbox, tests, timeout=5)
+    results = run_pytest(sandbox, tests, timeout=15)
     assert results.timed_out
     assert list(results.statuses.values()) == ["passed", "missing", "missing"]
 

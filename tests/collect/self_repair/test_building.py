@@ -35,7 +35,7 @@ WRITTEN = {
     # The private test has one number, 7.
     "private": RIGHT.replace("sum(xs)", "[s := sum(xs), 0][s == 7]"),
     "crash": "print(int('x'))\n",
-    "endless": "while True: pass\n",
+    "endless": "import time\nwhile True: time.sleep(1)\n",
     "flaky": "import os, time\nt = time.time_ns()\nprint(1 / 0 if t // 1000 % 2 else {}[t])\n",
     "late": RIGHT,
 }
@@ -59,7 +59,7 @@ def config(tmp_path: Path) -> SelfRepairConfig:
         path=str(lines_file(tmp_path / "problems.jsonl", *rows)),
         solutions=str(lines_file(tmp_path / "made.jsonl", *made)),
         to_date=date(2025, 2, 1),
-        test_timeout=6,
+        test_timeout=15,
         output=str(tmp_path / "out" / "bugs.jsonl"),
     )
 

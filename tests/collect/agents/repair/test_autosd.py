@@ -69,9 +69,13 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def experiment(sandbox: Sandbox, script: str, test: str = "test_total") -> ToolReply:
+def experiment(
+    sandbox: Sandbox, script: str, test: str = "test_total", seconds: float = 30
+) -> ToolReply:
     config = AgentsConfig(
-        debugger=DebugLimits(start_timeout=3, action_timeout=1),
+        debugger=DebugLimits(
+            start_timeout=seconds, action_timeout=1 if test == "test_endless" else 30
+        ),
         repair=RepairConfig(max_experiment_hits=2 if test == "test_endless" else 30),
     )
     context = RolloutContext(INSTANCE, "autosd", 0, sandbox, config, {}, threading.Event())
@@ -125,7 +129,7 @@ def test_a_debugger_script_that_shows_nothing_says_why(
 
 
 def test_an_endless_program_is_interrupted_and_its_hits_are_bounded(sandbox: Sandbox) -> None:
-    never_reached = experiment(sandbox, "b 9 ;; c ;; p 1", "test_endless").text
+    never_reached = experiment(sandbox, "b 9 ;; c ;; p 1", "test_endless", seconds=6).text
     assert "not covered" in never_reached
     assert "did not end, and was interrupted at solution.py:1" in never_reached
     bounded = experiment(sandbox, "b 14 ;; c ;; p len(numbers)", "test_endless").text
@@ -147,10 +151,6 @@ def test_an_endless_program_is_interrupted_and_its_hits_are_bounded(sandbox: San
         ('REPLACE(4, "number - 1", "(") AND RUN', "SyntaxError: '(' was never closed"),
         ('REPLACE(3, "for number in numbers", "while True") AND RUN', "not defined"),
         ('REPLACE(5, "return", "while True") AND RUN', "SyntaxError: "),
-        (
-            'REPLACE(5, "return result", "while True: pass") AND RUN',
-            "[The test did not end within 3 seconds and was killed.]",
-        ),
     ],
 )
 def test_an_edit_script_runs_the_test_and_is_taken_back(
@@ -160,6 +160,12 @@ def test_an_edit_script_runs_the_test_and_is_taken_back(
     assert observed in answer.text
     assert "\n" not in answer.text
     assert answer.action == "experiment/edit"
+
+
+def test_a_test_that_does_not_end_any_more_is_killed(sandbox: Sandbox) -> None:
+    script = 'REPLACE(5, "return result", "while True: pass") AND RUN'
+    told = experiment(sandbox, script, seconds=3).text
+    assert "[The test did not end within 3 seconds and was killed.]" in told
 
 
 def test_a_script_that_can_not_be_read_is_no_experiment(sandbox: Sandbox) -> None:
