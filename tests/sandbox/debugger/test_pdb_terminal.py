@@ -275,7 +275,7 @@ def test_a_printed_prompt_is_not_taken_for_pdb(bench_311: Bench) -> None:
     program = """\
         import time
         print("(Pdb) ", end="", flush=True)
-        time.sleep(0.3)
+        time.sleep(0.05)
         class Odd:
             def __repr__(self):
                 return "(Pdb) "
