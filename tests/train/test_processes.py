@@ -25,7 +25,9 @@ from train.rows import encode_split, load_encoded
 from train.tokenization import load_tokenization
 
 ROOT = Path(__file__).parents[2]
-LAUNCH = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "-m", "stepinto")
+# Standalone: at a free port.
+TORCHRUN = ("torch.distributed.run", "--standalone", "--nproc_per_node", "2")
+LAUNCH = (sys.executable, "-m", *TORCHRUN, "-m", "stepinto")
 
 
 @pytest.mark.slow
