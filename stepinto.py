@@ -41,9 +41,9 @@ from configs.command_line.stages import (
 from configs.command_line.status import add_status
 from configs.command_line.view import add_view
 from configs.loading import config_saved, load_config
-from configs.processes import process_count
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
+from train.launched_processes import process_count
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 KEPT = "rollouts that were finished before are kept"

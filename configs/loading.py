@@ -19,8 +19,8 @@ from collect.durable import write_text
 from collect.errors import ConfigError
 from collect.wrong_fields import wrong_fields
 from configs.keys import refuse_keys
-from configs.processes import is_main_process
 from configs.run_config import RunConfig
+from train.launched_processes import is_main_process
 
 RUN_PLACEHOLDER = "{run}"
 """Stands for the run's folder in any text of a config."""

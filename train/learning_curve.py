@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from collect.errors import ConfigError
-from configs.processes import process_count
 from train.config import TrainConfig
 from train.job import Job
+from train.launched_processes import process_count
 from train.merging import reloaded
 from train.saving import save_copy
 from train.tokenization import Tokenization

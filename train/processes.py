@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from collect.errors import ConfigError
-from configs.processes import is_main_process, process_count
+from train.launched_processes import is_main_process, process_count
 
 PATIENCE = timedelta(days=1)
 """How long processes wait for the main one, which may encode a million rows meanwhile. Their

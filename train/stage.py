@@ -18,12 +18,12 @@ from typing import Any
 
 from collect.models.model_folders import trained_on
 from collect.tracking.config import needed
-from configs.processes import process_count
 from train import card, checkpoints
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
 from train.evaluation import eval_curve
 from train.job import Job
+from train.launched_processes import process_count
 from train.learning_curve import save_copies
 from train.merging import final_model
 from train.methods.base import Method

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from collect.tracking.opening import trackio_run, wandb_run
-from configs.processes import is_main_process
 from train.job import Job
+from train.launched_processes import is_main_process
 
 Row = dict[str, str | int]
 """Of a table, by column."""

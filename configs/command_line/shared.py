@@ -10,8 +10,8 @@ from rich.console import Console
 
 from collect.errors import BudgetExhausted
 from collect.telling import tell
-from configs.processes import is_main_process
 from configs.run_config import RunConfig
+from train.launched_processes import is_main_process
 
 FAILED = 1
 """Exit status where something kept failing, or what was checked is not well."""

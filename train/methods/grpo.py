@@ -17,13 +17,13 @@ from collect.questions.answering import instances_of
 from collect.questions.episode import EpisodeSettings
 from collect.questions.records import Question
 from collect.questions.workspace import reproducible
-from configs.processes import process_count
 from format.dataset import split_file
 from sandbox import clean_up
 from train.base_model import context_length
 from train.config import TrainConfig
 from train.environments import Episodes
 from train.job import Job
+from train.launched_processes import process_count
 from train.preflight.report import Preflight
 from train.question_bench import QuestionBench
 from train.question_rows import chosen_questions, prompt_lengths, write_question_rows
