@@ -1,16 +1,18 @@
-"""`stepinto collect --preflight`, and `eval`'s: all that is looked at before rollouts, and none."""
+"""`--preflight` of collect, eval and run: all that is looked at before rollouts, and none."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from rich.markup import escape
 from rich.table import Table
 
 from collect.preflight.checks import Finding
+from configs.command_line.sections import check_sections
 from configs.command_line.shared import console
-from configs.run_config import RunConfig
+from configs.run_config import RunConfig, StageName
 
 REFUSED = 2
 """Exit status where a check failed: a start would refuse."""
@@ -35,6 +37,32 @@ def check_eval(config: RunConfig) -> int:
 
     found = look_before_eval(config, config.eval, config.collect.benchmark, config.folder)
     return max(_told(findings, name) for name, findings in found.items())
+
+
+def check_run(config: RunConfig) -> int:
+    """The same, of each stage of `run` whose rollouts need nothing that an earlier one makes; of
+    the others only their sections. Raises ConfigError where a section will not do."""
+    check_sections(config)
+    console.print("the sections of all stages will do")
+    there = takewhile(lambda name: name not in MAKERS, config.stages)
+    now = [name for name in there if name in CHECKS]
+    status = max((CHECKS[name](config) for name in now), default=0)
+    for name in config.stages:
+        if name in CHECKS and name not in now:
+            console.print(
+                f"{name}: more can be looked at once the stages before it are done, with "
+                f"`stepinto {name} CONFIG --preflight`"
+            )
+    return status
+
+
+CHECKS: dict[StageName, Callable[[RunConfig], int]] = {
+    "collect": check_collect,
+    "eval": check_eval,
+}
+"""Of the stages with rollouts."""
+MAKERS = ("make", "questions", "train")
+"""The stages that make bugs, questions or a model."""
 
 
 def _told(findings: Sequence[Finding], name: str | None = None) -> int:

@@ -1,4 +1,4 @@
-"""`--preflight` of collect and eval: what is looked at before rollouts, and none of them."""
+"""`--preflight` of collect, eval and run: what is looked at before rollouts, and none of them."""
 
 from __future__ import annotations
 
@@ -106,6 +106,20 @@ def test_an_evaluation_is_looked_at_part_by_part(server: ChatServer, tmp_path: P
     assert f"│ ok │ model frontier │ gpt-5 at {server.url}, key of $TEST_KEY; called" in tables
     assert "│ ok │ questions │ the start makes them, in " in tables
     assert not list(RunStore(tmp_path / "test" / "eval").read_rollouts())
+
+
+def test_of_all_stages_what_can_be_looked_at_is(server: ChatServer, tmp_path: Path) -> None:
+    pairs = "eval.pairs=[{main: frontier}]"
+    whole = "stages=[collect, format, train, eval]"
+    status, tables = preflight(server, tmp_path, pairs, whole, command="run")
+    assert status == 0
+    assert tables.count("│ ok │ rollouts │") == 1, "eval needs the model of train"
+    assert "eval: more can be looked at once the stages before it are done" in tables
+    _, tables = preflight(server, tmp_path, pairs, "stages=[collect, eval]", command="run")
+    assert tables.count("│ ok │ rollouts │") == 2
+    assert "eval: more" not in tables
+    status, tables = preflight(server, tmp_path, "eval.pairs=[{main: other}]", command="run")
+    assert (status, tables) == (2, "")
 
 
 def test_it_changes_nothing_of_a_run(server: ChatServer, tmp_path: Path) -> None:
