@@ -111,7 +111,9 @@ def test_a_cluster_does_what_one_machine_does(nodes: RayNodes, tmp_path: Path) -
     assert said(tmp_path / "ray") == said(tmp_path / "one")
     beat = read_heartbeat(tmp_path / "ray" / "test")
     assert beat is not None
-    assert sorted(node.state for node in beat.nodes) == ["ready", "ready"]
+    # Nothing waits for a node that gets ready only once the others have done all.
+    assert len(beat.nodes) == 2
+    assert "ready" in {node.state for node in beat.nodes}
     assert sum(node.done for node in beat.nodes) == 4
 
 
@@ -171,7 +173,8 @@ def test_what_a_run_tells_reaches_the_driver(
         assert told[0]["process"] != told[lost + 1]["process"]
     (tracked,) = offline_runs(tmp_path / "test")
     end = tracked.numbers[-1]
-    assert (end["rollouts/done"], end["nodes/ready"], end["nodes/lost_rollouts"]) == (4, 2, 4)
+    assert (end["rollouts/done"], end["nodes/lost_rollouts"]) == (4, 4)
+    assert end["nodes/ready"] >= 1, "nothing waits for a worker that is started again"
 
 
 def test_a_new_node_is_used(nodes: RayNodes, server: ChatServer, tmp_path: Path) -> None:
