@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("ray", reason="needs the extra ray")
 
 ROOT = Path(__file__).resolve().parents[2]
-SHORT = ["--rollouts", "24", "--nodes", "2", "--per-node", "1", "--every", "2"]
+SHORT = ["--rollouts", "24", "--nodes", "2", "--per-node", "1", "--every", "1"]
 SHORT += ["collect.benchmark.limit=6"]
 ALWAYS = ("worker", "sandbox", "endpoint", "node", "driver")
 
