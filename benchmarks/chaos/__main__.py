@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--disk-mb", type=int, help="size of a disk for the run folder")
     parser.add_argument("--work", type=Path, help="where the run folder is kept")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the config")
-    given = vars(parser.parse_args())
+    given = vars(parser.parse_intermixed_args())
     # Else the engine, the disk and the cluster would stay.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit("stopped"))

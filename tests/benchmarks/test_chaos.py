@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 pytest.importorskip("ray", reason="needs the extra ray")
 
 ROOT = Path(__file__).resolve().parents[2]
-SHORT = ["--rollouts", "24", "--nodes", "2", "--per-node", "1", "--every", "1"]
-SHORT += ["collect.benchmark.limit=6"]
+SHORT = ["--rollouts", "24", "--nodes", "2", "--per-node", "1", "collect.benchmark.limit=6"]
+DEFAULTS = ("runner.give_up_after=10", "models.oracle.retries={}")
 ALWAYS = ("worker", "sandbox", "endpoint", "node", "driver")
 
 
@@ -37,9 +38,11 @@ def cannot_mount(folder: Path) -> str | None:
 @pytest.mark.cluster
 @pytest.mark.timeout(900)
 def test_a_run_survives_what_is_struck(tmp_path: Path) -> None:
-    said = chaos(tmp_path)
+    """With the defaults nothing ends the driver but what kills it."""
+    said = chaos(tmp_path, "--every", "2", *DEFAULTS)
     for name in ALWAYS:
         assert f"struck: {name}" in said
+    assert set(re.findall("the driver ended: (.*)", said)) == {"killed", "done"}
 
 
 @pytest.mark.slow
@@ -52,6 +55,6 @@ def test_in_containers_whose_engine_is_killed_on_a_disk_that_fills(
     reason = cannot_mount(tmp_path)
     if reason is not None:
         pytest.skip(f"can't start an engine and mount a disk: {reason}")
-    said = chaos(tmp_path, "--image", image, "--disk-mb", "300")
+    said = chaos(tmp_path, "--every", "1", "--image", image, "--disk-mb", "300")
     for name in (*ALWAYS, "container engine", "disk"):
         assert f"struck: {name}" in said
