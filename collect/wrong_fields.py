@@ -17,16 +17,24 @@ from collect.near_names import did_you_mean
 
 VALUE_CHARACTERS = 80
 """Of a wrong value that a message shows."""
+LIST, MAPPING = "a list", "a mapping"
 WORDS = {
-    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), "a list"),
-    **dict.fromkeys(("dict_type", "mapping_type"), "a mapping"),
-    **dict.fromkeys(("model_type", "model_attributes_type", "dataclass_type"), "a mapping"),
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), LIST),
+    **dict.fromkeys(("dict_type", "mapping_type"), MAPPING),
+    **dict.fromkeys(("model_type", "model_attributes_type", "dataclass_type"), MAPPING),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
     "string_type": "a text",
+    "path_type": "a path",
 }
 """For pydantic's own, which are Python's."""
+PYTHON = (
+    (re.compile("^(Input|String|Value|Tuple|List|Set|Frozenset|Dictionary) should "), "must "),
+    (re.compile(r" after validation, not \d+$"), ""),
+)
+OF_PYDANTIC = re.compile(r"\[.*\]$|^(str|int|float|bool|none)$")
+"""The end of a location that is no key but a type, of which several are allowed, or `[key]`."""
 UNKNOWN, MISSING, OWN = "extra_forbidden", "missing", "value_error"
 
 
@@ -52,27 +60,32 @@ def _is_inside(location: Sequence[str | int], outer: Sequence[str | int]) -> boo
 def _explained(problem: ErrorDetails, kind: type[BaseModel]) -> str:
     location, value, context = problem["loc"], problem["input"], problem.get("ctx", {})
     if problem["type"].startswith("union_tag"):
-        location = (*location, context["discriminator"].strip("'"))
-        value = context.get("tag")
+        location = (*location, chosen_by := context["discriminator"].strip("'"))
+        value = value.get(chosen_by) if isinstance(value, dict) else None
     place = _place(location, kind)
     if problem["type"] == UNKNOWN:
         return f"{place}: there is no such key{_like_key(location, kind)}"
     if problem["type"] in (MISSING, "union_tag_not_found"):
         return f"{place}: it is missing"
     if problem["type"] == OWN:
-        return f"{place}: {context['error']}{'' if _holds_more(value) else _shown(value)}"
+        return f"{place}: {context['error']}{'' if _kind(value) else _shown(value)}"
     expected = str(context.get("expected_tags") or context.get("expected") or "")
     near = did_you_mean(str(value), re.findall(r"'([^']+)'", expected))
-    return f"{place}: {_what(problem, expected)}{_shown(value)}{near}"
+    what = _what(problem, expected)
+    # A text in the place of a list or a mapping may be a command line, or hold a key.
+    shown = " (it is a text)" if isinstance(value, str) and _holds_more(what) else _shown(value)
+    return f"{place}: {what}{shown}{near}"
 
 
 def _place(location: Sequence[str | int], kind: type[BaseModel]) -> str:
     """As a file has it, without the values by which pydantic has chosen models of unions."""
-    parts = [
-        str(part)
-        for i, part in enumerate(location)
-        if str(part) not in map(_tag, _models_at(location[:i], kind))
-    ]
+    if location and OF_PYDANTIC.search(str(location[-1])):
+        location = location[:-1]
+    parts = []
+    for i, part in enumerate(location):
+        models = _models_at(location[:i], kind)
+        if len(models) == 1 or str(part) not in map(_tag, models):
+            parts.append(str(part))
     return ".".join(parts) or "the record"
 
 
@@ -82,15 +95,25 @@ def _what(problem: ErrorDetails, expected: str) -> str:
         return f"must be one of {expected}"
     if word := WORDS.get(problem["type"]):
         return f"must be {word}"
-    return re.sub("^(Input|String|Value) should ", "must ", problem["msg"])
+    message = problem["msg"]
+    for theirs, ours in PYTHON:
+        message = theirs.sub(ours, message)
+    return message
 
 
-def _holds_more(value: Any) -> bool:
-    return isinstance(value, dict | list | BaseModel)
+def _holds_more(what: str) -> bool:
+    return what.endswith((LIST, MAPPING))
+
+
+def _kind(value: Any) -> str | None:
+    """Of what holds other values, which are not shown."""
+    if isinstance(value, dict | BaseModel):
+        return MAPPING
+    return LIST if isinstance(value, list | tuple | set) else None
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = _kind(value) or json.dumps(value, ensure_ascii=False, default=str)
     return f" (it is {text if len(text) <= VALUE_CHARACTERS else f'{text[:VALUE_CHARACTERS]} ...'})"
 
 

@@ -85,7 +85,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"there is no config {path}; give a YAML file, or a run folder with a {SAVED_NAME}"
         ) from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} can't be read as YAML: {error}") from error
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must hold keys and values, not {type(raw).__name__}")
@@ -98,7 +98,7 @@ def _apply_override(raw: dict[str, Any], override: str) -> None:
         raise ConfigError(f"override {override!r} must have the form key.subkey=value")
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise ConfigError(f"the value of override {override!r} is not YAML: {error}") from error
     *parents, last = key.split(".")
     place = raw

@@ -104,8 +104,15 @@ def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) ->
         ("models.small={model: x}", "models.small.backend: it is missing"),
         ("collect.benchmark.name=bundeld", """(it is "bundeld"); did you mean 'bundled'?"""),
         ("collect.variants=[debug2fx]", "did you mean 'debug2fix'?"),
-        ("collect.variants=baseline", """collect.variants: must be a list (it is "baseline")"""),
-        ("models=[]", "models: must be a mapping (it is [])"),
+        ("collect.variants=baseline", "collect.variants: must be a list (it is a text)"),
+        ("models=[]", "models: must be a mapping (it is a list)"),
+        ("stages=[]", "stages: must have at least 1 item (it is a list)"),
+        ("runs_folder=5", "runs_folder: must be a path (it is 5)"),
+        ("runner.concurrency={2024-01-01: a}", "must be a whole number (it is a mapping)"),
+        ("models.small={backend: [oracle]}", "models.small.backend: must be one of"),
+        ("models.small={backend: null}", "(it is null)"),
+        ("models.small={backend: vllm, vllm: 5}", "models.small.vllm: there is no such key"),
+        ("sandbox.local=5", "sandbox.local: there is no such key"),
         ("collect=null", "collect: must be a mapping (it is null)"),
         ("collect.attempts=many", """collect.attempts: must be a whole number (it is "many")"""),
         ("runner.confirmed=often", """runner.confirmed: must be true or false (it is "often")"""),
@@ -140,6 +147,26 @@ def test_what_is_not_at_fault_is_not_shown(config_file: Path, override: str, tol
     _, problem = str(caught.value).splitlines()
     assert told in problem
     assert len(problem) < 200
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("sandbox.environment", "[TOKEN=geheim]"),
+        ("sandbox.environment.TOKEN", "[geheim]"),
+        ("models.m.server.arguments", "--api-key geheim"),
+        ("models.m.extra_body", "geheim"),
+        ("models.m.api_key_env", "[geheim]"),
+    ],
+)
+def test_a_value_that_may_hold_a_key_is_not_shown(
+    config_file: Path, place: str, value: str
+) -> None:
+    backend = "vllm" if "server" in place else "openai"
+    with pytest.raises(ConfigError) as caught:
+        load_config(config_file, [f"models.m={{backend: {backend}, model: x}}", f"{place}={value}"])
+    assert f"  {place}: must be a " in str(caught.value)
+    assert "geheim" not in str(caught.value)
 
 
 ENDPOINT = "models.m={backend: openai, model: x}"
