@@ -14,6 +14,7 @@ from configs.command_line.shared import (
     AGAIN,
     FAILED,
     console,
+    is_spent,
     overrides_of,
     stopped,
     tell_failures,
@@ -105,7 +106,7 @@ def _answer(config: RunConfig, name: str) -> int:
     if answers.conversations is not None:
         console.print(f"conversations in {answers.conversations}")
     failed = tell_failures(answers.reasons)
-    if answers.missing and not failed:
+    if answers.missing and (not failed or is_spent(answers.reasons)):
         return stopped(answers.reasons)
     if answers.missing:
         tell(f"no answer yet to {counted(answers.missing, 'question')}; the same command goes on")

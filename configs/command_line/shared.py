@@ -83,6 +83,11 @@ def tell_failures(reasons: Sequence[str], then: str = "") -> bool:
     return bool(failures)
 
 
+def is_spent(reasons: Sequence[str]) -> bool:
+    """Whether a budget is among what a start ended with."""
+    return any(reason.startswith(OF_BUDGET) for reason in reasons)
+
+
 def stopped(reasons: Sequence[str] = ()) -> int:
     """Tell that the user or the budget ended the run early, and give the exit status."""
     spent = [reason for reason in reasons if reason.startswith(OF_BUDGET)]

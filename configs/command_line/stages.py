@@ -12,7 +12,7 @@ from collect.rollouts import RolloutsSummary
 from collect.telling import tell
 from configs.command_line.making import answer, make, questions
 from configs.command_line.push import push_dataset
-from configs.command_line.shared import AGAIN, FAILED, console, stopped, tell_failures
+from configs.command_line.shared import AGAIN, FAILED, console, is_spent, stopped, tell_failures
 from configs.run_config import RunConfig
 from train.report import LossPoint
 
@@ -138,7 +138,7 @@ def _alone_status(report: AloneReport) -> int:
 
 def _asked_status(report: JudgeReport | AloneReport, missing: str) -> int:
     failed = tell_failures(report.reasons)
-    if report.stopped and not failed:
+    if report.stopped and (not failed or is_spent(report.reasons)):
         return stopped(report.reasons)
     if report.missing:
         tell(f"{missing}; the same command goes on")
