@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,9 @@ class HostProcess:
         self._popen = popen
         self._status_fd = status_fd
         self._inner_pidfd: int | None = None
+        self._ending = threading.Lock()
+        self._ended = False
+        """From when on its numbers may be another's."""
         self.pidfd = os.pidfd_open(popen.pid)
         self._status: dict[str, int] = {}
         self._read_status()
@@ -76,7 +80,9 @@ class HostProcess:
     def kill(self) -> None:
         """Kill the process, with its pid namespace or, of an unsandboxed one, its group."""
         self._popen.kill()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with self._ending, contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._ended:
+                return
             if self._inner_pidfd is None:
                 os.killpg(self._popen.pid, signal.SIGKILL)
             else:
@@ -92,8 +98,11 @@ class HostProcess:
             self._status_fd = None
         if self._inner_pidfd is not None:
             wait_readable(self._inner_pidfd, END_GRACE)
-            os.close(self._inner_pidfd)
-            self._inner_pidfd = None
+        with self._ending:
+            self._ended = True
+            if self._inner_pidfd is not None:
+                os.close(self._inner_pidfd)
+                self._inner_pidfd = None
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd = -1
