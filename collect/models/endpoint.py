@@ -163,10 +163,11 @@ class EndpointBackend:
             self._told.add(kind)
         times = counted(retries.max_retries, "time")
         waits = duration(_longest_waits(refusal, retries))
-        tell(
-            f"{self._name} ({self.where}): {said}; such a request is sent again, {times} at most, "
-            f"with waits of {waits} in all (retries)"
-        )
+        told = f"such a request is sent again, {times} at most, with waits of {waits} in all"
+        if retries.outage_wait:
+            longest = duration(retries.outage_wait)
+            told += f", and waits {longest} at most for a server that has answered before"
+        tell(f"{self._name} ({self.where}): {said}; {told} (retries)")
 
     def _failure(self, refusal: Refusal, retry: int) -> Exception:
         """What a request ends with whose last retry was refused."""

@@ -105,7 +105,7 @@ class Progress:
             if not self._console.is_terminal:
                 self._print(line)
             if self._is_new(rollout):
-                self._print(f"{rollout.failure_type}: {_why(rollout)}")
+                self._print(f"{rollout.instance_id}: {_why(rollout)}")
 
     def tell(self, line: str) -> None:
         """A line that stays, above the display."""
@@ -223,8 +223,10 @@ def _outcome(rollout: Rollout) -> str:
 
 
 def _why(rollout: Rollout) -> str:
-    """Its failure in a line, which of a traceback is the last one."""
+    """Its failure in a line with its type; of a traceback that is the last one."""
     message = (rollout.failure_message or "").strip()
     if message.startswith("Traceback"):
         message = message.splitlines()[-1]
+    else:
+        message = f"{rollout.failure_type}: {message}"
     return " ".join(message.split())[:WHY_CHARACTERS]

@@ -51,7 +51,7 @@ def test_one_line_a_finished_rollout() -> None:
         " | ledger-1 debug2fix: not resolved",
         "5/7 resolved 1 (50%) failed infrastructure 1 running 0 tokens 44.7k $0.0800 left 2m"
         " | ledger-2 debug2fix: failed (infrastructure, SandboxDead)",
-        "SandboxDead: the sandbox was killed: out of memory",
+        "ledger-2: SandboxDead: the sandbox was killed: out of memory",
         "5/7 resolved 1 (50%) failed infrastructure 1 tokens 44.7k $0.0800 in 3m",
     ]
 
@@ -65,7 +65,10 @@ def test_how_the_infrastructure_fails_is_told_at_the_first_of_a_kind() -> None:
         for rollout in (make_failed_rollout(FailureKind.MODEL), dead, defect, dead, defect):
             progress.finished(rollout)
     told = [line for line in lines(console) if "resolved" not in line]
-    assert told == ["SandboxDead: the sandbox was killed: out of memory", "KeyError: KeyError: 3"]
+    assert told == [
+        "ledger-cache-1: SandboxDead: the sandbox was killed: out of memory",
+        "ledger-cache-1: KeyError: 3",
+    ]
 
 
 def test_a_model_failure_counts_as_not_resolved() -> None:
