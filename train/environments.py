@@ -55,7 +55,7 @@ class Episodes:
         written to `failures`, a line each."""
         self._settings, self._instances = settings, instances
         self._retries, self._failures = retries, failures
-        self._in_a_row = FailuresInARow(give_up_after, "episodes")
+        self._in_a_row = FailuresInARow(give_up_after, "episode")
         self._environments: list[DebugEnvironment] = []
 
     def factory(self, language: str) -> Callable[[], DebugEnvironment]:

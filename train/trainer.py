@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from math import isfinite
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from collect.errors import ConfigError
+from collect.near_names import did_you_mean
 from train.config import LoraSettings, TrainConfig
 from train.evaluation import eval_options
 from train.loss import can_skip, trained_tokens_trainer
@@ -61,9 +61,8 @@ def check_trainer_arguments(
         if name in fixed:
             raise ConfigError(f"{where} can't be changed; remove it")
         if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            raise ConfigError(f"{where}: TRL's {kind} has no option {name!r}{hint}")
+            near = did_you_mean(name, known)
+            raise ConfigError(f"{where}: TRL's {kind} has no option {name!r}{near}")
 
 
 def on_cpu(config: TrainConfig) -> bool:

@@ -161,5 +161,5 @@ def _refuse_unknown(patterns: Iterable[str], ids: list[str]) -> None:
         if not any(fnmatchcase(instance_id, pattern) for instance_id in ids):
             nearest = get_close_matches(pattern, ids, n=3, cutoff=0.4)
             hint = f"the nearest are {', '.join(nearest)}; " if nearest else ""
-            hint += "`stepinto bench list` lists all"
+            hint += "`stepinto bench list CONFIG collect.benchmark.instances=null` lists all"
             raise ConfigError(f"benchmark.instances: {pattern} matches no instance; {hint}")

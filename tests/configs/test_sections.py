@@ -27,7 +27,11 @@ def test_every_shipped_config_can_be_run(path: Path) -> None:
         ("answer", "questions.answer_with=[source_reader, none]", "there is no model 'none'"),
         ("format, collect", "collect.sub=none", "there is no model 'none'"),
         ("format, collect", "collect.main=orcale", "oracle, small; did you mean 'oracle'?"),
-        ("collect, train", "train.trainer_arguments={warmup_step: 3}", "did you mean warmup_steps"),
+        (
+            "collect, train",
+            "train.trainer_arguments={warmup_step: 3}",
+            "did you mean 'warmup_steps",
+        ),
         ("collect, eval", "eval.pairs=[]", "there is nothing to evaluate"),
         ("collect, eval", "eval.pairs=[{main: oracle, sub: none}]", "there is no model 'none'"),
         ("collect, eval", "eval.questions={models: [none]}", "there is no model 'none'"),

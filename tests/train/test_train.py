@@ -246,7 +246,7 @@ def test_rows_without_trained_tokens_are_refused(run: Path, tiny: Path, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"warmup_step": 1}, "did you mean warmup_steps"),
+        ({"warmup_step": 1}, "did you mean 'warmup_steps"),
         ({"max_length": 7}, r"is set by train\.max_length"),
         ({"output_dir": "/"}, "can't be changed"),
         ({"truncation_mode": "keep_end"}, "can't be changed"),
