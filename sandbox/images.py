@@ -26,7 +26,7 @@ GIGABYTE = 1_000_000_000
 FIRST_LIMIT_WAIT, LONGEST_LIMIT_WAIT = 60.0, 900.0
 """Seconds between two tries where the registry gives out no more for now."""
 MEASURING = "disk usage operation is already running"
-MEASURE_AGAIN, MEASURED_WITHIN = 0.5, 120.0
+MEASURE_AGAIN, MEASURED_WITHIN = 0.5, 30.0
 """Seconds between two tries, and in which the engine must have measured for others."""
 
 

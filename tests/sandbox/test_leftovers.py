@@ -19,7 +19,8 @@ import os, signal, subprocess
 from sandbox.leftovers import OwnedFolder
 
 folder = OwnedFolder().path
-command = ["bwrap", "--ro-bind", "/", "/", "--bind", str(folder), "/mnt", "sleep", "1014"]
+options = ["--unshare-pid", "--ro-bind", "/", "/", "--bind", str(folder), "/mnt"]
+command = ["bwrap", *options, "sleep", "1027"]
 print(subprocess.Popen(command, stdout=subprocess.DEVNULL).pid, folder, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -32,7 +32,9 @@ def passed_file_time() -> int:
     """The time, in nanoseconds, by the clock that Linux dates files with, which advances every
     10 ms or less. What is written once this has returned is dated later."""
     now = clock_gettime_ns(_CLOCK_REALTIME_COARSE)
-    while clock_gettime_ns(_CLOCK_REALTIME_COARSE) == now:
+    for _ in range(20):  # not without end, where something stands in for the clock
+        if clock_gettime_ns(_CLOCK_REALTIME_COARSE) != now:
+            break
         sleep(0.001)
     return now
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import collect.factory.suite as suites
 from collect.factory.candidates import find_candidates
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.layout import arrange
@@ -86,13 +88,27 @@ def test_a_suite_that_can_not_be_used_is_refused(
 
 
 @pytest.mark.parametrize(
-    "endless", ["def test_it():\n    while True: pass\n", ENDLESS_WITHOUT_COVERAGE]
+    ("endless", "runs"),
+    [("def test_it():\n    while True: pass\n", 1), (ENDLESS_WITHOUT_COVERAGE, 2)],
 )
-def test_a_suite_that_does_not_end_is_refused(endless: str, tmp_path: Path) -> None:
+def test_a_suite_that_does_not_end_is_refused(
+    endless: str, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run is the one with coverage."""
+    run, ended = suites._run, 0
+
+    def counted(project: Project, sandbox: SandboxConfig, config: FactoryConfig, job: Any) -> Any:
+        nonlocal ended
+        ended += 1
+        # Where the first is to end, it has the time for it on a busy machine.
+        return run(project, sandbox, config if ended == runs else CONFIG, job)
+
+    monkeypatch.setattr(suites, "_run", counted)
     project = arranged(write_project(tmp_path, {**FILES, "tests/test_stock.py": endless}))
     config = CONFIG.model_copy(update={"suite_timeout": 3.0})
     with pytest.raises(ProjectRefused, match=r"did not end in factory\.suite_timeout \(3 s\)"):
         run_suite(project, SandboxConfig(), config)
+    assert ended == runs
 
 
 def test_candidates_lie_in_code_that_tests_run(tmp_path: Path) -> None:
