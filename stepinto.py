@@ -12,7 +12,7 @@ from pathlib import Path
 from collect.copying.run_copy import copying
 from collect.errors import ConfigError
 from collect.telling import tell
-from configs.command_line.before_run import add_checks, check_collect, check_eval, check_run
+from configs.command_line.before_run import CHECKS, add_checks, check_run
 from configs.command_line.bench import add_bench
 from configs.command_line.clean import add_clean
 from configs.command_line.fetch import add_fetch
@@ -174,7 +174,7 @@ COMMANDS: dict[str, tuple[tuple[Stage, ...] | None, str]] = {
 }
 """The stages of each command; None for those that the config names."""
 ROLLING_OUT = ("collect", "eval", "run")
-CHECKED: dict[str, Stage] = {"collect": check_collect, "eval": check_eval, "run": check_run}
+CHECKED: dict[str, Stage] = {**CHECKS, "run": check_run}
 """What `--preflight` does instead, of the commands that have it."""
 
 

@@ -176,23 +176,22 @@ class Batch:
     def _stop_by(self, row: Rollout) -> None:
         """Stop where nothing more can come of it."""
         if row.failure_kind is FailureKind.BUDGET:
-            self.over_budget = (f"{row.failure_type}: {row.failure_message}",)
+            self.over_budget = (row.failure,)
         if self.over_budget or self.failures.too_many(row):
             self.stop.set()
 
     def _without_row(self) -> list[Work]:
-        done, beside = set(), 0
+        done = set()
         by_models = {(each.main, each.sub or ""): each.id for each in self._specs}
         for row in self._store.read_rollouts():
             alike = self._works.get(by_models.get((row.main_model, row.sub_model), ""))
             work = self._works.get(row.rollout_id, alike)
-            beside += row.rollout_id not in self._works
+            self._beside += row.rollout_id not in self._works
             if row.failure_kind in TRIED_AGAIN:
                 self._failed[row.rollout_id] = row
             elif work is not None:
                 self._check_same_settings(row, work)
                 done.add(row.rollout_id)
-        self._beside = beside
         return [work for key, work in self._works.items() if key not in done]
 
     def _check_same_settings(self, row: Rollout, work: Work) -> None:

@@ -24,7 +24,7 @@ class FailuresInARow:
     def too_many(self, row: Rollout) -> bool:
         """Count a finished rollout; whether it is time to give up."""
         failed = row.failure_kind is FailureKind.INFRASTRUCTURE
-        return self.count(f"{row.failure_type}: {row.failure_message}" if failed else None)
+        return self.count(row.failure if failed else None)
 
     def count(self, reason: str | None) -> bool:
         """Count one that failed for a reason, or did not; whether it is time to give up."""

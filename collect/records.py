@@ -147,6 +147,11 @@ class Rollout:
     scoring_seconds: float
 
     @property
+    def failure(self) -> str:
+        """What a rollout with a `failure_kind` failed of, as `type: message`."""
+        return f"{self.failure_type}: {self.failure_message}"
+
+    @property
     def main_tokens(self) -> int:
         """Of the main agent, read and written."""
         return self.main_prompt_tokens + self.main_completion_tokens

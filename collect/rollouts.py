@@ -113,7 +113,7 @@ def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:
         if row.failure_kind is not None:
             kinds[row.failure_kind] += 1
         if row.failure_kind is FailureKind.INFRASTRUCTURE:
-            reasons[f"{row.failure_type}: {row.failure_message}"] = None
+            reasons[row.failure] = None
     return RolloutsSummary(
         folder=folder,
         total=total,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from collect.benchmarks.splits import drawn, held_out
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError
 from collect.git_clones import is_git_url
+from collect.near_names import the_nearest
 from collect.self_repair.records import BUNDLED_FILE
 from sandbox import SandboxConfig
 
@@ -159,7 +159,7 @@ def _refuse_duplicates(config: BenchmarkConfig, instances: Iterable[Instance]) -
 def _refuse_unknown(patterns: Iterable[str], ids: list[str]) -> None:
     for pattern in patterns:
         if not any(fnmatchcase(instance_id, pattern) for instance_id in ids):
-            nearest = get_close_matches(pattern, ids, n=3, cutoff=0.4)
-            hint = f"the nearest are {', '.join(nearest)}; " if nearest else ""
-            hint += "`stepinto bench list CONFIG collect.benchmark.instances=null` lists all"
-            raise ConfigError(f"benchmark.instances: {pattern} matches no instance; {hint}")
+            raise ConfigError(
+                f"benchmark.instances: {pattern} matches no instance{the_nearest(pattern, ids)}; "
+                "`stepinto bench list CONFIG collect.benchmark.instances=null` lists all"
+            )

@@ -200,7 +200,7 @@ def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> An
             continue
         if row.failure_kind in TRIED_AGAIN:
             if row.failure_kind is FailureKind.INFRASTRUCTURE:
-                reasons[f"{row.failure_type}: {row.failure_message}"] = None
+                reasons[row.failure] = None
             continue
         held = said.get(row.rollout_id, Said())
         verdict = score_text(work.question, held.text)

@@ -12,7 +12,7 @@ from rich.table import Table
 from collect.preflight.checks import Finding
 from configs.command_line.sections import check_sections
 from configs.command_line.shared import console
-from configs.run_config import RunConfig, StageName
+from configs.run_config import RunConfig
 
 REFUSED = 2
 """Exit status where a check failed: a start would refuse."""
@@ -58,7 +58,7 @@ def check_run(config: RunConfig) -> int:
     return status
 
 
-CHECKS: dict[StageName, Callable[[RunConfig], int]] = {
+CHECKS: dict[str, Callable[[RunConfig], int]] = {
     "collect": check_collect,
     "eval": check_eval,
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -21,6 +20,7 @@ from collect.benchmarks.ran_in import RanIn
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.durable import write_text
 from collect.errors import ConfigError
+from collect.near_names import the_nearest
 from collect.quantities import first_of
 from collect.strict_record import StrictRecord
 from collect.telling import tell
@@ -121,8 +121,7 @@ class Finder:
         if status is TestStatus.FAILED or (run.timed_out and status in (None, TestStatus.MISSING)):
             return
         if status is None or status is TestStatus.MISSING:
-            nearest = get_close_matches(test, list(run.statuses), n=3, cutoff=0.4)
-            hint = f"; the nearest are {', '.join(nearest)}" if nearest else f":\n{run.end}"
+            hint = the_nearest(test, run.statuses) or f":\n{run.end}"
             raise ConfigError(f"{name}: benchmark.fail_to_pass: {test} did not run{hint}")
         raise ConfigError(
             f"{name}: benchmark.fail_to_pass: {test} does not fail, it is {status}; name tests "
