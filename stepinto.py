@@ -46,6 +46,8 @@ from sandbox.errors import SandboxError
 from train.launched_processes import process_count
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+OF_A_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
+"""Where a name is too long, or a file lies in the place of a folder or the reverse."""
 KEPT = "rollouts that were finished before are kept"
 
 
@@ -61,9 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Before or after the rollouts, which stop at their next step by themselves.
         return STOPPED
     except OSError as error:
-        if error.errno not in DISK_ERRORS:
+        if error.errno not in (*DISK_ERRORS, *OF_A_PATH):
             raise
-        tell(f"{error}; mend that, and start again: {KEPT}")
+        tell(f"{error}; fix that, and start again: {KEPT}")
         return 2
 
 

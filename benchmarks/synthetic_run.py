@@ -89,8 +89,9 @@ def write_run(folder: Path, templates: Sequence[Template], conversations: int, s
             numbers = range(start, min(start + ROLLOUTS_PER_SHARD, conversations))
             rows = [_rows(templates, number, seed) for number in numbers]
             shard = f"shard-{start:09}"
-            store.conversations.write(shard, [conversation for _, conversation in rows])
-            store.rollouts.write(shard, [rollout for rollout, _ in rows])
+            told = store.conversations.arrow([conversation for _, conversation in rows])
+            store.conversations.write(shard, told)
+            store.rollouts.write(shard, store.rollouts.arrow([rollout for rollout, _ in rows]))
         store.compact()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 
 from collect.benchmarks.base import Benchmark
 from collect.config import Machinery
@@ -13,7 +14,13 @@ from collect.copying.run_copy import copy_of_this_run
 from collect.cost.dollars import check_dollars
 from collect.cost.forecast import Forecast
 from collect.cost.watch import CostWatch
-from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
+from collect.errors import (
+    TRIED_AGAIN,
+    ConfigError,
+    FailureKind,
+    RolloutStopped,
+    RowRefused,
+)
 from collect.failures_in_a_row import FailuresInARow
 from collect.faults import blamed
 from collect.models.budget import Budget, read_spent, spent_elsewhere
@@ -22,7 +29,7 @@ from collect.models.journal import kept_dollars
 from collect.places import Place, Setup, ThisMachine, models_of, tool_users
 from collect.preflight.checks import Check, Finding, look_at_all
 from collect.preflight.disk import room_for_rows
-from collect.records import Rollout
+from collect.records import Conversation, Rollout
 from collect.rollout import RolloutSpec
 from collect.rollout_journal import forget_replies, replies_of
 from collect.runner import AsyncioRunner
@@ -35,7 +42,7 @@ from collect.tracking.public import public
 from collect.watching.heartbeat import beating
 from collect.watching.log_lines import log_file, note_end, open_log
 from collect.watching.progress import Progress
-from collect.work import Work
+from collect.work import Rows, Work
 
 
 class Batch:
@@ -68,6 +75,7 @@ class Batch:
             self._note_settings()
             total = len(self._works)
             progress = Progress(total, total - len(self.missing), beside=self._beside)
+            progress.add_earlier(row for row in self.rows() if row.rollout_id not in self._failed)
             watch = self._watch(budget, progress)
             runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
             with (
@@ -127,9 +135,7 @@ class Batch:
 
     def _place(self, budget: Budget) -> Place:
         """Where the rollouts are done."""
-        folder = self._store.folder
-        users = tool_users(self._machinery, self._specs)
-        setup = Setup(self._machinery, self._benchmark, self._models(), folder, users)
+        folder, setup = self._store.folder, self._setup
         if self._machinery.runner.backend == "ray":
             from collect.cluster.cluster import RayCluster
 
@@ -161,17 +167,36 @@ class Batch:
         progress.started(work.spec.id, work.label)
         log = open_log(self._machinery.runner, log_file(self._store.folder, work.spec.id))
         try:
-            row, conversations = place.do(work)
+            row, conversations = self._done(work, place)
         except RolloutStopped:
             log.note("stopped")
             progress.stopped(work.spec.id)
             return
-        row = blamed(row, self._failed.get(row.rollout_id))
-        self._store.add(row, conversations)
+        row = self._keep(work, blamed(row, self._failed.get(row.rollout_id)), conversations)
         note_end(log, row)
         forget_replies(self._store.folder, row)
         for tell in ended:
             tell(row)
+
+    def _done(self, work: Work, place: Place) -> Rows:
+        """Do it. Raises RolloutStopped, ConfigError, OSError."""
+        try:
+            return place.do(work)
+        except (RolloutStopped, ConfigError, OSError):
+            raise
+        except Exception as error:
+            # Of StepInto itself: no reason to lose the other rollouts. The row says all.
+            return self._setup.failed(work, error)
+
+    def _keep(self, work: Work, row: Rollout, conversations: Sequence[Conversation]) -> Rollout:
+        """Store it; the row that is stored."""
+        try:
+            self._store.add(row, conversations)
+        except RowRefused as error:
+            failed, _ = self._setup.failed(work, error)
+            row = replace(failed, dollars=row.dollars, seconds=row.seconds)
+            self._store.add(row, ())
+        return row
 
     def _stop_by(self, row: Rollout) -> None:
         """Stop where nothing more can come of it."""
@@ -212,6 +237,12 @@ class Batch:
     def _note_settings(self) -> None:
         for work in {work.settings_hash: work for work in self.missing}.values():
             note_settings(self._store.folder, settings_facts(self._machinery, work.spec))
+
+    @cached_property
+    def _setup(self) -> Setup:
+        users = tool_users(self._machinery, self._specs)
+        folder = self._store.folder
+        return Setup(self._machinery, self._benchmark, self._models(), folder, users)
 
     def _models(self) -> Mapping[str, ModelConfig]:
         return models_of(self._machinery, self._specs)

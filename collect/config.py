@@ -19,6 +19,10 @@ from sandbox.images import ImagesConfig
 SAVED_NAME = "config.yaml"
 """Of a run's config, in its folder."""
 
+MOST_ATTEMPTS = 10_000
+"""Of each bug and variant."""
+MOST_AT_ONCE = 10_000
+
 
 def _oracle() -> dict[str, ModelConfig]:
     return {"oracle": OracleConfig(backend="oracle")}
@@ -32,7 +36,7 @@ class RayConfig(BaseModel):
     address: str | None = None
     """`auto` for the cluster that this machine is a node of, or `HOST:PORT` of its head. None: a
     cluster of this machine alone, for as long as the run takes."""
-    per_node: int = Field(default=4, ge=1)
+    per_node: int = Field(default=4, ge=1, le=MOST_AT_ONCE)
     """Rollouts at once on a node."""
     tries: int = Field(default=3, ge=1)
     """A rollout has failed after this many tries on nodes that were lost or at fault."""
@@ -48,7 +52,7 @@ class RunnerConfig(BaseModel):
     backend: Literal["asyncio", "ray"] = "asyncio"
     """`asyncio`: in this process. `ray`: on the nodes of a cluster (needs the extra `ray`)."""
     ray: RayConfig = RayConfig()
-    concurrency: int = Field(default=2, ge=1)
+    concurrency: int = Field(default=2, ge=1, le=MOST_AT_ONCE)
     """Rollouts at once, of all nodes together."""
     budget_dollars: float | None = Field(default=None, gt=0)
     """The run stops cleanly once it has cost this much: its rollouts and its judge, of all stages
@@ -65,7 +69,7 @@ class RunnerConfig(BaseModel):
     min_free_disk_gb: float = Field(default=1.0, ge=0)
     """Gigabytes (10^9 bytes) that must be free on the run's and the sandboxes' disks beside what
     the rollouts are estimated to take; 0 starts on any disk."""
-    again: int = Field(default=1, ge=0)
+    again: int = Field(default=1, ge=0, le=100)
     """How often rollouts that failed because of the infrastructure are done once more at the end of
     a start."""
     give_up_after: int = Field(default=10, ge=1)
@@ -120,11 +124,11 @@ class CollectConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
-    variants: tuple[Variant, ...] = (Variant.DEBUG2FIX_TOOL_LIMIT,)
+    variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
     """What rolls out: an agent, one of its ablations or what it is compared with."""
     main: str = "oracle"
     """The main agent's model."""
     sub: str = "oracle"
     """The Debug Subagent's model."""
-    attempts: int = Field(default=1, ge=1)
+    attempts: int = Field(default=1, ge=1, le=MOST_ATTEMPTS)
     """Rollouts of each instance and variant, each with a seed of its own."""

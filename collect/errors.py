@@ -11,6 +11,7 @@ RolloutError
 │   │   └── InvalidReply
 │   ├── LocalModelFailed
 │   ├── OutOfDisk
+│   ├── RowRefused          what it came to can't be stored
 │   └── NodeLost            the nodes of a cluster that did it are gone
 ├── BudgetExhausted         the run's dollars are spent
 └── RolloutStopped          the user stopped the run; leaves no row
@@ -82,6 +83,10 @@ class LocalModelFailed(InfrastructureFailure):
 
 class OutOfDisk(InfrastructureFailure):
     """The disk of the machine that did the rollout is full."""
+
+
+class RowRefused(InfrastructureFailure):
+    """What a rollout came to holds a value that its table can't."""
 
 
 class NodeLost(InfrastructureFailure):

@@ -43,7 +43,8 @@ class Fault:
     goes_on: bool = False
     """Whether the replies that the models gave are kept for the next start, which begins there."""
     models_if_again: bool = False
-    """Whether it counts against the model where the same rollout, begun anew, ends by it again."""
+    """Whether it counts against the model where the same rollout, begun anew, ends by it, or by
+    another such, again."""
 
     @property
     def name(self) -> str:
@@ -80,6 +81,7 @@ FAULTS: Sequence[Fault] = (
     Fault(errors.BudgetExhausted, "`runner.budget_dollars` is spent", NOTHING, goes_on=True),
     Fault(errors.NodeLost, "the machine or process that did it is gone", NODES, goes_on=True),
     Fault(errors.OutOfDisk, "the disk is full", NOTHING, goes_on=True),
+    Fault(errors.RowRefused, "what it came to holds a value that no row can", NOTHING),
     Fault(errors.InfrastructureFailure, "the bug's tests can't be used", NOTHING),
     Fault(sandbox_errors.EngineDown, "the container engine does not answer", ENGINE, goes_on=True),
     Fault(
@@ -102,7 +104,12 @@ FAULTS: Sequence[Fault] = (
         BUILD,
         goes_on=True,
     ),
-    Fault(sandbox_errors.SandboxDead, "the sandbox was killed, or its engine", NOTHING),
+    Fault(
+        sandbox_errors.SandboxDead,
+        "the sandbox was killed, or its engine",
+        NOTHING,
+        models_if_again=True,
+    ),
     Fault(
         sandbox_errors.NotStarted,
         "the container engine could not start a command",
@@ -122,6 +129,7 @@ FAULTS: Sequence[Fault] = (
         models_if_again=True,
     ),
     Fault(sandbox_errors.SandboxFileError, "a file of the sandbox can't be read", NOTHING),
+    Fault(sandbox_errors.FileTooLarge, "a file of the sandbox is too large to be read", NOTHING),
     Fault(sandbox_errors.CommandRefused, "a command that no program can be given", NOTHING),
     Fault(sandbox_errors.DebuggerError, "the debugger itself broke down", NOTHING),
 )
@@ -141,20 +149,29 @@ def goes_on(failure_type: str | None) -> bool:
     return fault is not None and fault.goes_on
 
 
-def overfills(failure_type: str | None) -> bool:
-    """Whether the rollout's own calls, or its patch, took more than a sandbox may have."""
+def broke_sandbox(failure_type: str | None) -> bool:
+    """Whether the rollout's own calls, or its patch, may have ended its sandbox."""
     fault = fault_named(failure_type)
     return fault is not None and fault.models_if_again
 
 
 def blamed(row: Rollout, earlier: Rollout | None) -> Rollout:
     """A finished rollout's row, with who is to blame for its failure; `earlier` is the row of when
-    the same rollout failed before."""
-    if earlier is None or not overfills(row.failure_type) or _way(row) != _way(earlier):
+    the same rollout failed before.
+
+    A sandbox may die once by chance. Where it dies again, however it does, after the model has
+    acted in it, that is the model's doing: else it could void each failure of its own.
+    """
+    if earlier is None or not (_may_be_models(row) and _may_be_models(earlier)):
+        return row
+    if _settings(row) != _settings(earlier):
         return row
     return replace(row, failure_kind=FailureKind.MODEL)
 
 
-def _way(row: Rollout) -> tuple[str | None, str, str]:
-    """How it failed, and under which settings."""
-    return row.failure_type, row.config_hash, row.instance_hash
+def _may_be_models(row: Rollout) -> bool:
+    return broke_sandbox(row.failure_type) and row.main_steps + row.sub_steps > 0
+
+
+def _settings(row: Rollout) -> tuple[str, str]:
+    return row.config_hash, row.instance_hash

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import PurePosixPath
 
 from collect.unified import (
@@ -33,19 +34,28 @@ __all__ = [
     "ChangedRange",
     "Edit",
     "PatchError",
+    "PatchTooLarge",
     "apply_patch",
     "changed_lines",
     "changed_paths",
     "diff_trees",
     "drop_paths",
     "hunk_edits",
+    "outside",
     "reverse_patch",
 ]
 
 LARGE_FILE = 1024 * 1024
 """Bytes of a file, before or after, above which `diff_trees` only names it."""
+MOST_COMPARED = 20_000_000
+"""Pairs of equal lines that the comparison of a file looks at: seconds, and enough for honest
+changes. Thousands of equal lines on both sides would take days."""
 BINARY_NOTE = "# binary or large file changed, not in this patch: "
 _OPPOSITE = {"+": "-", "-": "+", " ": " "}
+
+
+class PatchTooLarge(PatchError):
+    """A change has more lines than its patch may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +80,14 @@ class Edit:
     new: str
 
 
-def diff_trees(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> str:
-    """The patch that turns one tree into the other; empty where they are equal."""
-    notes, diffs = [], []
+def diff_trees(
+    before: Mapping[str, bytes], after: Mapping[str, bytes], most_lines: int | None = None
+) -> str:
+    """The patch that turns one tree into the other; empty where they are equal.
+
+    Raises PatchTooLarge as soon as it has more than `most_lines` lines.
+    """
+    notes, diffs, count = [], list[str](), 0
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
         if old == new:
@@ -85,7 +100,15 @@ def diff_trees(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> str:
             notes.append(f"{BINARY_NOTE}{quote(path)}\n")
         else:
             diffs.append(render(change))
+            count += diffs[-1].count("\n")
+            if most_lines is not None and count > most_lines:
+                raise PatchTooLarge(f"the patch has more than {most_lines} lines")
     return "".join(notes + diffs)
+
+
+def outside(files: Mapping[str, bytes], paths: Sequence[str]) -> dict[str, bytes]:
+    """The files but for these paths, and what lies below them."""
+    return {path: data for path, data in files.items() if not _is_below(path, paths)}
 
 
 def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
@@ -114,7 +137,7 @@ def drop_paths(patch: str, paths: Sequence[str]) -> str:
     """The patch without what it does to these files and below these folders."""
     notes = [
         line
-        for line in patch[: _first_diff(patch)].splitlines(keepends=True)
+        for line in split_lines(patch[: _first_diff(patch)])
         if not _is_below(unquote(line.removeprefix(BINARY_NOTE).strip()), paths)
     ]
     kept = [
@@ -169,7 +192,7 @@ def _is_small(*contents: bytes | None) -> bool:
 
 def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
     source, target = split_lines((old or b"").decode()), split_lines((new or b"").decode())
-    matcher = difflib.SequenceMatcher(None, source, target, autojunk=False)
+    matcher = _Matcher(source, target)
     hunks = []
     for group in matcher.get_grouped_opcodes(3):
         lines: list[tuple[str, str]] = []
@@ -189,6 +212,38 @@ def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
     )
 
 
+class _Matcher(difflib.SequenceMatcher[str]):
+    """As difflib compares, but for files that it would take too long for: of those it keeps what
+    they begin and end with."""
+
+    def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
+        super().__init__(None, source, target, autojunk=False)
+        self._source, self._target, self._left = source, target, MOST_COMPARED
+        counts = Counter(target)
+        self._pairs = list(accumulate((counts[line] + 1 for line in source), initial=0))
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> difflib.Match:
+        ahi = len(self._source) if ahi is None else ahi
+        bhi = len(self._target) if bhi is None else bhi
+        pairs = self._pairs[ahi] - self._pairs[alo]
+        if pairs <= self._left:
+            self._left -= pairs
+            return super().find_longest_match(alo, ahi, blo, bhi)
+        source, target = self._source[alo:ahi], self._target[blo:bhi]
+        if same := _equal_at_start(source, target):
+            return difflib.Match(alo, blo, same)
+        same = _equal_at_start(source[::-1], target[::-1])
+        return difflib.Match(ahi - same, bhi - same, same)
+
+
+def _equal_at_start(source: Sequence[str], target: Sequence[str]) -> int:
+    pairs = enumerate(zip(source, target, strict=False))
+    shorter = min(len(source), len(target))
+    return next((index for index, (old, new) in pairs if old != new), shorter)
+
+
 def _patched(file: FilePatch, files: Mapping[str, bytes]) -> bytes:
     if file.source is not None and file.source not in files:
         raise PatchError(f"{file.source}: the patch changes it, but there is no such file")
@@ -199,14 +254,26 @@ def _patched(file: FilePatch, files: Mapping[str, bytes]) -> bytes:
     for number, hunk in enumerate(file.hunks, start=1):
         old = [text.encode() for text in hunk.old]
         start = first_index(hunk.source_start, old) + offset
-        if start < 0 or lines[start : start + len(old)] != old:
+        found = lines[max(start, 0) : start + len(old)]
+        if start < 0 or found != old:
             raise PatchError(
                 f"{file.path}: hunk {number} (at line {hunk.source_start}) does not match the file"
+                f"{_line_endings(old, found)}"
             )
         new = [text.encode() for text in hunk.new]
         lines[start : start + len(old)] = new
         offset += len(new) - len(old)
     return b"".join(lines)
+
+
+def _line_endings(patch: Sequence[bytes], file: Sequence[bytes]) -> str:
+    """What to say if these lines differ in nothing else."""
+    in_patch, in_file = ([line.rstrip(b"\r\n") for line in lines] for lines in (patch, file))
+    if patch == file or in_patch != in_file:
+        return ""
+    if any(line.endswith(b"\r\n") for line in (*patch, *file)):
+        return ": only the line endings differ (CRLF and LF); make the patch from the file as it is"
+    return ": only the line feed at the end of the file differs"
 
 
 def _reversed(hunk: Hunk) -> Hunk:

@@ -13,7 +13,7 @@ from collect.errors import FailureKind
 from collect.messages import Message, ToolCall
 from sandbox.debugger import DebugEvent
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 ORACLE_TEACHER = "oracle"
 MODEL_TEACHER = "model"
 SESSION_START = "session_start"
@@ -109,10 +109,17 @@ class Rollout:
     config_hash: str
 
     resolved: bool
-    """Every fail_to_pass and pass_to_pass test passes with the patch."""
+    """Every fail_to_pass and pass_to_pass test passes with the patch, and nothing tampered with
+    them."""
+    tampered: str | None
+    """What showed that the patched code interfered with the run of its own tests, whatever `tests`
+    say; null if nothing did. The model's doing: never resolved, and not done again."""
     tests: tuple[TestRow, ...]
     patch: str
     """Unified diff of what the agent changed outside the tests and what steers them."""
+    patch_marks: tuple[str, ...]
+    """What the patch adds that reaches for the test runner and the gold patch does not have, by the
+    names in `collect.patch_marks`."""
     stop_reason: StopReason
     failure_kind: FailureKind | None
     failure_type: str | None

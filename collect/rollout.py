@@ -27,7 +27,7 @@ from collect.errors import (
     RolloutError,
     RolloutStopped,
 )
-from collect.patches import diff_trees, drop_paths
+from collect.patches import PatchTooLarge, diff_trees, drop_paths, outside
 from collect.records import Role, StopReason
 from collect.scoring import Verdict, score
 from collect.watching.rollout_log import NO_LOG, RolloutLog
@@ -37,6 +37,8 @@ from sandbox.opening import backend_name
 
 MAX_FAILURE_CHARS = 4_000
 MAX_PATCH_CHARS = 8_000_000
+MAX_PATCH_LINES = 200_000
+"""A patch that is taken apart has a few hundred bytes a line, whatever the line holds."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -177,7 +179,11 @@ def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: San
     if variant.repairs_one_file:
         before, after = (_only(instance.solution, tree) for tree in (before, after))
     ignored = [*instance.test_paths, *build_outputs(instance)]
-    patch = drop_paths(diff_trees(before, after), ignored)
+    before, after = outside(before, ignored), outside(after, ignored)
+    try:
+        patch = diff_trees(before, after, MAX_PATCH_LINES)
+    except PatchTooLarge as error:
+        raise ModelFailure(f"the agent left too many changes: {error}") from error
     if len(patch) > MAX_PATCH_CHARS:
         raise ModelFailure(
             f"the agent left a patch of {len(patch)} characters, more than {MAX_PATCH_CHARS}"
@@ -207,8 +213,13 @@ def for_attempt(player: Player, attempt: int) -> Player:
 def _score(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
     started = time.monotonic()
     trace.verdict = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
-    seconds, resolved = time.monotonic() - started, trace.verdict.resolved
-    settings.log.note("scored", seconds=seconds, resolved=resolved)
+    settings.log.note(
+        "scored",
+        seconds=time.monotonic() - started,
+        resolved=trace.verdict.resolved,
+        tampered=trace.verdict.tampered,
+        unchecked=", ".join(trace.verdict.unchecked) or None,
+    )
 
 
 def _guarded(work: Callable[[], None], trace: RolloutTrace) -> None:

@@ -13,6 +13,7 @@ from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import Player
 from collect.build_info import code_commit, code_version
 from collect.models.base import Usage
+from collect.patch_marks import patch_marks
 from collect.records import (
     MODEL_TEACHER,
     ORACLE_TEACHER,
@@ -77,8 +78,10 @@ def rows_of(
         code_commit=code_commit(),
         config_hash=config_hash,
         resolved=trace.verdict.resolved,
+        tampered=trace.verdict.tampered,
         tests=trace.verdict.tests,
         patch=trace.patch,
+        patch_marks=patch_marks(trace.patch, instance.gold_patch),
         stop_reason=trace.stop_reason,
         failure_kind=failure.kind if failure else None,
         failure_type=failure.type if failure else None,

@@ -135,7 +135,8 @@ def _refuse_unfit(specs: Sequence[RolloutSpec]) -> None:
             raise ConfigError(
                 f"{spec.variant} repairs Python programs of one file, and "
                 f"{spec.instance.benchmark} {spec.instance.id} is not one; take the benchmark "
-                "self_repair or humanevalfix (Python), or one of Debug2Fix's variants"
+                "self_repair or humanevalfix (Python), name the one file in `solution` of a "
+                "bugs.jsonl's record, or take one of Debug2Fix's variants"
             )
 
 

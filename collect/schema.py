@@ -130,8 +130,10 @@ ROLLOUTS = pa.schema(
         "code_commit": TEXT,
         "config_hash": TEXT,
         "resolved": FLAG,
+        "tampered": TEXT,
         "tests": pa.list_(pa.struct({"name": TEXT, "group": TEXT, "before": TEXT, "after": TEXT})),
         "patch": TEXT,
+        "patch_marks": pa.list_(TEXT),
         "stop_reason": TEXT,
         "failure_kind": TEXT,
         "failure_type": TEXT,
@@ -209,6 +211,7 @@ def rollout_from_plain(row: dict[str, Any]) -> Rollout:
         **row
         | {
             "tests": tuple(_test(test) for test in row["tests"]),
+            "patch_marks": tuple(map(sys.intern, row["patch_marks"])),
             "stop_reason": StopReason(row["stop_reason"]),
             "failure_kind": FailureKind(kind) if kind else None,
         }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
 from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
+from collect.patches import PatchError
 from collect.records import TestRow
 from sandbox import SandboxConfig
 from sandbox.errors import BuildFailure
@@ -21,11 +22,17 @@ class Verdict:
     tests: tuple[TestRow, ...]
     skips_count: bool = False
     """Whether a test that passed before may be skipped now."""
+    tampered: str | None = None
+    """What showed that the patched code interfered with the run of its own tests; None if nothing
+    did."""
+    unchecked: tuple[str, ...] = ()
+    """Tests that pass and whose twins can't tell whether that is honest."""
 
     @property
     def resolved(self) -> bool:
-        """Every test passes; one that never ran does not, and no tests prove nothing."""
-        return bool(self.tests) and all(map(self._passes, self.tests))
+        """Every test passes, and nothing tampered with them; one that never ran does not pass, and
+        no tests prove nothing."""
+        return bool(self.tests) and self.tampered is None and all(map(self._passes, self.tests))
 
     def _passes(self, test: TestRow) -> bool:
         may_skip = self.skips_count and test.group == PASS_TO_PASS
@@ -41,7 +48,7 @@ def score(
     PatchError where the patch does not fit.
     """
     scoring = _Scoring(benchmark, instance, sandbox_config)
-    results = scoring.results(patch)
+    results, unchecked = scoring.checked(patch)
     unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
     reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
     after = {test: reported.get(test, unreported) for test in scoring.tests}
@@ -53,7 +60,8 @@ def score(
         TestRow(test, PASS_TO_PASS, TestStatus.PASSED, after[test])
         for test in instance.pass_to_pass
     ]
-    return Verdict((*failing, *passing), instance.skips_count)
+    tests = (*failing, *passing)
+    return Verdict(tests, instance.skips_count, results.tampered, unchecked)
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,40 @@ class _Scoring:
     @property
     def tests(self) -> list[str]:
         return [*self.instance.fail_to_pass, *self.instance.pass_to_pass]
+
+    def checked(self, patch: str) -> tuple[TestResults, tuple[str, ...]]:
+        """What the tests say of a patch, and whose twins say nothing.
+
+        A twin that disagrees with its test says nothing if it does so with the gold patch, too, or
+        if no gold patch is known. If it does not, and disagrees once more with this patch, the
+        patch is to blame. So is it for a function that it replaces, if nothing else does.
+        """
+        results = self.results(patch)
+        if not results.doubts:
+            return results, ()
+        honest = self._honest_doubts(results)
+        if results.doubts.keys() <= honest:
+            return results, tuple(results.doubts)
+        again = self.results(patch)
+        doubts = {test: why for test, why in again.doubts.items() if test not in honest}
+        if doubts and again.tampered is None:
+            test, why = next(iter(doubts.items()))
+            again = replace(again, tampered=f"{test}: {why}")
+        return again, tuple(again.doubts.keys() & honest)
+
+    def _honest_doubts(self, results: TestResults) -> frozenset[str]:
+        """Those that don't speak against a patch."""
+        of_tests = frozenset(results.doubts.keys() - set(results.replaced))
+        gold = self.instance.gold_patch
+        try:
+            control = self._run(gold)
+        except PatchError:
+            return of_tests
+        passes = all(control.statuses[t] is TestStatus.PASSED for t in self.instance.fail_to_pass)
+        if gold and passes:
+            return frozenset(control.doubts)
+        # Twins run only where the bug is fixed.
+        return of_tests | frozenset(control.replaced)
 
     def results(self, patch: str) -> TestResults:
         """What the tests say of a patch.
@@ -87,4 +129,5 @@ class _Scoring:
     def _run(self, patch: str) -> TestResults:
         with open_instance_sandbox(self.sandbox_config, self.instance) as sandbox:
             patched = prepare_patched(self.benchmark, self.instance, sandbox, patch)
-            return self.benchmark.run_tests(patched, sandbox, self.tests)
+            scored = replace(patched, is_scored=True)
+            return self.benchmark.run_tests(scored, sandbox, self.tests)

@@ -77,7 +77,10 @@ def what_differs(folder: Path, noted_hash: str, facts: Facts) -> str:
     path = _path(folder, noted_hash)
     if not path.is_file():
         return "another sandbox, agents, seed or models section"
-    before = dict(_flat(json.loads(path.read_text(encoding="utf-8"))))
+    try:
+        before = dict(_flat(json.loads(path.read_text(encoding="utf-8"))))
+    except (ValueError, RecursionError):
+        return f"other settings (which can't be told: {path} is not what a run writes there)"
     now = dict(_flat(json.loads(json.dumps(facts))))
     changed = [
         f"{key}: was {_shown(before, key)}, is {_shown(now, key)}"

@@ -75,13 +75,15 @@ class RunStore:
         """Make one finished rollout durable, in place of an earlier row of the same id.
 
         Thread-safe for different rollouts. A crash within leaves no row, or an earlier compacted
-        one as it was.
+        one as it was. Raises RowRefused, and then nothing has changed.
         """
         strangers = [c.conversation_id for c in conversations if c.rollout_id != rollout.rollout_id]
         assert not strangers, f"conversations {strangers} are not of rollout {rollout.rollout_id}"
+        said = self.conversations.arrow([plain(row) for row in conversations])
+        row = self.rollouts.arrow([plain(rollout)])
         self.rollouts.drop_parts({rollout.rollout_id})
-        self.conversations.write(rollout.rollout_id, [plain(row) for row in conversations])
-        self.rollouts.write(rollout.rollout_id, [plain(rollout)])
+        self.conversations.write(rollout.rollout_id, said)
+        self.rollouts.write(rollout.rollout_id, row)
 
     def remove(self, rollout_ids: Collection[str]) -> None:
         """Forget rollouts, so that they can be done again. Nothing may be added meanwhile."""

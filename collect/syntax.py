@@ -10,10 +10,13 @@ import ast
 import threading
 
 _LOCK = threading.Lock()
+LONGEST = 1_000_000
+"""Characters or bytes. A tree can take some hundreds of bytes for each of them."""
 
 
 def parse(source: str | bytes) -> ast.Module:
     """`ast.parse`. Raises SyntaxError, ValueError, RecursionError, MemoryError."""
+    _refuse_long(source)
     with _LOCK:
         return ast.parse(source)
 
@@ -21,5 +24,11 @@ def parse(source: str | bytes) -> ast.Module:
 def literal(source: str) -> object:
     """`ast.literal_eval` of a text. Raises SyntaxError, ValueError, TypeError, MemoryError,
     RecursionError."""
+    _refuse_long(source)
     with _LOCK:
         return ast.literal_eval(source)
+
+
+def _refuse_long(source: str | bytes) -> None:
+    if len(source) > LONGEST:
+        raise ValueError(f"it is longer than the {LONGEST} characters that are read as Python")

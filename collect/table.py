@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collect.durable import TEMPORARY, replacing
-from collect.errors import ConfigError
+from collect.errors import ConfigError, RowRefused
 from collect.parquet_files import open_parquet
 from collect.records import SCHEMA_VERSION
 
@@ -85,9 +85,15 @@ class Table:
         for batch in self._batches(read, parts.keys(), columns):
             yield batch if wanted is None else _among(batch, wanted)
 
-    def write(self, rollout_id: str, rows: list[dict[str, Any]]) -> None:
+    def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
+        """Rows as they are stored. Raises RowRefused."""
+        try:
+            return pa.Table.from_pylist(rows, schema=self.schema)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise RowRefused(f"no row of {self.folder.name} can hold it: {error}") from error
+
+    def write(self, rollout_id: str, table: pa.Table) -> None:
         """Write one part file, durable when this returns."""
-        table = pa.Table.from_pylist(rows, schema=self.schema)
         target = self.folder / f"part-{rollout_id}.parquet"
         _write_atomically(target, lambda file: pq.write_table(table, file, compression="zstd"))
 

@@ -138,7 +138,8 @@ def split_bytes(data: bytes) -> list[bytes]:
 
 
 def _path(header: str, prefix: str) -> str | None:
-    path = unquote(header)
+    # A patch that was saved with CRLF has it after its names too.
+    path = unquote(header.removesuffix("\r"))
     if path == "/dev/null":
         return None
     path = path.removeprefix(prefix)
@@ -148,15 +149,26 @@ def _path(header: str, prefix: str) -> str | None:
 
 
 def quote(path: str) -> str:
-    """git's C-style quoting. Blanks too, for a `diff --git` line with blanks is ambiguous."""
-    if re.fullmatch(r'[^\x00-\x20"\\\x7f]+', path):
+    """git's C-style quoting, in which any name is printable text, also one that is no UTF-8.
+
+    Blanks too, for a `diff --git` line with blanks is ambiguous.
+    """
+    if all(map(_is_plain, path)):
         return path
-    escape = r'[\x00-\x20"\\\x7f]'
-    return '"' + re.sub(escape, lambda found: f"\\{ord(found[0]):03o}", path) + '"'
+    return f'"{"".join(each if _is_plain(each) else _escaped(each) for each in path)}"'
+
+
+def _is_plain(character: str) -> bool:
+    return character.isprintable() and character not in ' "\\'
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 def unquote(path: str) -> str:
-    """A path as git writes it, quoted or not, as it is."""
+    """A path as git writes it, quoted or not, as it is; bytes that are no UTF-8 as `os.fsdecode`
+    has them."""
     if not (len(path) > 1 and path.startswith('"') and path.endswith('"')):
         return path
 
@@ -164,5 +176,5 @@ def unquote(path: str) -> str:
         code = found[1].decode()
         return bytes([_ESCAPES[code] if code in _ESCAPES else int(code, 8)])
 
-    raw = re.sub(rb'\\([0-7]{3}|[abtnvfr"\\])', byte, path[1:-1].encode())
-    return raw.decode(errors="replace")
+    raw = re.sub(rb'\\([0-3][0-7]{2}|[abtnvfr"\\])', byte, path[1:-1].encode())
+    return raw.decode(errors="surrogateescape")

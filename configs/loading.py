@@ -20,6 +20,7 @@ from collect.errors import ConfigError
 from collect.wrong_fields import wrong_fields
 from configs.keys import refuse_keys
 from configs.run_config import RunConfig
+from configs.values import read_yaml, refuse_numbers, refuse_texts
 from train.launched_processes import is_main_process
 
 RUN_PLACEHOLDER = "{run}"
@@ -39,12 +40,15 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     for override in overrides:
         _apply_override(raw, override)
     refuse_keys(raw, str(path))
+    refuse_texts(raw, str(path))
     folder = _folder(raw)
     try:
-        return RunConfig.model_validate(_fill_in(raw, folder))
+        config = RunConfig.model_validate(_fill_in(raw, folder))
     except ValidationError as error:
         problems = "\n".join(f"  {line}" for line in wrong_fields(error, RunConfig))
         raise ConfigError(f"{path}: the config is wrong:\n{problems}") from error
+    refuse_numbers(config.model_dump(), str(path))
+    return config
 
 
 @contextmanager
@@ -80,7 +84,7 @@ def _take_back(path: Path) -> None:
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = read_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(
             f"there is no config {path}; give a YAML file, or a run folder with a {SAVED_NAME}"
@@ -97,7 +101,7 @@ def _apply_override(raw: dict[str, Any], override: str) -> None:
     if not separator or not key:
         raise ConfigError(f"override {override!r} must have the form key.subkey=value")
     try:
-        value = yaml.safe_load(text)
+        value = read_yaml(text)
     except (ValueError, yaml.YAMLError) as error:
         raise ConfigError(f"the value of override {override!r} is not YAML: {error}") from error
     *parents, last = key.split(".")

@@ -22,7 +22,7 @@ StageName = Literal["make", "questions", "answer", "collect", "format", "train",
 class RunConfig(Machinery):
     """Everything that one YAML file can say."""
 
-    run: str = Field(min_length=1, pattern=r"^[\w.-]+$")
+    run: str = Field(min_length=1, max_length=100, pattern=r"^[\w-][\w.-]*$")
     """The run's name, and the name of its folder."""
     runs_folder: Path = Path("runs")
     """The folder of all runs."""

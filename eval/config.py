@@ -38,7 +38,7 @@ class EvalConfig(BaseModel):
     """Each is run with every pair."""
     pairs: tuple[Pair, ...] = ()
     """A main agent's model with a subagent's."""
-    attempts: int = Field(default=1, ge=1)
+    attempts: int = Field(default=1, ge=1, le=10_000)
     """Rollouts a bug in every arm."""
     baseline: Variant = Variant.BASELINE
     """The variant that relative changes refer to, where it is among the variants."""

@@ -47,6 +47,8 @@ class ArmMetrics:
     below."""
     instances: int
     resolved: int
+    tampered: int
+    """Of those, rollouts whose code interfered with the run of the tests: not resolved."""
     pass_rate: float | None
     """Percent of rollouts that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve
     rate."""
@@ -199,6 +201,7 @@ def arm_metrics(
         rollouts=len(rows),
         instances=len({instance_of(row) for row in rows}),
         resolved=resolved,
+        tampered=sum(row.tampered is not None for row in rows),
         pass_rate=percent(resolved, len(rows)),
         pass_low=low,
         pass_high=high,

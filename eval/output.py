@@ -34,9 +34,9 @@ FORMAT_VERSION = 1
 FAILURE_KINDS = tuple(kind.value for kind in FailureKind)
 OUTCOME = (
     *("rollout_id", "benchmark", "instance_id", "instance_hash", "variant", "main_model"),
-    *("sub_model", "attempt", "teacher", "resolved", "failure_kind", "failure_type"),
-    *("sub_calls", "debug_calls", "debug_stops", "main_steps", "sub_steps", "dollars"),
-    *("patch_attempts", "seconds", "scoring_seconds"),
+    *("sub_model", "attempt", "teacher", "resolved", "tampered", "failure_kind"),
+    *("failure_type", "sub_calls", "debug_calls", "debug_stops", "main_steps", "sub_steps"),
+    *("dollars", "patch_attempts", "seconds", "scoring_seconds"),
 )
 """Fields of a rollout that results.json repeats for each one."""
 CHANGES = ("pass_rate", "main_steps", "main_tokens")

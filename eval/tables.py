@@ -46,6 +46,7 @@ FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "Bugs": lambda m: str(m.instances),
     "Rollouts": lambda m: str(m.rollouts),
     "Resolved": lambda m: str(m.resolved),
+    "Tampered": lambda m: str(m.tampered),
     "Pass %": lambda m: decimal(m.pass_rate),
     "95 %": lambda m: span(m.pass_low, m.pass_high),
     "Call %": lambda m: decimal(m.call_rate),

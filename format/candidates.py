@@ -45,6 +45,9 @@ class Outcome:
     code_version: str = ""
     question_id: str | None = None
     """Of the runtime question that was answered, where that is known."""
+    tampered: bool = False
+    """Whether its code interfered with the run of its tests."""
+    patch_marks: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -70,6 +73,8 @@ class Outcome:
             difficulty,
             intern(rollout.code_version),
             question_id,
+            rollout.tampered is not None,
+            rollout.patch_marks,
         )
 
 

@@ -104,6 +104,9 @@ class FormatConfig(BaseModel):
     only_resolved: bool = True
     """Keep only conversations of rollouts that fixed the bug; of a Program Inspector's only the
     one whose plan fixed it."""
+    keep_marked_patches: bool = False
+    """Also conversations of rollouts whose patch has `patch_marks`: it reaches for the test runner
+    as the gold patch does not."""
     require_session: bool = True
     """Keep only conversations in which a debug session was launched."""
     min_stops: int | None = Field(default=1, ge=1)

@@ -60,6 +60,13 @@ def resolved(candidate: Candidate, config: FormatConfig) -> bool:
     return (outcome.resolved and in_time) or not config.only_resolved
 
 
+def untampered(candidate: Candidate, config: FormatConfig) -> bool:
+    """The rollout's code did not interfere with the run of its tests, and its patch does not reach
+    for the test runner (`keep_marked_patches`)."""
+    outcome = candidate.outcome
+    return not outcome.tampered and (not outcome.patch_marks or config.keep_marked_patches)
+
+
 def session_started(candidate: Candidate, config: FormatConfig) -> bool:
     """A debug session was launched and reached a stop (`require_session`)."""
     events = [row.event for row in candidate.conversation.events]
@@ -158,6 +165,7 @@ def trainable(candidate: Candidate, config: FormatConfig) -> bool:
 PREDICATES: tuple[Predicate, ...] = (
     no_failure,
     resolved,
+    untampered,
     session_started,
     stopped,
     inspected,

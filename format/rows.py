@@ -134,7 +134,10 @@ def _call_object(call: ToolCall) -> dict[str, Any]:
 
 def call_arguments(call: ToolCall) -> dict[str, Any]:
     """A call's arguments. Raises ValueError where they are no JSON object."""
-    arguments = json.loads(call.arguments, parse_constant=_refuse_constant)
+    try:
+        arguments = json.loads(call.arguments, parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise ValueError(f"the arguments of call {call.id} are nested too deeply") from error
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of call {call.id} are no JSON object: {call.arguments}")
     return arguments

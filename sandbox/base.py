@@ -9,6 +9,10 @@ from typing import Literal, Protocol, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sandbox.java.config import JavaConfig
+from sandbox.package_names import PackageName
+
+SOURCE_LIMIT = 8 * 1024 * 1024
+"""Bytes of a file that is taken apart into lines, in StepInto's own memory."""
 
 
 class SandboxConfig(BaseModel):
@@ -48,9 +52,10 @@ class SandboxConfig(BaseModel):
     """Bytes kept of a command's output; the middle of a longer one is cut, and says so."""
     readable_paths: tuple[str, ...] = ()
     """More host folders that the local sandbox may read."""
-    packages: tuple[str, ...] = ()
-    """Python packages, as pip names them, that the local sandbox has beside those of its
-    interpreter. Installed once, before the sandbox opens; inside it there is no network."""
+    packages: tuple[PackageName, ...] = ()
+    """Python packages, by name and version bounds, that the local sandbox has beside those of its
+    interpreter. Installed once, from wheels, before the sandbox opens; inside it there is no
+    network."""
     import_paths: tuple[str, ...] = ()
     """Folders of the workspace, relative to it, that Python imports from before `packages`."""
     environment: Mapping[str, str] = {}
@@ -68,8 +73,6 @@ class SandboxConfig(BaseModel):
                 "packages are for the local sandbox; with docker, use an image that has "
                 f"{', '.join(self.packages)}, and leave packages out"
             )
-        if any(not name.strip() or name.startswith("-") for name in self.packages):
-            raise ValueError("packages must hold names of packages, not options of pip")
         return self
 
 
@@ -171,19 +174,25 @@ class Sandbox(Protocol):
     def spawn(self, command: Command) -> Terminal:
         """Start an interactive process behind a pseudo-terminal (`stdin` and `timeout` unused)."""
 
-    def read_file(self, path: str) -> bytes:
-        """Raises SandboxFileError. A relative path is below the workspace."""
+    def read_file(self, path: str, limit: int | None = None) -> bytes:
+        """The bytes of a regular file of the workspace, of at most `limit` bytes; None: of as many
+        as a file may have (`file_size_mb`).
+
+        Here and in the methods below, a path is absolute or relative to the workspace, and leads
+        out of it neither by `..` nor by symbolic links. Raises SandboxFileError.
+        """
 
     def write_file(self, path: str, data: bytes) -> None:
         """Write a file and the folders above it. Raises SandboxFileError."""
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
-        """Write many files at once: the way to lay out a workspace."""
+        """Write many files at once: the way to lay out a workspace. Raises SandboxFileError."""
 
     def read_tree(self, path: str = ".") -> dict[str, bytes]:
-        """Every regular file below a folder of the sandbox, by path relative to that folder.
+        """Every regular file below a folder of the workspace, by path relative to that folder.
 
-        Byte-code caches (`__pycache__`), `.git` and `.pytest_cache` are left out.
+        Byte-code caches (`__pycache__`), `.git` and `.pytest_cache` are left out. Raises
+        SandboxFileError.
         """
 
     def close(self) -> None: ...

@@ -122,15 +122,21 @@ class Bubblewrap:
     program: str
     """Absolute host path of bwrap."""
 
-    def arguments(self, status_fd: int, read_only: bool, new_session: bool) -> list[str]:
+    def arguments(self, status_fd: int, filter_fd: int, read_only: bool) -> list[str]:
         """Everything before the sandboxed command itself."""
         return [
             self.program,
             *self._identity(),
-            *(["--new-session"] if new_session else []),
+            # Without it, process 1 inside keeps the terminal that StepInto was started from. An
+            # ordinary user's program has the same user, could take that process over and then
+            # type into the terminal; and its signals to a group would reach bubblewrap.
+            "--new-session",
             *self._system(),
             *self._writable(read_only),
-            *("--json-status-fd", str(status_fd), "--chdir", WORKSPACE, "--"),
+            *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
+            # Not to the workspace, which a program may have closed to everybody (chmod 0): that is
+            # for the command to find out, not for bubblewrap.
+            *("--chdir", "/", "--"),
             *self._wrapper(),
         ]
 
@@ -150,9 +156,9 @@ class Bubblewrap:
             os.chown(self.folder / name, self.uid, self.uid if self._as_root else -1)
         for path in self._readable_paths:
             self._require_readable(path)
-            # What bubblewrap could not make in a workspace that is mounted read-only.
-            if path.startswith((f"{WORKSPACE}/", "/tmp/")):
-                (self.folder / path[1:]).mkdir(parents=True, exist_ok=True)
+        # What bubblewrap could not make in a workspace that is mounted read-only.
+        for path in self._among_its_files():
+            (self.folder / path[1:]).mkdir(parents=True, exist_ok=True)
         (self.folder / "etc").mkdir()
         for name, text in etc.items():
             (self.folder / "etc" / name).write_text(text)
@@ -162,6 +168,15 @@ class Bubblewrap:
     def _readable_paths(self) -> list[str]:
         paths = {*self.interpreter.prefixes, *self.config.readable_paths}
         return sorted(path for path in paths if path != "/usr" and not path.startswith("/usr/"))
+
+    def _among_its_files(self) -> list[str]:
+        """The readable paths in the workspace and /tmp, each after the folders on its way."""
+        found: dict[str, None] = {}
+        for path in self._readable_paths:
+            if path.startswith((f"{WORKSPACE}/", "/tmp/")):
+                outer = [str(parent) for parent in reversed(Path(path).parents[:-2])]
+                found |= dict.fromkeys([*outer, path])
+        return list(found)
 
     def _require_readable(self, path: str) -> None:
         wanted = 0o005 if self._as_root else 0
@@ -227,6 +242,11 @@ class Bubblewrap:
         bind = "--ro-bind" if read_only else "--bind"
         yield from (bind, str(self.folder / "workspace"), WORKSPACE)
         yield from ("--bind", str(self.folder / "tmp"), "/tmp")
+        # Each folder on the way to a mount is one too, which no program can move: bubblewrap would
+        # follow a link in its place, with root's rights and out of the sandbox.
+        for path in self._among_its_files():
+            bind_here = bind if path.startswith(WORKSPACE) else "--bind"
+            yield from (bind_here, str(self.folder / path[1:]), path)
         # After /tmp, which may hold them.
         yield from self._readable()
         yield from ("--remount-ro", "/")

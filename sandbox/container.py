@@ -12,32 +12,29 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import posixpath
-import secrets
 import tarfile
 import threading
-import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Self
 
 from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
-from sandbox.container_archive import archive_of
-from sandbox.container_exec import ContainerExecs, ExecStream, translated
+from sandbox.container_disk import ContainerDisk, engine_disk
+from sandbox.container_exec import ContainerExecs, ExecResult, ExecStream, translated
+from sandbox.container_files import ContainerFiles
+from sandbox.container_stream import Output
 from sandbox.disk_guard import DiskUse
 from sandbox.engine import (
     choose_users,
     connect,
     create_container,
     digest_of,
-    engine_disk,
     find_image,
     kill_container,
     owner_of,
     path_of,
     remove_container,
-    written_bytes,
 )
 from sandbox.environment import (
     BASE_ENVIRONMENT,
@@ -48,23 +45,10 @@ from sandbox.environment import (
     command_argv,
     configured_environment,
 )
-from sandbox.errors import NotStarted, SandboxDead, SandboxFileError, SandboxUnavailable
-from sandbox.folder import SKIPPED_FOLDERS, TREE_LIMIT
+from sandbox.errors import NotStarted, SandboxDead, SandboxUnavailable
 from sandbox.image_store import store_here
 from sandbox.output import BoundedOutput
 from sandbox.terminal import PtyTerminal
-
-OPEN_TIMEOUT = 60.0
-
-_WRITE_FILE = """
-[ -L "$1" ] && { echo "it is a symbolic link"; exit 1; }
-[ -e "$1" ] && [ ! -f "$1" ] && { echo "it is not a regular file"; exit 1; }
-mkdir -p -- "$(dirname -- "$1")" && cat >"$2" && cat "$2" >"$1"
-code=$?
-rm -f "$2"
-exit $code
-"""
-"""Through a file of its own: one that is cut off leaves what was there."""
 
 
 class ContainerSandbox:
@@ -95,14 +79,14 @@ class ContainerSandbox:
             own = (self._client, self.container_id)
             ending.callback(remove_container, *own)
             self._execs = ContainerExecs(self._client.api, self.container_id)
-            self._disk = DiskUse(
-                config.disk_mb, partial(written_bytes, *own), partial(kill_container, *own)
-            )
             if workspace is not None:
                 self._uid = owner_of(self._container, workspace.folder, image)
+            self._files = ContainerFiles(self.workspace, self._run_script)
             self._prepare()
+            guard, root = engine_disk(os.environ.get("DOCKER_HOST"))
+            taken = ContainerDisk(*own, root)
+            self._disk = DiskUse(config.disk_mb, taken.bytes, partial(kill_container, *own))
             self._python = config.python or self._find_python(image)
-            guard = engine_disk(os.environ.get("DOCKER_HOST"))
             guard.watch(self._disk)
             ending.callback(guard.forget, self._disk)
             self._ending = ending.pop_all()
@@ -128,22 +112,10 @@ class ContainerSandbox:
         return str(self._container.id)
 
     def run(self, command: Command) -> CommandResult:
-        self._require_open()
-        timeout = self._config.command_timeout if command.timeout is None else command.timeout
-        with self._disk.named():
-            result = self._execs.run(
-                command_argv(command),
-                user=str(self._reader if command.read_only else self._uid),
-                group=self._next_group(),
-                cwd=command.cwd or self.workspace,
-                env=self._environment(command),
-                stdin=command.stdin,
-                timeout=timeout,
-                limit=self._config.output_limit,
-            )
+        kept = BoundedOutput(self._config.output_limit)
+        result = self._execute(command, self._environment(command), kept)
         code = TIMED_OUT if result.exit_code is None else result.exit_code
         timed_out = result.exit_code is None
-        kept = result.output
         return CommandResult(code, kept.text(), timed_out, kept.truncated, result.seconds)
 
     def spawn(self, command: Command) -> PtyTerminal:
@@ -161,49 +133,18 @@ class ContainerSandbox:
         terminal = PtyTerminal(os.dup(stream.connection.fileno()), process, stream.early)
         return terminal.await_ready()
 
-    def read_file(self, path: str) -> bytes:
-        limit = self._config.file_size_mb * 1024 * 1024
-        with self._archive(path, limit) as archive:
-            member = archive.next()
-            file = archive.extractfile(member) if member and member.isreg() else None
-            if file is None:
-                raise SandboxFileError(f"can't read {path!r}: it is not a regular file")
-            return file.read()
+    def read_file(self, path: str, limit: int | None = None) -> bytes:
+        largest = self._config.file_size_mb * 1024 * 1024
+        return self._files.read_file(path, largest if limit is None else min(limit, largest))
 
     def write_file(self, path: str, data: bytes) -> None:
-        full = posixpath.join(self.workspace, path)
-        passing = f"/tmp/stepinto-{secrets.token_hex(8)}"
-        self._write(["sh", "-c", _WRITE_FILE, "sh", full, passing], data, path)
+        self._files.write_file(path, data)
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as archive:
-            for path, data in files.items():
-                entry = tarfile.TarInfo(posixpath.join(self.workspace, path).lstrip("/"))
-                entry.size = len(data)
-                entry.mtime = int(time.time())
-                archive.addfile(entry, io.BytesIO(data))
-        argv = ["tar", "-x", "-o", "-f", "-", "-C", "/"]
-        self._write(argv, buffer.getvalue(), f"{len(files)} files")
+        self._files.write_files(files)
 
     def read_tree(self, path: str = ".") -> dict[str, bytes]:
-        # The engine breaks off where a program that still runs changes a file meanwhile.
-        try:
-            return self._read_tree(path)
-        except SandboxDead:
-            return self._read_tree(path)
-
-    def _read_tree(self, path: str) -> dict[str, bytes]:
-        files: dict[str, bytes] = {}
-        with self._archive(path, TREE_LIMIT) as archive:
-            for member in archive:
-                # The archive's names begin with the folder's own.
-                parts = member.name.split("/")[1:]
-                if member.isreg() and not SKIPPED_FOLDERS & set(parts[:-1]):
-                    file = archive.extractfile(member)
-                    assert file is not None, member.name
-                    files["/".join(parts)] = file.read()
-        return files
+        return self._files.read_tree(path)
 
     def close(self) -> None:
         if self._closed:
@@ -243,26 +184,41 @@ class ContainerSandbox:
             ) from error
 
     def _environment(self, command: Command) -> dict[str, str]:
+        configured = configured_environment(self._config, self.workspace)
+        return {**self._own_environment(), **configured, **command.env}
+
+    def _own_environment(self) -> dict[str, str]:
         own = {**BASE_ENVIRONMENT, "HOME": HOME, "TMPDIR": "/tmp"}
         if self._held is not None:
             own["PATH"] = path_of(self._image, self._held.programs)
-        return {**own, **configured_environment(self._config, self.workspace), **command.env}
+        return own
 
     def _next_group(self) -> int:
         with self._lock:
             return next(self._groups)
 
-    def _write(self, argv: list[str], data: bytes, shown: str) -> None:
-        result = self.run(Command(argv, stdin=data, timeout=OPEN_TIMEOUT))
-        if result.timed_out:
-            raise SandboxDead(f"writing {shown} did not end within {OPEN_TIMEOUT:g} s")
-        if result.exit_code != 0:
-            raise SandboxFileError(f"can't write {shown}: {result.output.strip()}")
-
-    def _archive(self, path: str, limit: int) -> AbstractContextManager[tarfile.TarFile]:
+    def _execute(self, command: Command, env: Mapping[str, str], kept: Output) -> ExecResult:
         self._require_open()
-        full = posixpath.normpath(posixpath.join(self.workspace, path))
-        return archive_of(self._container, full, limit)
+        timeout = self._config.command_timeout if command.timeout is None else command.timeout
+        with self._disk.named():
+            return self._execs.run(
+                command_argv(command),
+                user=str(self._reader if command.read_only else self._uid),
+                group=self._next_group(),
+                cwd=command.cwd or self.workspace,
+                env=env,
+                stdin=command.stdin,
+                timeout=timeout,
+                kept=kept,
+            )
+
+    def _run_script(
+        self, script: str, arguments: Sequence[str], stdin: bytes, output: Output, timeout: float
+    ) -> int | None:
+        """One of `ContainerFiles`: without the config's variables, which are for programs."""
+        argv = ["sh", "-c", script, "sh", *arguments]
+        command = Command(argv, stdin=stdin, timeout=timeout)
+        return self._execute(command, self._own_environment(), output).exit_code
 
     def _require_open(self) -> None:
         self._disk.require()

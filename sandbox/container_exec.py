@@ -77,7 +77,6 @@ class ExecResult:
     """How a container's command ended; exit code None at its deadline."""
 
     exit_code: int | None
-    output: BoundedOutput
     seconds: float
 
 
@@ -108,10 +107,10 @@ class ContainerExecs:
         env: Mapping[str, str],
         stdin: bytes,
         timeout: float,
-        limit: int,
+        kept: Output,
     ) -> ExecResult:
-        """Run to the end, or `timeout` seconds. Nothing of the group is left running."""
-        kept = BoundedOutput(limit)
+        """Run to the end, or `timeout` seconds; `kept` takes what the command prints. Nothing of
+        the group is left running."""
         script = ["sh", "-c", _SWEEP + _RUN, "sh", READY.decode(), str(group), cwd, *argv]
         with translated():
             stream = self._start(script, f"{user}:{group}", env, bool(stdin), False)
@@ -127,7 +126,7 @@ class ContainerExecs:
                 if code in {None, KILLED}:
                     self.sweep(user, group, stream.connection, frames)
                     self.require_running()
-        return ExecResult(code, kept, seconds)
+        return ExecResult(code, seconds)
 
     def open_terminal(
         self, argv: Sequence[str], user: str, group: int, cwd: str, env: Mapping[str, str]

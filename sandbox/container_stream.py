@@ -9,7 +9,6 @@ import time
 from typing import Protocol
 
 from sandbox.errors import NotStarted
-from sandbox.output import BoundedOutput
 from sandbox.terminal import READY
 
 HEAD_LIMIT = 1 << 16
@@ -72,7 +71,7 @@ def _sent(connection: socket.socket, unsent: memoryview) -> memoryview:
 class AfterReady:
     """What a command prints, without the READY line that its exec begins with."""
 
-    def __init__(self, kept: BoundedOutput) -> None:
+    def __init__(self, kept: Output) -> None:
         self._kept = kept
         self._head = b""
         self.ready = False

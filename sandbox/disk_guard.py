@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 
+from sandbox.disk_use import FILE_BYTES
 from sandbox.errors import DiskExceeded
 from sandbox.guard import ResourceGuard, ResourceUse
 
@@ -19,8 +18,6 @@ LOOK_SECONDS = 0.5
 LONGEST_SECONDS = 20.0
 """After which sandboxes are measured in any case: where others free as much of the disk as one
 writes, what is left does not fall."""
-FILE_BYTES = 4096
-"""That the smallest file counts as: a disk can be out of files as well."""
 
 
 class DiskUse(ResourceUse):
@@ -51,17 +48,3 @@ def free_bytes(folder: str) -> int:
     except OSError:
         return 0
     return found.f_bavail * found.f_frsize + found.f_favail * FILE_BYTES
-
-
-def bytes_below(folder: Path) -> int:
-    """What all files below a folder take, while programs go on writing there."""
-    total, folders = 0, [str(folder)]
-    while folders:
-        with suppress(OSError), os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    found = entry.stat(follow_symlinks=False)
-                    total += max(found.st_blocks * 512, FILE_BYTES)
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-    return total

@@ -11,8 +11,8 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from sandbox.base import Command, SandboxConfig
 from sandbox.errors import SandboxError
@@ -58,8 +58,8 @@ def render(checks: list[Check]) -> Table:
     """The checks as a table for a terminal."""
     table = Table("", "what", "found, or how to get it", "for")
     for check in checks:
-        mark = "[green]yes[/green]" if check.found else "[yellow]no[/yellow]"
-        table.add_row(mark, check.name, escape(check.detail), check.enables)
+        mark = Text("yes", "green") if check.found else Text("no", "yellow")
+        table.add_row(mark, check.name, Text(check.detail), check.enables)
     return table
 
 

@@ -8,13 +8,11 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sandbox.base import SandboxConfig
 from sandbox.bubblewrap import OWN_UIDS
-from sandbox.disk_guard import DiskGuard, guard_of
 from sandbox.engine_errors import client_errors, engine_errors
 from sandbox.environment import SYSTEM_PATH
 from sandbox.errors import EngineDown, ImageMissing, SandboxUnavailable
@@ -28,6 +26,15 @@ RESERVED_PIDS = 32
 ENGINE_TIMEOUT = 120
 """Seconds for one answer of the engine; a busy one takes long to start a container."""
 
+# No program in a container can signal the first process there, whatever its user: `kill -9 -1` ends
+# the idle child of an init of the same user, and with it the container, but not this. What programs
+# leave behind become its children, which it reaps by ignoring their end; `env` of coreutils before
+# 8.31 and of BusyBox can't do that, and the shell waits for them.
+_IDLE = """
+ignoring='env --ignore-signal=CHLD'
+$ignoring true 2>/dev/null && exec $ignoring sleep infinity
+while :; do sleep 1000000 & wait $!; done
+"""
 BY_SOCKET = "http+docker://"
 """How the address of an engine of this machine begins."""
 
@@ -96,13 +103,21 @@ def choose_users(image: Any) -> tuple[int, int]:
     Its own number, unless the image asks for another: by the label `stepinto.user`, or by a
     USER that is a number other than root's.
     """
-    settings = image.attrs["Config"]
-    named = str((settings.get("User") or "").partition(":")[0])
-    labelled = (settings.get("Labels") or {}).get(USER_LABEL)
-    own = random.SystemRandom().choice(range(OWN_UIDS.start, OWN_UIDS.stop - 1_000_000))
+    named = str((image.attrs["Config"].get("User") or "").partition(":")[0])
+    labelled = _labelled_user(image)
+    own = _own_number()
     if labelled is not None:
         return int(labelled), own
     return (int(named) if named.isdigit() and int(named) else own), own + 1
+
+
+def _labelled_user(image: Any) -> str | None:
+    labels = image.attrs["Config"].get("Labels") or {}
+    return labels.get(USER_LABEL)
+
+
+def _own_number() -> int:
+    return random.SystemRandom().choice(range(OWN_UIDS.start, OWN_UIDS.stop - 1_000_000))
 
 
 @engine_errors()
@@ -117,6 +132,9 @@ def create_container(
     from docker.errors import APIError
     from docker.types import Ulimit
 
+    # Commands in an image's workspace may run as root: then the first process does not, for a
+    # process can be debugged by its own user. An image with a label may be root's alone.
+    idle = 0 if uid is not None or _labelled_user(image) else _own_number()
     size = config.file_size_mb * 1024 * 1024
     files = config.open_files
     ulimits = [
@@ -130,12 +148,12 @@ def create_container(
     try:
         return client.containers.create(
             image.id,
-            entrypoint=["sleep"],
-            command=["infinity"],
-            user="0:0",
+            entrypoint=["sh", "-c"],
+            command=[_IDLE],
+            user=f"{idle}:{idle}",
             working_dir=folder,
             labels={LABEL: "1", OWNER_LABEL: owner_tag()},
-            init=True,
+            init=False,
             network_mode="none",
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
@@ -176,27 +194,10 @@ def path_of(image: Any, before: Sequence[str]) -> str:
     return ":".join([*before, variables.get("PATH") or SYSTEM_PATH])
 
 
-def written_bytes(client: Any, container: str) -> int:
-    """What a container's own files take; 0 where that can't be told."""
-    try:
-        found = client.api.containers(all=True, size=True, filters={"id": container})
-    except client_errors():
-        return 0
-    return sum(int(each.get("SizeRw", 0)) for each in found)
-
-
 def kill_container(client: Any, container: str) -> None:
     """End all that runs in it; one that has ended already is fine."""
     with suppress(*client_errors()):
         client.api.kill(container)
-
-
-@lru_cache
-def engine_disk(host: str | None) -> DiskGuard:
-    """The disk that containers are on, of the engine at this DOCKER_HOST. That of an engine on
-    another machine can't be looked at: its containers are measured now and then alone."""
-    root = local_root()
-    return DiskGuard(lambda: 0) if root is None else guard_of(str(root))
 
 
 def remove_container(client: Any, container: str) -> bool:

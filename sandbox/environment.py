@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from sandbox.base import Command, SandboxConfig
@@ -24,7 +26,11 @@ BASE_ENVIRONMENT = {
 TIMED_OUT = 124
 KILLED = 137
 
-
+KEPT_ON_HOST = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_*", "TMPDIR", "XDG_*", "LD_LIBRARY_PATH"),
+    *("*_proxy", "*_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC"),
+)
+"""What a program needs to run on this machine as its user, and to reach the network."""
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 """Of one argument, set by Linux (execve(2), MAX_ARG_STRLEN)."""
 
@@ -33,6 +39,16 @@ def cache_folder() -> Path:
     """Where StepInto keeps what it can make again: `$XDG_CACHE_HOME`, else `~/.cache`."""
     root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(root).expanduser() / "stepinto"
+
+
+def host_environment(more: Sequence[str] = ()) -> dict[str, str]:
+    """For a program outside the sandbox that works on what others wrote: this process's variables
+    of these names (globs) and of KEPT_ON_HOST alone. API keys don't come along."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if any(fnmatchcase(name, pattern) for pattern in (*KEPT_ON_HOST, *more))
+    }
 
 
 def configured_environment(

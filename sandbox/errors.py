@@ -12,11 +12,12 @@ SandboxError
 │   ├── OutOfMemory       it was killed at its memory limit
 │   └── DiskExceeded      it was killed for what its files took
 ├── SandboxFileError      a path inside the sandbox can't be read or written
+│   └── FileTooLarge      a file has more bytes than its reader takes
 ├── CommandRefused        an argument that no program can be given
 └── DebuggerError         a debug session could not be driven (see sandbox.debugger)
 
 What ends a rollout is a failure of the infrastructure, and not of the model but for what
-`collect.faults` says of a sandbox that is filled twice. SandboxFileError and CommandRefused mostly
+`collect.faults` says of a sandbox that dies twice. SandboxFileError and CommandRefused mostly
 end none: an agent's tools answer them to the model.
 """
 
@@ -26,7 +27,7 @@ class SandboxError(Exception):
 
 
 class SandboxUnavailable(SandboxError):
-    """The backend can't be used on this machine; the message says how to mend that."""
+    """The backend can't be used on this machine; the message says how to fix that."""
 
 
 class EngineDown(SandboxUnavailable):
@@ -67,6 +68,10 @@ class DiskExceeded(SandboxDead):
 
 class SandboxFileError(SandboxError):
     """A file in the sandbox could not be read or written; the message names the path."""
+
+
+class FileTooLarge(SandboxFileError):
+    """A file has more bytes than its reader takes; the message says how many both are."""
 
 
 class CommandRefused(SandboxError):

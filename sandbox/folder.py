@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.errors import FileTooLarge, SandboxFileError, SandboxUnavailable
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", ".git", ".pytest_cache"})
 TREE_LIMIT = 512 * 1024 * 1024
@@ -37,7 +37,12 @@ _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def below(workspace: str, path: str) -> str:
-    """`path` relative to `workspace`, normalised; raises SandboxFileError if it lies outside."""
+    """`path` relative to `workspace`, normalised; raises SandboxFileError if it lies outside, or is
+    no name that a file can have."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise SandboxFileError(f"{path!a} can't name a file: {error.reason}") from error
     full = posixpath.normpath(posixpath.join(workspace, path))
     relative = posixpath.relpath(full, workspace)
     if "\0" in path or relative == ".." or relative.startswith("../"):
@@ -55,11 +60,12 @@ class WorkspaceFolder:
         self._owner = owner
         self._file_limit = file_limit
 
-    def read_file(self, relative: str) -> bytes:
-        """The bytes of a regular file. Raises SandboxFileError."""
+    def read_file(self, relative: str, limit: int | None = None) -> bytes:
+        """The bytes of a regular file of at most `limit` bytes. Raises SandboxFileError."""
         folder, name = posixpath.split(relative)
+        largest = self._file_limit if limit is None else min(limit, self._file_limit)
         with _explained("read", relative), self._open_folder(folder) as parent:
-            return self._read(parent, name, relative, self._file_limit)
+            return self._read(parent, name, relative, largest)
 
     def write_file(self, relative: str, data: bytes) -> None:
         """Write a regular file and the folders above it. Raises SandboxFileError."""
@@ -109,7 +115,7 @@ class WorkspaceFolder:
             size = os.fstat(handle).st_size
             data = file.read(limit + 1) if size <= limit else b""
         if size > limit or len(data) > limit:
-            raise SandboxFileError(f"{shown!r} has {size} bytes, more than the {limit} readable")
+            raise FileTooLarge(f"{shown!r} has {size} bytes, more than the {limit} that are read")
         return data
 
     @contextmanager

@@ -1,7 +1,7 @@
 """Temporary folders of local sandboxes, and the removal of what killed owners have left.
 
-A folder is `stepinto-*` in the host's temporary folder. Its owner holds an flock on the folder
-itself as long as it lives: the kernel releases it whatever the owner dies of, so no process number
+A folder is `stepinto-sandbox-*` in the host's temporary folder. Its owner holds an flock on it
+as long as it lives: the kernel releases it whatever the owner dies of, so no process number
 is ever compared.
 """
 
@@ -16,7 +16,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-PREFIX = "stepinto-"
+PREFIX = "stepinto-sandbox-"
+"""Long enough that no folder of the user's is taken for a sandbox's and removed."""
 
 
 class OwnedFolder:

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from sandbox import seccomp
 from sandbox.base import Command, CommandResult, SandboxConfig
 from sandbox.bubblewrap import (
     INSTALL_HINT,
@@ -67,6 +68,8 @@ class LocalSandbox:
         program = shutil.which("bwrap")
         if program is None and not config.unsafe:
             raise SandboxUnavailable(INSTALL_HINT)
+        if program:
+            seccomp.require_filters()
         self._packages = self._install_packages()
         self._owned = OwnedFolder()
         self._uid = choose_uid() if program else os.geteuid()
@@ -142,9 +145,9 @@ class LocalSandbox:
         )
         return terminal.await_ready()
 
-    def read_file(self, path: str) -> bytes:
+    def read_file(self, path: str, limit: int | None = None) -> bytes:
         self._require_open()
-        return self._folder.read_file(below(self.workspace, path))
+        return self._folder.read_file(below(self.workspace, path), limit)
 
     def write_file(self, path: str, data: bytes) -> None:
         self.write_files({path: data})
@@ -174,9 +177,11 @@ class LocalSandbox:
         session = ["setsid", "--ctty", *ready] if interactive else []
         inner = [*session, *self._inner(command)]
         if self._bubblewrap.program:
-            status = os.pipe()
-            wrapped = self._bubblewrap.arguments(status[1], command.read_only, not interactive)
-            process = start([*wrapped, *inner], stdin=stdin, output=output, status=status)
+            with seccomp.filter_file() as rules:
+                status, filter_fd = os.pipe(), rules.fileno()
+                wrapped = self._bubblewrap.arguments(status[1], filter_fd, command.read_only)
+                argv = [*wrapped, *inner]
+                process = start(argv, stdin=stdin, output=output, status=status, passed=[filter_fd])
         else:
             argv = [*limit_arguments(self._config), *inner]
             process = start(argv, stdin=stdin, output=output, new_group=not interactive)

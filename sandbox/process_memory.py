@@ -20,7 +20,7 @@ belongs to the others that are measured later."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 KCMP = {"x86_64": 312, "aarch64": 272}
 """The number of the system call, by machine."""
-KCMP_VM = 1
+KCMP_VM, KCMP_FILES = 1, 2
 
 
 def memory_below(roots: Iterable[int], enough: int) -> int:
@@ -46,21 +46,21 @@ def _estimates(roots: list[int]) -> Iterator[int]:
     machine = _figures("/proc/meminfo")
     swapped = machine.get("SwapTotal", 0) - machine.get("SwapFree", 0)
     # Of one process it takes 0.1 ms at least to tell exactly, and more the more memory it has.
-    resident = sum(_statm(pid)[0] for pid in _processes_below(roots))
+    resident = sum(_statm(pid)[0] for pid in processes_below(roots))
     yield resident + swapped + machine.get("Shmem", 0)
     for _ in range(MEASUREMENTS):
         yield _measured(roots)
 
 
 def _measured(roots: list[int]) -> int:
-    processes = _processes_below(roots)
-    held = [_held(pid) for pid, parent in processes.items() if not _same_memory(pid, parent)]
+    processes = processes_below(roots)
+    held = [_held(pid) for pid, parent in processes.items() if not same(KCMP_VM, pid, parent)]
     # Files in memory may be mapped as well, so that the larger of both is at least half of both.
     shared = max(sum(shared for _, shared in held), _in_files(processes))
     return sum(own for own, _ in held) + shared
 
 
-def _processes_below(roots: Iterable[int]) -> dict[int, int]:
+def processes_below(roots: Iterable[int]) -> dict[int, int]:
     """These processes and all their descendants, with each one's parent."""
     found: dict[int, int] = {}
     pending = [(root, 0) for root in roots]
@@ -106,10 +106,11 @@ def _statm(pid: int) -> tuple[int, int]:
     return int(resident) * PAGE_BYTES, int(shared) * PAGE_BYTES
 
 
-def _same_memory(pid: int, parent: int) -> bool:
-    """Whether a process has no memory but its parent's: between a vfork and the exec."""
+def same(kind: int, first: int, second: int) -> bool:
+    """Whether two processes or threads share what KCMP_* names: their memory, as between a vfork
+    and the exec, or their table of open files."""
     number = KCMP.get(os.uname().machine)
-    return number is not None and _libc().syscall(number, pid, parent, KCMP_VM, 0, 0) == 0
+    return number is not None and _libc().syscall(number, first, second, kind, 0, 0) == 0
 
 
 def _in_files(processes: Iterable[int]) -> int:

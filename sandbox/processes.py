@@ -131,12 +131,13 @@ def start(
     stdin: int,
     output: int,
     status: tuple[int, int] | None = None,
+    passed: Sequence[int] = (),
     new_group: bool = True,
 ) -> HostProcess:
     """Start a process on given descriptors, with an empty environment.
 
-    `status` is the read and write end of a pipe, whose write end the process gets. Without
-    `new_group` the process makes its own session first thing.
+    `status` is the read and write end of a pipe, whose write end the process gets; it gets
+    `passed` as well. Without `new_group` the process makes its own session first thing.
     """
     try:
         popen = subprocess.Popen(
@@ -146,7 +147,7 @@ def start(
             stderr=output,
             env={},
             process_group=0 if new_group else None,
-            pass_fds=() if status is None else (status[1],),
+            pass_fds=(*passed, *(() if status is None else (status[1],))),
         )
     except BaseException:
         if status is not None:

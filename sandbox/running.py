@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from pathlib import Path
 
 from sandbox.base import SandboxConfig
-from sandbox.disk_guard import DiskUse, bytes_below, guard_of
+from sandbox.disk_guard import DiskUse, guard_of
+from sandbox.disk_use import bytes_taken
 from sandbox.memory_guard import MemoryUse, memory_guard
 from sandbox.process_memory import memory_below
 from sandbox.processes import HostProcess
@@ -24,7 +24,8 @@ class RunningProcesses:
         self._running: set[HostProcess] = set()
         self._lock = threading.Lock()
         self._closed = False
-        self._disk = DiskUse(config.disk_mb, functools.partial(bytes_below, folder), self.kill)
+        self._folder = folder
+        self._disk = DiskUse(config.disk_mb, self._disk_taken, self.kill)
         self._memory = MemoryUse(config.memory_mb, self._memory_taken, self.kill)
         self._disk_guard, self._memory_guard = guard_of(str(folder.parent)), memory_guard()
         self._disk_guard.watch(self._disk)
@@ -65,8 +66,13 @@ class RunningProcesses:
         self._memory_guard.forget(self._memory)
         self.kill()
 
+    def _disk_taken(self) -> int:
+        return bytes_taken(self._folder, self._roots())
+
     def _memory_taken(self) -> int:
+        return memory_below(self._roots(), self._memory.limit)
+
+    def _roots(self) -> list[int]:
         with self._lock:
             # The number of one that has ended may be another process's by now.
-            roots = [process.pid for process in self._running if process.return_code is None]
-        return memory_below(roots, self._memory.limit)
+            return [process.pid for process in self._running if process.return_code is None]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 import stepinto
-from configs.command_line.shared import STOPPED
+from configs.command_line.shared import STOPPED, heading
 
 CONFIG = str(Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml")
 
@@ -58,6 +59,39 @@ def test_a_bug_is_shown_without_its_gold_patch_unless_asked_for(
     assert "Gold patch" not in shown
     assert stepinto.main(["bench", "show", "--gold", CONFIG, "shopcart__negative-base"]) == 0
     assert "    +++ b/shopcart/" in capsys.readouterr().out
+
+
+def test_a_setting_is_no_id(capsys: pytest.CaptureFixture[str]) -> None:
+    setting, bug = "collect.benchmark.language=python", "shopcart__negative-base"
+    assert stepinto.main(["bench", "show", CONFIG, setting, bug]) == 0
+    assert capsys.readouterr().out.startswith(bug)
+    for words in ([setting], [bug, setting, bug]):
+        assert stepinto.main(["bench", "show", CONFIG, *words]) == 2
+        assert "bench show takes the id of one bug" in capsys.readouterr().err
+
+
+def test_ids_stand_whole_in_lists_and_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "test_it.py").write_text("def test():\n    assert 0\n")
+    name = "a[/b]:cat:" + "-long" * 20
+    bug = {
+        "id": name,
+        "repository": "shop",
+        "problem_statement": "It fails.",
+        "fail_to_pass": ["test_it.py::test"],
+        "test_paths": ["test_it.py"],
+    }
+    (tmp_path / "bugs.jsonl").write_text(json.dumps(bug))
+    words = [CONFIG, f"collect.benchmark={{name: local, path: {tmp_path}}}"]
+    assert stepinto.main(["bench", "list", *words]) == 0
+    assert capsys.readouterr().out == f"{name}  -  1 failing, 0 passing  not verified\n"
+    assert stepinto.main(["bench", "verify", *words, "--repeats", "1"]) == 0
+    assert name in capsys.readouterr().out
+    heading("collect")
+    assert len(capsys.readouterr().out) == 81
 
 
 def test_an_unknown_bug_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

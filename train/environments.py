@@ -85,7 +85,7 @@ class Episodes:
                 file.write(json.dumps(failure) + "\n")
         if self._in_a_row.count(failure):
             raise SandboxError(
-                f"{self._in_a_row.gave_up}; mend that, and start again: training goes on from its "
+                f"{self._in_a_row.gave_up}; fix that, and start again: training goes on from its "
                 "newest checkpoint"
             )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -12,6 +14,8 @@ from collect.agents.first_lines import FirstLines, bounded, first_lines
 from collect.agents.tools import Arguments, ToolReply
 from collect.records import ToolOutcome
 from sandbox import Command, Sandbox
+from sandbox.base import SOURCE_LIMIT
+from sandbox.errors import FileTooLarge
 
 MAX_LISTED = 200
 MAX_MATCHES = 100
@@ -75,20 +79,22 @@ class ReadFile:
     arguments: type[Arguments] = ReadFileArguments
 
     def call(self, arguments: ReadFileArguments, call_id: str) -> ToolReply:
-        text = self.sandbox.read_file(arguments.path).decode("utf-8", "replace")
-        lines = LINE_END.split(text)
-        if not lines[-1]:
-            lines.pop()
+        text = _read(self.sandbox, arguments.path).decode("utf-8", "replace")
         first = arguments.start_line
-        last = min(arguments.end_line or len(lines), len(lines), first + MAX_READ_LINES - 1)
-        if first > len(lines):
+        last = min(arguments.end_line or sys.maxsize, first + MAX_READ_LINES - 1)
+        shown, total = [], 0
+        # Not all lines at once: a list of millions takes hundreds of times the file's size.
+        for total, ended in enumerate(io.StringIO(text, newline=None), 1):
+            if first <= total <= last:
+                line = ended.removesuffix("\n")
+                shown.append(f"{total:>5} {_clip(line)}")
+        if first > total:
             return ToolReply(
-                f"Error: {arguments.path} has {len(lines)} lines, start_line is {first}.",
+                f"Error: {arguments.path} has {total} lines, start_line is {first}.",
                 ToolOutcome.ERROR,
             )
-        shown = [f"{n:>5} {_clip(lines[n - 1])}" for n in range(first, last + 1)]
-        if last < len(lines):
-            shown.append(f"[{len(lines) - last} more lines, to {len(lines)}]")
+        if last < total:
+            shown.append(f"[{total - last} more lines, to {total}]")
         return ToolReply("\n".join(shown))
 
 
@@ -141,7 +147,7 @@ class EditFile:
             return ToolReply("Error: new_string holds half a character.", ToolOutcome.INVALID)
         if not arguments.old_string:
             return self._create(arguments)
-        text = self.sandbox.read_file(arguments.path).decode("utf-8", "surrogateescape")
+        text = _read(self.sandbox, arguments.path).decode("utf-8", "surrogateescape")
         old, new = _with_line_ends_of(text, arguments)
         found = text.count(old)
         if found != 1:
@@ -164,6 +170,16 @@ class EditFile:
             )
         self.sandbox.write_file(arguments.path, arguments.new_string.encode())
         return ToolReply(f"Created {arguments.path}.")
+
+
+def _read(sandbox: Sandbox, path: str) -> bytes:
+    try:
+        return sandbox.read_file(path, SOURCE_LIMIT)
+    except FileTooLarge as error:
+        raise FileTooLarge(
+            f"{error}; look at a part of it with `grep` or a shell command, such as `sed -n "
+            "'100,200p' FILE` or `head -c 2000 FILE`"
+        ) from error
 
 
 def _with_line_ends_of(text: str, arguments: EditFileArguments) -> tuple[str, str]:

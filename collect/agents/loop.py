@@ -10,12 +10,14 @@ from threading import Event
 from collect.agents.conversation import ConversationLog
 from collect.agents.forms import ActionForm, Answered, MalformedAction, ToolCalling
 from collect.agents.tools import Toolbox
-from collect.errors import RolloutStopped
+from collect.errors import ModelFailure, RolloutStopped
 from collect.messages import Message, ToolCall
 from collect.models.base import Model, Sampling
 from collect.records import MessageRow, StopReason, ToolOutcome
 
 TOOL_CALLING = ToolCalling()
+MAX_CALLS = 128
+"""Of one reply, which is one step, however many minutes each of its calls takes."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class AgentRun:
             message = Message("user", str(error))
             self.log.add_row(MessageRow(message, tool_outcome=ToolOutcome.INVALID))
             return True
+        if len(calls) > MAX_CALLS:
+            raise ModelFailure(f"a reply has {len(calls)} calls, more than {MAX_CALLS}")
         index, answered = self.log.last_index, list[Answered]()
         for call in calls:
             self._raise_if_stopped()

@@ -14,6 +14,8 @@ from collect.records import ToolOutcome
 from sandbox import Command, Sandbox
 
 REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
+READ_ONLY_VARIABLES = {"COVERAGE_FILE": "/tmp/.coverage"}
+"""What lets pytest run with pytest-cov, where the workspace can't be written to."""
 ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s)\]$")
 
 
@@ -48,7 +50,8 @@ class Bash:
         if closed:
             # Where another user runs it, what it builds is to be anyone's to build again.
             argv = ["sh", "-c", 'umask 0; exec "$@"', "sh", *argv]
-        result = self.sandbox.run(Command(argv, timeout=timeout, read_only=closed))
+        variables = READ_ONLY_VARIABLES if closed else {}
+        result = self.sandbox.run(Command(argv, env=variables, timeout=timeout, read_only=closed))
         text = result.output
         if result.timed_out:
             text += f"\n[killed after {timeout:g} s]"

@@ -83,6 +83,9 @@ class Instance:
     environment: Environment = Environment()
     category: str | None = None
     """What kind of bug, in the benchmark's own words."""
+    is_scored: bool = False
+    """Set by scoring for the runs that a verdict rests on: what can check the test runner is run
+    along with the tests."""
     commit: str = ""
     """Of `repository`, that the buggy tree was taken from; empty where none is known. Not part of
     the hash: it says where a bug is from, and changes nothing of it."""
@@ -123,6 +126,18 @@ class TestResults:
     seconds: float = 0.0
     build_failure: str | None = None
     """Why a build failed, where that was not for errors in the sources."""
+    cut_short: str | None = None
+    """What is told of a run whose process ended before the test runner did: the tests that had not
+    run then have run on their own."""
+    tampered: str | None = None
+    """Why the statuses can't be trusted: what showed that the code under test interfered with the
+    run. None if nothing did. A tampered run never counts as resolved."""
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """Where all pass, and what was run to check that does not agree: what it should have confirmed,
+    and what it showed. The gold patch tells whether that is honest (`collect.scoring`)."""
+    replaced: tuple[str, ...] = ()
+    """Functions and classes that tests rest on and that were others after the tests; `doubts` has
+    them, too."""
 
 
 class Benchmark(Protocol):

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collect.benchmarks.base import Instance, Language, TestResults
 from collect.benchmarks.running import BUILD_FOLDERS, run_tests
-from collect.benchmarks.trees import LEFT_OUT, read_folder
+from collect.benchmarks.trees import LEFT_OUT, folder_below, read_folder
 from collect.errors import ConfigError
 from collect.patches import PatchError, apply_patch, drop_paths, reverse_patch
 from collect.wrong_fields import first_wrong_field
@@ -81,9 +81,10 @@ class BundledBenchmark:
 def _instance(root: Path, folder: Path, bug: _Bug) -> Instance:
     patch_file = folder / "gold.patch"
     gold_patch = _read(patch_file)
-    repository = root / "repositories" / bug.repository
-    if not repository.is_dir():
-        raise ConfigError(f"{folder / 'bug.yaml'}: repository: no such folder: {repository}")
+    try:
+        repository = folder_below(root / "repositories", bug.repository)
+    except ConfigError as error:
+        raise ConfigError(f"{folder / 'bug.yaml'}: repository: {error}") from error
     tree = _tree(repository, bug.language)
     test_paths = _test_paths(tree, bug.language)
     try:

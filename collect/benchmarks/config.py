@@ -20,7 +20,7 @@ class BenchmarkConfig(RepositoryConfig):
     name: Literal["bundled", "humanevalfix", "self_repair", "local", "swe_bench", "gitbug_java"]
     """Which benchmark."""
     language: Literal["python", "java", "all"] = "python"
-    """Of the bugs: for `bundled` and `humanevalfix`."""
+    """Of the bugs: for `bundled`, `humanevalfix` and `local`."""
     path: str | None = None
     """Local data: for humanevalfix a .jsonl, .jsonl.gz or .parquet file; for bundled a folder
     with `bugs` and `repositories`; for self_repair what `stepinto bench self-repair` wrote; for

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from collect.patches import PatchError
 from collect.unified import unquote
 from sandbox import Command, Sandbox
-from sandbox.errors import SandboxError, SandboxFileError, SandboxUnavailable
+from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.scratch import scratch_folder
 from sandbox.shell import capture
 
@@ -208,7 +208,7 @@ def _git(sandbox: Sandbox, script: str, *arguments: str) -> str:
             "add git to it"
         )
     if result.timed_out:
-        raise SandboxError(f"git took more than {GIT_TIMEOUT:g} s in {sandbox.workspace}")
+        raise SandboxUnavailable(f"git took more than {GIT_TIMEOUT:g} s in {sandbox.workspace}")
     if result.exit_code:
         raise SandboxUnavailable(
             f"{sandbox.workspace} of the image can't be used as a git repository: "

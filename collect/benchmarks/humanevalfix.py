@@ -17,6 +17,7 @@ from collect.benchmarks.humanevalfix_rows import HUB_ID, Row, file_rows, hub_row
 from collect.benchmarks.running import run_tests
 from collect.patches import diff_trees
 from sandbox import Sandbox
+from sandbox.text import source_lines
 
 
 class HumanEvalFixBenchmark:
@@ -82,7 +83,7 @@ def _instance(where: str, task: Row) -> Instance:
 
 
 def _problem_statement(task: Row, solution: str, test_file: str, command: str) -> str:
-    specification = "\n".join("    " + line for line in task.docstring.splitlines())
+    specification = "\n".join("    " + line for line in source_lines(task.docstring))
     return (
         f"`{task.entry_point}` in `{solution}` does not do what it should\n\n"
         f"`{command}` fails. This is what `{task.entry_point}` is meant to do:"

@@ -11,6 +11,7 @@ import ast
 from collect.benchmarks.humanevalfix_rows import Row
 from collect.errors import ConfigError
 from collect.self_repair.python_code import parsed
+from sandbox.text import source_lines
 
 SOLUTION = "solution.py"
 TEST_FILE = "test_solution.py"
@@ -27,7 +28,7 @@ def make_test_file(where: str, task: Row) -> bytes:
     last = tree.body[-1] if tree.body else None
     if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
         raise ConfigError(f"{where}: column test: must end with the call that runs the check")
-    lines = task.test.splitlines()
+    lines = source_lines(task.test)
     kept = "\n".join(lines[: last.lineno - 1]).strip("\n")
     call = "\n".join("    " + line for line in lines[last.lineno - 1 : last.end_lineno])
     names = ", ".join(_imported_names(where, task, tree))

@@ -1,18 +1,24 @@
 """Run Java tests in a sandbox, and learn each test's status from StepInto's own runner.
 
 The tests' module is built as for a debug session, and its tests run in one plain JVM. What the
-program under test prints is never read for a verdict: the runner reports to a file in a hidden
-folder with a random name, which is removed after the run. What steers the build and the test
-framework is not the agent's to change (`steers_tests`), and no class of the workspace stands in
-for the runner or the framework. Code under test shares the JVM all the same: one that sets out to
-forge the report can.
+program under test prints is never read for a verdict: the runner reports to a file whose path it
+reads from its standard input, together with a key that signs each line. What steers the build and
+the test framework is not the agent's to change (`steers_tests`), and no class of the workspace
+stands in for one of a jar.
+
+Beside the tests, the runner runs some of random name that must fail (`Canaries.java`). Where one
+passes, or the report holds what the runner did not write, the run is tampered with. Code under
+test shares the JVM all the same: what takes the key out of the JVM's memory can forge the report.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import posixpath
 import re
+import secrets
+import string
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,11 +43,13 @@ from sandbox.java.project import BuildKind, JavaProject, Module
 from sandbox.java.scan import is_build_file, scan_workspace
 from sandbox.scratch import scratch_folder
 
-FRAMEWORK_JAR = re.compile(r"(junit|hamcrest|opentest4j|apiguardian|testng)[\w.-]*\.jar$")
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
 """Names of more files, in any folder, that test frameworks and Gradle take settings from."""
 SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.annotation)\.")
 """Files that name what test frameworks and the compiler load by themselves."""
+KEY_BYTES = 32
+CANARY_LETTERS = 256
+"""Random letters for the runner, from which it makes the names of its canaries."""
 FINISHED = "finished"
 """The runner's word for a test of which nothing more will come."""
 
@@ -56,6 +64,7 @@ class _Run:
     output: list[str] = field(default_factory=list)
     timed_out: bool = False
     build_failure: str | None = None
+    tampered: str | None = None
 
 
 def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
@@ -63,7 +72,8 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
 
     `timeout` is in seconds and for the tests of the whole run, without the build; when it strikes,
     the tests that ended before it keep their status. A test of which nothing was reported is
-    MISSING: it does not exist, the program does not compile, or its JVM ended before it. Raises
+    MISSING: it does not exist, the program does not compile, or its JVM ended before it. So are all
+    tests of a JVM that ended after the last of them and before the runner was done. Raises
     SandboxUnavailable where the sandbox lacks a JDK, the build tool or JUnit's launcher,
     BuildFailure where a build did not end in its time; SandboxError.
     """
@@ -78,7 +88,14 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
         raise BuildFailure(str(error)) from error
     output = "\n".join(part.strip() for part in run.output if part.strip())
     seconds = time.monotonic() - began
-    return TestResults(run.statuses, output, run.timed_out, seconds, run.build_failure)
+    return TestResults(
+        run.statuses,
+        output,
+        run.timed_out,
+        seconds,
+        build_failure=run.build_failure,
+        tampered=run.tampered,
+    )
 
 
 def steers_tests(path: str) -> bool:
@@ -144,7 +161,12 @@ def _run_module(sandbox: Sandbox, project: JavaProject, tests: Sequence[str], ru
     began = time.monotonic()
     ran = run_built(sandbox, project, tests, max(run.timeout, 1.0))
     run.timeout -= time.monotonic() - began
-    run.statuses.update(java_statuses(tests, ran.reports))
+    found = java_statuses(tests, ran.reports)
+    if not ran.ended and set(found.values()) == {TestStatus.PASSED}:
+        # It ended before the canaries: nothing shows that a failure would have been one.
+        found = dict.fromkeys(found, TestStatus.MISSING)
+    run.statuses.update(found)
+    run.tampered = run.tampered or ran.tampered
     run.timed_out |= ran.result.timed_out
     run.output.append(ran.result.output)
 
@@ -157,6 +179,10 @@ class BuiltRun:
     reports: Sequence[Mapping[str, object]]
     """Lines of the runner's report, in order: `test`, `status`, and `message`, `invocation` and
     `seconds` where there are such."""
+    ended: bool
+    """Whether the runner came to its end, and the JVM's exit code is the one that it meant."""
+    tampered: str | None
+    """What shows that the program interfered with the run."""
 
 
 def run_built(
@@ -172,42 +198,74 @@ def run_built(
     `Observer.java`. Raises JavaUnavailable, SandboxError.
     """
     options = [] if observer is None else ["--observer", observer]
+    key = secrets.token_bytes(KEY_BYTES)
     with scratch_folder(sandbox) as folder:
         report = f"{folder}/report.jsonl"
         # Exists even where the JVM does not start.
         sandbox.write_file(report, b"")
-        result = sandbox.run(_command(sandbox, project, report, [*options, *tests], timeout))
-        reports = list(_read_report(sandbox, report))
-    return BuiltRun(replace(result, output=result.output.replace(f"{folder}/", "")), reports)
+        letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(CANARY_LETTERS))
+        path = posixpath.join(sandbox.workspace, report)
+        stdin = f"{path}\n{key.hex()}\n{letters}\n".encode()
+        result = sandbox.run(_command(sandbox, project, [*options, *tests], timeout, stdin))
+        lines, tampered = read_report(sandbox, report, key)
+    output = result.output.replace(f"{folder}/", "")
+    return BuiltRun(
+        replace(result, output=output),
+        [line for line in lines if "test" in line],
+        any(line.get("end") == result.exit_code for line in lines),
+        tampered or _unfailed(lines),
+    )
 
 
 def _command(
-    sandbox: Sandbox, project: JavaProject, report: str, arguments: Sequence[str], timeout: float
+    sandbox: Sandbox,
+    project: JavaProject,
+    arguments: Sequence[str],
+    timeout: float,
+    stdin: bytes,
 ) -> Command:
     jdk = find_jdk(sandbox)
     jar = deliver_probe(sandbox, jdk)
     # First, so that a class of the same name in the workspace is in nobody's way.
-    first = [jar, *(path for path in project.class_path if FRAMEWORK_JAR.search(path))]
-    rest = [path for path in project.class_path if path not in first]
-    ordered = replace(project, class_path=(*first, *rest))
-    program = [RUNNER_CLASS, "--report", posixpath.join(sandbox.workspace, report), *arguments]
-    argv = java_command(sandbox, jdk, ordered, jar, program)
-    return Command(argv, cwd=project.folder, env=project.environment, timeout=timeout)
+    ordered = replace(project, class_path=(jar, *project.class_path))
+    argv = java_command(sandbox, jdk, ordered, jar, [RUNNER_CLASS, "--report", *arguments])
+    return Command(argv, cwd=project.folder, env=project.environment, stdin=stdin, timeout=timeout)
 
 
-def _read_report(sandbox: Sandbox, path: str) -> Iterator[Mapping[str, object]]:
-    """The whole lines; the program may have broken the file."""
+def read_report(
+    sandbox: Sandbox, path: str, key: bytes
+) -> tuple[list[Mapping[str, object]], str | None]:
+    """The lines that the runner wrote, and what shows that others wrote to its report.
+
+    A last line without its end is that of a JVM that was killed. Nothing after a line that is
+    not the runner's is believed.
+    """
     try:
         text = sandbox.read_file(path).decode(errors="replace")
     except SandboxFileError:
-        return
-    for line in text.split("\n"):
-        try:
-            report = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(report, dict) and report.keys() >= {"test", "status"}:
-            yield report
+        return [], None
+    lines: list[Mapping[str, object]] = []
+    for number, line in enumerate(text.split("\n")[:-1]):
+        seal, _, content = line.partition(" ")
+        expected = hmac.digest(key, f"{number} {content}".encode(), "sha256").hex()
+        if not hmac.compare_digest(seal.encode(), expected.encode()):
+            return lines, (
+                f"line {number + 1} of the test runner's report is not the runner's: the program "
+                f"wrote to it: {line[:200]!r}"
+            )
+        lines.append(json.loads(content))
+    return lines, None
+
+
+def _unfailed(lines: Iterable[Mapping[str, object]]) -> str | None:
+    """What tells of a canary that did not fail, as it must."""
+    for line in lines:
+        if "canary" in line and line["status"] != "failed":
+            return (
+                f"a test that must fail ({line['canary']}) did not: {line['status']}; the program "
+                "changed how failures are told"
+            )
+    return None
 
 
 def java_statuses(

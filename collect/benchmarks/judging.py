@@ -34,6 +34,10 @@ def _of_runs(when: str, runs: Sequence[TestResults]) -> Iterator[Finding]:
     elif all(status is TestStatus.MISSING for status in runs[0].statuses.values()):
         said = " / ".join(runs[0].output.strip().splitlines()[-LAST_LINES:])
         yield Finding(mark=Mark.ZERO_TESTS, text=f"{when}: zero tests ran: {said}")
+    cut_short = next((run.cut_short for run in runs if run.cut_short), None)
+    if cut_short is not None and when == "after":
+        # Before, it may be what is wrong.
+        yield _broken(f"{when}: {cut_short}")
     for test in _unsteady(runs):
         yield Finding(mark=Mark.FLAKY, text=f"{when}: flaky: {test}")
 

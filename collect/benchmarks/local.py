@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from collect.benchmarks.base import Environment, Instance, Language, TestResults
 from collect.benchmarks.local_records import BUGS_FILE, LocalBug, read_local_bugs
 from collect.benchmarks.running import run_tests
-from collect.benchmarks.trees import read_folder
+from collect.benchmarks.trees import folder_below, read_folder
 from collect.errors import ConfigError
-from collect.git_clones import Checkout, GitFailed, is_git_url, read_commit, repository_name
-from collect.patches import PatchError, apply_patch, reverse_patch
+from collect.factory.layout import is_below
+from collect.git_clones import (
+    Checkout,
+    is_git_url,
+    read_commit,
+    read_folder_commit,
+    repository_name,
+)
+from collect.near_names import the_nearest
+from collect.patches import PatchError, apply_patch, changed_paths, reverse_patch
+from collect.quantities import counted, first_of
+from collect.record_lines import refuse_wrong
+from collect.telling import tell
 from sandbox import Sandbox
 
+MAX_TREE_MB = 1024
+"""A larger repository is refused."""
+FILE_URL = "file://"
 Trees = dict[tuple[str, str | None], Checkout]
 """What was read already, by repository and commit."""
 
@@ -38,15 +54,39 @@ class LocalBenchmark:
 
     @cached_property
     def _instances(self) -> tuple[Instance, ...]:
+        """All at once: what is wrong with several bugs is told together."""
         trees: Trees = {}
-        return tuple(
-            self._instance(bug, trees)
-            for bug in read_local_bugs(self.path)
-            if bug.language in self.languages
-        )
+        found: list[Instance] = []
+        wrong: list[str] = []
+        bugs = self._of_languages(read_local_bugs(self.path))
+        for bug in bugs:
+            try:
+                found.append(self._instance(bug, trees))
+            except ConfigError as error:
+                wrong.append(f"{bug.id}: {error}")
+        told = f"{len(wrong)} of {counted(len(bugs), 'bug')} can't be used, fix or remove them"
+        refuse_wrong(self.path, wrong, told)
+        return tuple(found)
 
     def instances(self) -> Sequence[Instance]:
         return self._instances
+
+    def _of_languages(self, bugs: Sequence[LocalBug]) -> Sequence[LocalBug]:
+        """Those in the config's languages; the user is told how many are not."""
+        kept = [bug for bug in bugs if bug.language in self.languages]
+        others = sorted({bug.language for bug in bugs} - set(self.languages))
+        if others and not kept:
+            raise ConfigError(
+                f"{self.path}: the language of all {counted(len(bugs), 'bug')} is {others[0]}: set "
+                f"benchmark.language={others[0]}"
+            )
+        if others:
+            left_out = f"{len(bugs) - len(kept)} of {counted(len(bugs), 'bug')}"
+            tell(
+                f"{self.path}: {left_out} left out, whose language is {others[0]}; "
+                "benchmark.language=all takes them too"
+            )
+        return kept
 
     def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
         sandbox.write_files(instance.files)
@@ -59,6 +99,8 @@ class LocalBenchmark:
         if key not in trees:
             trees[key] = self._tree(bug)
         tree = trees[key]
+        files = self._buggy(bug, tree.files)
+        _check_paths(bug, files)
         return Instance(
             id=bug.id,
             benchmark=self.name,
@@ -68,8 +110,9 @@ class LocalBenchmark:
             fail_to_pass=bug.fail_to_pass,
             pass_to_pass=bug.pass_to_pass,
             gold_patch=bug.gold_patch,
-            files=self._buggy(bug, tree.files),
-            test_paths=bug.test_paths,
+            files=files,
+            test_paths=tuple(map(posixpath.normpath, bug.test_paths)),
+            solution=bug.solution,
             environment=Environment(bug.packages, bug.import_paths, bug.variables),
             category=bug.category,
             commit=tree.commit,
@@ -78,40 +121,82 @@ class LocalBenchmark:
     def _name(self, bug: LocalBug) -> str:
         if is_git_url(bug.repository):
             return repository_name(bug.repository)
-        return self._folder(bug).resolve().name
-
-    def _folder(self, bug: LocalBug) -> Path:
-        return self.path.parent / bug.repository
+        return folder_below(self.path.parent, bug.repository).name
 
     def _tree(self, bug: LocalBug) -> Checkout:
         """The files that the line names. Raises ConfigError."""
-        if is_git_url(bug.repository):
-            return self._checked_out(bug, bug.repository)
-        folder = self._folder(bug)
-        if not folder.is_dir():
-            raise ConfigError(
-                f"{self.path}: {bug.id}: repository: no such folder: {folder}; it is relative to "
-                "the folder of the file"
-            )
-        if bug.commit is not None:
-            return self._checked_out(bug, str(folder))
-        return Checkout("", read_folder(folder))
-
-    def _checked_out(self, bug: LocalBug, place: str) -> Checkout:
         try:
-            return read_commit(place, bug.commit)
-        except GitFailed as error:
-            raise ConfigError(f"{self.path}: {bug.id}: repository: {error}") from error
+            return self._read(bug.repository, bug.commit)
+        except ConfigError as error:
+            raise ConfigError(f"repository: {error}") from error
+
+    def _read(self, repository: str, commit: str | None) -> Checkout:
+        if is_git_url(repository) and not repository.startswith(FILE_URL):
+            return read_commit(repository, commit, MAX_TREE_MB)
+        if repository.startswith(FILE_URL):
+            repository, commit = unquote(urlsplit(repository).path), commit or "HEAD"
+        folder = folder_below(self.path.parent, repository)
+        if commit is not None:
+            if not any((folder / name).exists() for name in (".git", "HEAD")):
+                raise ConfigError(
+                    f"{folder} is not the top folder of a git repository, so there is no commit "
+                    f"{commit}; leave commit out to take what lies there"
+                )
+            return read_folder_commit(folder, commit, MAX_TREE_MB)
+        return Checkout("", read_folder(folder, max_mb=MAX_TREE_MB))
 
     def _buggy(self, bug: LocalBug, tree: Mapping[str, bytes]) -> dict[str, bytes]:
         try:
+            if bug.gold_patch and not changed_paths(bug.gold_patch):
+                raise PatchError("it is no unified diff of text files in UTF-8 (`--- a/FILE`)")
             if bug.holds == "correct":
                 return apply_patch(tree, reverse_patch(bug.gold_patch))
             # That it applies is better known now than when a rollout is scored.
             apply_patch(tree, bug.gold_patch)
         except PatchError as error:
             raise ConfigError(
-                f"{self.path}: {bug.id}: gold_patch does not fit the {bug.holds} tree of "
-                f"{bug.repository}: {error}"
+                f"gold_patch does not fit the {bug.holds} tree of {bug.repository}: {error}"
             ) from error
         return dict(tree)
+
+
+def _check_paths(bug: LocalBug, files: Mapping[str, bytes]) -> None:
+    """Raises ConfigError if the tree lacks what the record names."""
+    for path in bug.test_paths:
+        if not any(is_below(file, (posixpath.normpath(path),)) for file in files):
+            raise ConfigError(
+                f"test_paths: {path} is no file or folder of {bug.repository}"
+                f"{the_nearest(path, _files_and_folders(files))}; paths are relative to the "
+                "repository, and parted by /"
+            )
+    for path in map(posixpath.normpath, bug.import_paths):
+        if path != "." and not any(file.startswith(f"{path}/") for file in files):
+            raise ConfigError(
+                f"import_paths: {path} is no folder of {bug.repository}"
+                f"{the_nearest(path, _files_and_folders(files) - files.keys())}"
+            )
+    for test in (*bug.fail_to_pass, *bug.pass_to_pass):
+        path = test.partition("::")[0]
+        if bug.language == "python" and path not in files:
+            raise ConfigError(
+                f"{path}, of the test {test}, is no file of {bug.repository}"
+                f"{the_nearest(path, files)}; tests are pytest's ids, FILE::TEST"
+            )
+    if not bug.solution:
+        return
+    if bug.solution not in files or is_below(bug.solution, map(posixpath.normpath, bug.test_paths)):
+        raise ConfigError(
+            f"solution: {bug.solution} is no file of {bug.repository} outside of test_paths"
+            f"{the_nearest(bug.solution, files)}"
+        )
+    others = sorted(changed_paths(bug.gold_patch) - {bug.solution})
+    if others:
+        raise ConfigError(
+            f"solution: {bug.solution} is all that may change, and gold_patch changes "
+            f"{first_of(others)} too; leave solution out"
+        )
+
+
+def _files_and_folders(files: Mapping[str, bytes]) -> set[str]:
+    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
+    return {*files, *folders} - {"."}

@@ -6,15 +6,17 @@ default.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from collect.benchmarks.base import Language
 from collect.record_lines import read_lines
 from collect.strict_record import StrictRecord
+from sandbox.package_names import PackageName
 
 BUGS_FILE = "bugs.jsonl"
 
@@ -62,7 +64,7 @@ class LocalBug(StrictRecord):
 
     id: str = Field(min_length=1)
     repository: str = Field(min_length=1)
-    """A folder: absolute, or relative to the file's own folder; or a git URL."""
+    """A folder, relative to the file's own folder and below it; or a git URL."""
     commit: str | None = None
     """Of a git URL, or of the folder of a clone: a commit, branch or tag. None: the default branch
     of a URL, and what lies in a folder."""
@@ -77,7 +79,11 @@ class LocalBug(StrictRecord):
     holds: Literal["buggy", "correct"] = "buggy"
     """Which of the two trees the folder holds; the correct one needs the gold patch."""
     test_paths: tuple[str, ...] = Field(min_length=1)
-    packages: tuple[str, ...] = ()
+    """Files and folders of the tests, which are not the agent's to change."""
+    solution: str = ""
+    """The one Python file to repair, if the bug is a program of one file: the systems that repair
+    one file, as InspectCoder, need it."""
+    packages: tuple[PackageName, ...] = ()
     import_paths: tuple[str, ...] = ()
     variables: Mapping[str, str] = {}
     category: str | None = None
@@ -85,8 +91,39 @@ class LocalBug(StrictRecord):
     failure: FailureRecord | None = None
     difficulty: Difficulty | None = None
 
+    @field_validator("id", "problem_statement")
+    @classmethod
+    def _not_blank(cls, text: str, info: ValidationInfo) -> str:
+        if not text.strip():
+            raise ValueError("must not be blank")
+        if info.field_name == "id" and not text.isprintable():
+            raise ValueError("must have no line breaks and no control characters")
+        return text
+
+    @field_validator("variables")
+    @classmethod
+    def _can_be_set(cls, variables: Mapping[str, str]) -> Mapping[str, str]:
+        for name in variables:
+            if not name or "=" in name:
+                raise ValueError(f"{name!r} can't be the name of a variable")
+        return variables
+
     @model_validator(mode="after")
-    def _correct_needs_patch(self) -> Self:
+    def _can_be_run(self) -> Self:
+        """What reaches paths, commands and their variables."""
+        tests = (*self.fail_to_pass, *self.pass_to_pass)
+        texts = (self.repository, self.commit or "", self.solution, *tests)
+        texts += (*self.test_paths, *self.packages, *self.import_paths)
+        if any("\0" in text for text in (*texts, *self.variables, *self.variables.values())):
+            raise ValueError("there is a zero character (\\u0000) in a path, test or variable")
+        if twice := [test for test, count in Counter(tests).items() if count > 1]:
+            raise ValueError(f"{twice[0]} is twice in fail_to_pass and pass_to_pass together")
+        return self
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.solution and self.language != "python":
+            raise ValueError("solution names a Python program, and language is java")
         if self.holds == "correct" and not self.gold_patch:
             raise ValueError("holds is correct, so gold_patch must lead to it from the buggy tree")
         return self
@@ -94,5 +131,8 @@ class LocalBug(StrictRecord):
 
 def read_local_bugs(path: Path) -> list[LocalBug]:
     """The lines of a file. Raises ConfigError naming the line and the field."""
-    how = "`stepinto bench make` writes one, and docs/own-bugs.md tells how to write one by hand"
+    how = (
+        "benchmark.path names a bugs.jsonl, its folder, or a repository; `stepinto bench make` "
+        "writes one, and docs/own-bugs.md tells how to write one by hand"
+    )
     return read_lines(path, LocalBug, how)

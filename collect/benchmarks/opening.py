@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -41,6 +41,8 @@ def open_benchmark(config: BenchmarkConfig, sandbox: SandboxConfig | None = None
             path or BUNDLED, config.test_timeout or SHORT_TEST_TIMEOUT, config.languages
         )
     if config.name == "self_repair":
+        if config.language == "java":
+            raise ConfigError("self_repair has Python bugs alone: set benchmark.language=python")
         return SelfRepairBenchmark(path or BUNDLED_FILE, config.test_timeout or SHORT_TEST_TIMEOUT)
     if config.name == "swe_bench":
         return _swe_bench(config, path)
@@ -105,23 +107,37 @@ def _gitbug_java(config: BenchmarkConfig, path: Path | None) -> GitBugJavaBenchm
 def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:
     """The instances that the config asks for, in its order. Raises ConfigError."""
     instances = benchmark.instances()
-    patterns = config.instances
-    _refuse_duplicates(config, instances)
-    if patterns is not None:
-        _refuse_unknown(patterns, [instance.id for instance in instances])
-    selected = [
-        instance
-        for instance in _split(config, instances)
-        if patterns is None or any(fnmatchcase(instance.id, pattern) for pattern in patterns)
-    ]
-    if not selected:
+    if not instances:
         raise ConfigError(
-            f"benchmark {config.name}: no instance left; benchmark.language is {config.language}, "
-            f"benchmark.split is {config.split}, "
-            f"benchmark.instances is {'all' if patterns is None else ', '.join(patterns)}"
-            f"{_of_one_repository(config, instances)}"
+            f"benchmark {config.name}: {config.path or config.hub_id or 'its data'} holds no bugs; "
+            "benchmark.path names the file or folder that does"
         )
+    _refuse_duplicates(config, instances)
+    if config.instances is not None:
+        _refuse_unknown(config.instances, [instance.id for instance in instances])
+    in_split = _split(config, instances)
+    selected = [instance for instance in in_split if _is_named(config.instances, instance.id)]
+    if not selected:
+        raise ConfigError(_nothing_left(config, instances, in_split))
     return list(drawn(selected, config.shuffle_seed, config.limit))
+
+
+def _is_named(patterns: Iterable[str] | None, instance_id: str) -> bool:
+    if patterns is None:
+        return True
+    return any(fnmatchcase(instance_id, pattern) for pattern in patterns)
+
+
+def _nothing_left(
+    config: BenchmarkConfig, instances: Sequence[Instance], in_split: Sequence[Instance]
+) -> str:
+    told = f"benchmark {config.name}: no instance left of {len(instances)}"
+    if config.instances == ():
+        return f"{told}: benchmark.instances is empty; leave it out for all of them"
+    told += f": {len(in_split)} of them are in benchmark.split={config.split}"
+    if config.instances is not None:
+        told += ", none of which benchmark.instances names"
+    return told + _of_one_repository(config, instances)
 
 
 def _of_one_repository(config: BenchmarkConfig, instances: Iterable[Instance]) -> str:

@@ -1,33 +1,43 @@
-"""A pytest plugin that runs only the tests asked for and reports each phase as a JSON line.
+"""A pytest plugin that runs only the tests asked for and reports each phase.
 
-It is copied into the sandbox (see `collect.benchmarks.pytest_run`) and runs there beside the
-program under test: standard library only, CPython 3.8 and pytest 7 or later. `tests.json` next to
-it lists the node ids, or is null for all; `report.jsonl` next to it gets one object a phase:
-`nodeid`, `when` (setup, call, teardown), `outcome` (passed, failed, skipped), `xfail` (whether the
-test itself expects to fail, and did), `seconds`, and `crash` (where a failed one raised, and the
-exception's text; else null). What can't be collected is one object with `when` `collect` and the
-`nodeid` of its file.
+It is copied into the sandbox (see `collect.benchmarks.pytest_launch`) and runs there beside the
+program under test: standard library only, CPython 3.8 and pytest 7 or later. What it reports are
+objects with a `when`:
+
+- `collected`: `tests`, the node ids that will be run.
+- `collect`: a file, `nodeid`, that can't be collected.
+- `start`: the test `nodeid` begins.
+- `setup`, `call`, `teardown`: a phase of the test `nodeid` ended; `outcome` (passed, failed,
+  skipped), `xfail` (whether the test itself expects to fail, and did), `seconds`, and `crash`
+  (where a failed one raised, and the exception's text; else null).
 """
 
 from __future__ import annotations
 
-import json
 import os
-from typing import Any, TextIO
+from collections.abc import Callable, Generator
+from typing import Any
 
 import pytest
 
 MAX_MESSAGE = 2000
 """Characters kept of an exception's text."""
-FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 class Reporter:
-    """Selects tests by node id, and writes what became of them."""
+    """Selects tests by node id, and tells what became of them."""
 
-    def __init__(self, wanted: set[str] | None, report: TextIO) -> None:
-        self.wanted = wanted
-        self.report = report
+    def __init__(
+        self,
+        wanted: list[str] | None,
+        write: Callable[[dict[str, Any]], None],
+        ask: Callable[[], dict[str, Any] | None],
+    ) -> None:
+        """`wanted`: None is every test. `ask` says that these have run, and gets what is to run
+        after them, if anything: `paths`, and the `tests` among them."""
+        self.wanted = None if wanted is None else set(wanted)
+        self.write = write
+        self.ask = ask
         self.expected: set[str] = set()
 
     # Last, so that it sees what the project's own hooks made of the collection.
@@ -36,12 +46,30 @@ class Reporter:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         self.expected = {item.nodeid for item in items if expects_failure(item)}
-        if self.wanted is None:
-            return
-        dropped = [item for item in items if item.nodeid not in self.wanted]
-        items[:] = [item for item in items if item.nodeid in self.wanted]
-        if dropped:
-            config.hook.pytest_deselected(items=dropped)
+        if self.wanted is not None:
+            dropped = [item for item in items if item.nodeid not in self.wanted]
+            items[:] = [item for item in items if item.nodeid in self.wanted]
+            if dropped:
+                config.hook.pytest_deselected(items=dropped)
+        self.write({"when": "collected", "tests": [item.nodeid for item in items]})
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, None, None]:
+        yield
+        more = self.ask()
+        if more is not None:
+            # In the same process, where what the program did to it shows, and after all others,
+            # which so can't be disturbed.
+            self.wanted = set(more["tests"])
+            # Nobody reads how these fail, and to show it takes longer than to run them.
+            session.config.option.tbstyle = "line"
+            session.items = collect_beside(session, more["paths"])
+            following = iter([*session.items[1:], None])
+            for item in session.items:
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=next(following))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.write({"when": "start", "nodeid": nodeid})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.write(
@@ -60,13 +88,26 @@ class Reporter:
             file = report.nodeid.partition("::")[0]
             self.write({"nodeid": file, "when": "collect", "outcome": "failed", "xfail": False})
 
-    def write(self, fields: dict[str, Any]) -> None:
-        self.report.write(json.dumps(fields) + "\n")
-        # A test that kills the process or never ends must not take the earlier ones along.
-        self.report.flush()
 
-    def pytest_unconfigure(self) -> None:
-        self.report.close()
+def collect_beside(session: pytest.Session, paths: list[str]) -> list[pytest.Item]:
+    """The tests of more files, under the nodes of the folders that tests have run in.
+
+    A second `perform_collect` would make nodes of its own, which lack the conftest's fixtures.
+    """
+    modules: dict[Any, pytest.Module] = {}
+    for item in session.items:
+        module = item.getparent(pytest.Module)
+        if module is not None and module.parent is not None:
+            modules[module.path.parent] = module
+    items: list[pytest.Item] = []
+    for path in paths:
+        full = session.config.rootpath / path
+        like = modules.get(full.parent)
+        if like is not None:
+            items += session.genitems(type(like).from_parent(like.parent, path=full))
+    hook = session.config.hook
+    hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
+    return items
 
 
 def expects_failure(item: pytest.Item) -> bool:
@@ -83,11 +124,3 @@ def crash_of(report: pytest.TestReport) -> dict[str, Any] | None:
         return None
     path = os.path.relpath(crash.path) if crash.path.startswith(os.getcwd()) else crash.path
     return {"path": path, "line": crash.lineno, "message": str(crash.message)[:MAX_MESSAGE]}
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    with open(os.path.join(FOLDER, "tests.json"), encoding="utf-8") as file:
-        tests = json.load(file)
-    wanted = None if tests is None else set(tests)
-    report = open(os.path.join(FOLDER, "report.jsonl"), "a", encoding="utf-8")  # noqa: SIM115
-    config.pluginmanager.register(Reporter(wanted, report), "stepinto-reporter")

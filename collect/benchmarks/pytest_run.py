@@ -1,38 +1,38 @@
-"""One run of pytest in a sandbox, with plugins of ours that report to a hidden folder.
+"""Runs of pytest in a sandbox, and what they report.
 
-What the program under test prints is never read for a verdict. What steers pytest is not the
-agent's to change (`collect.benchmarks.testing.RUNNER_FILES`), and no module of the workspace stands
-in for pytest itself. Code under test shares pytest's process all the same: one that sets out to
-forge the report can.
+What the program under test prints is never read for a verdict, nor what it writes into the report:
+a process of ours that runs none of its code signs each line (`collect.benchmarks.pytest_launch`).
+What steers pytest is not the agent's to change (`collect.benchmarks.testing.RUNNER_FILES`), and no
+module of the workspace stands in for pytest itself. Code under test shares pytest's process all the
+same: where it changes what pytest does there, twins of the tests show it
+(`collect.benchmarks.twins`).
 """
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 
+from collect.benchmarks.twins import Twins
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.scratch import scratch_folder
 
-REPORT_PLUGIN = "stepinto_pytest_report"
 REPORT_FILE = "report.jsonl"
-COLLECTION = "collect"
-"""The `when` of what is no phase of a test."""
-REPORT_FIELDS = {"nodeid", "when", "outcome", "xfail"}
-# pytest comes from the interpreter; only then the workspace is importable, as by `-m pytest`.
-_LAUNCHER = """\
-import os, sys
-
-if __name__ == "__main__":
-    import pytest
-    plugins = [__import__(name) for name in {plugins!r}]
-    sys.path[0] = os.getcwd()
-    sys.exit(pytest.main(sys.argv[1:], plugins=plugins))
-"""
+PHASES = frozenset({"setup", "call", "teardown"})
+PHASE_FIELDS = {"nodeid", "when", "outcome", "xfail"}
+_LAUNCHER = "launch.py"
+_SOURCES = {_LAUNCHER: "pytest_launch.py", "stepinto_pytest_report.py": "pytest_report.py"}
 _OPTIONS = ("--continue-on-collection-errors", "--maxfail=0", "--color=no", "--tb=short")
+# Python would import `sitecustomize` from PYTHONPATH, where the project's folders are.
+ISOLATED = 'STEPINTO_PYTHONPATH="$PYTHONPATH"; export STEPINTO_PYTHONPATH; unset PYTHONPATH'
+"""For a shell, before it starts a launcher, which has its program find PYTHONPATH again."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class PytestJob:
     inputs: Mapping[str, bytes] = field(default_factory=dict)
     outputs: Sequence[str] = ()
     """Files that the plugins write, read back after the run."""
+    twins: Twins | None = None
+    """What runs after the tests, where these pass."""
 
 
 @dataclass(frozen=True)
@@ -60,54 +62,161 @@ class PytestRun:
     """A phase of a test each, in order, as `pytest_report` writes them."""
     outputs: Mapping[str, bytes]
     """Those that were written."""
-    unloaded: tuple[str, ...]
+    unloaded: tuple[str, ...] = ()
     """Files that could not be collected: most often, imported."""
+    collected: tuple[str, ...] = ()
+    """The tests that were going to run; none where the process ended before that was known."""
+    last: str | None = None
+    """The test that began last."""
+    ended: bool = True
+    """Whether pytest came to its end, and its process ended as pytest said."""
+    changed: bool = False
+    """Whether something else wrote to the report."""
+    replaced: tuple[str, ...] = ()
+    """Functions and classes of pytest, unittest and Python that were others after the tests."""
+    cut_short: str | None = None
+    """During what the process ended before pytest did, if it did, and what was done about it."""
 
     @property
     def output(self) -> str:
         """What pytest printed."""
         return self.result.output
 
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether the process ended before pytest did, other than by the time-out."""
+        return not self.ended and not self.result.timed_out
+
 
 def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
     """Run one pytest process; `timeout` is in seconds, and what was reported before it is kept.
+    Twins have twice as much on top: each test may have two.
 
     The project's conftest files and ini options apply; installed third-party plugins only where
     PYTEST_PLUGINS names them. Raises SandboxUnavailable where the sandbox's Python has no pytest.
     """
+    key = secrets.token_bytes(32)
     with scratch_folder(sandbox) as folder:
-        sandbox.write_files({f"{folder}/{name}": data for name, data in _files(job).items()})
-        result = sandbox.run(_command(sandbox, folder, job.paths, timeout))
+        sandbox.write_files({f"{folder}/{name}": data for name, data in _files(job, sandbox)})
+        order, limit = _order(key, job.twins, timeout), timeout * (1 if job.twins is None else 3)
+        result = sandbox.run(_command(sandbox, folder, order, limit))
         _refuse_missing_pytest(sandbox, result)
         written = {name: _read(sandbox, f"{folder}/{name}") for name in (REPORT_FILE, *job.outputs)}
+    if result.timed_out and job.twins is not None:
+        # Their remover was killed.
+        sandbox.run(Command(["rm", "-f", "--", *job.twins.files]))
     outputs = {name: data for name, data in written.items() if data is not None}
-    reports = list(_reports(outputs.pop(REPORT_FILE, b"")))
-    phases = [each for each in reports if each["when"] != COLLECTION]
-    unloaded = [str(each["nodeid"]) for each in reports if each["when"] == COLLECTION]
-    return PytestRun(_without(folder, result), phases, outputs, tuple(dict.fromkeys(unloaded)))
+    lines = outputs.pop(REPORT_FILE, b"").split(b"\n")[:-1]
+    reports = list(_signed(lines, key))
+    run = _run_of(_without(folder, result), reports, outputs)
+    return replace(run, changed=len(reports) < len(lines))
 
 
-def _files(job: PytestJob) -> dict[str, bytes]:
-    report = Path(__file__).with_name("pytest_report.py").read_bytes()
-    tests = None if job.tests is None else list(job.tests)
+def run_to_the_end(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
+    """Run a job, and where its process ends before pytest does, each unfinished test on its own.
+
+    `timeout` is in seconds, for all together. One that ends its process on its own, too, has
+    failed. Raises as `run_job` does.
+    """
+    began = time.monotonic()
+    run = run_job(sandbox, job, timeout)
+    if not run.was_cut_short:
+        return run
+    finished = {str(each["nodeid"]) for each in run.reports if each["when"] == "teardown"}
+    asked = run.collected if job.tests is None else job.tests
+    rest = [test for test in asked if test not in finished]
+    reports = [each for each in run.reports if str(each["nodeid"]) in finished]
+    unloaded = [*run.unloaded]
+    for test in rest:
+        left = timeout - (time.monotonic() - began)
+        if left <= 0:
+            run = replace(run, result=replace(run.result, timed_out=True))
+            break
+        alone = run_job(sandbox, PytestJob([test.partition("::")[0]], [test]), left)
+        reports += alone.reports
+        unloaded += alone.unloaded
+        if alone.was_cut_short and alone.last == test:
+            reports.append(_ended_the_process(test, alone.result.exit_code))
+    told = _told_cut_short(run, rest)
+    seconds = time.monotonic() - began
+    return replace(
+        run,
+        result=replace(run.result, output=f"{run.output}\n{told}\n", seconds=seconds),
+        reports=reports,
+        unloaded=tuple(dict.fromkeys(unloaded)),
+        cut_short=told,
+    )
+
+
+def _told_cut_short(run: PytestRun, rest: Sequence[str]) -> str:
+    during = f"during {run.last}" if run.last is not None else "before the first test"
+    after = f"; {len(rest)} tests were run again, each in a process of its own" if rest else ""
+    return f"pytest's process ended {during}, before pytest did (os._exit, a crash?){after}"
+
+
+def _ended_the_process(test: str, exit_code: int) -> dict[str, object]:
+    message = f"the test ended the process of pytest (exit status {exit_code})"
     return {
-        f"{REPORT_PLUGIN}.py": report,
-        **{f"{name}.py": source for name, source in job.plugins.items()},
-        "launch.py": _LAUNCHER.format(plugins=[REPORT_PLUGIN, *job.plugins]).encode(),
-        "tests.json": json.dumps(tests).encode(),
-        # Exists even where pytest ends before the plugin is configured.
-        REPORT_FILE: b"",
-        **job.inputs,
+        "nodeid": test,
+        "when": "call",
+        "outcome": "failed",
+        "xfail": False,
+        "seconds": 0.0,
+        "crash": {"path": test.partition("::")[0], "line": 0, "message": message},
     }
 
 
-def _command(sandbox: Sandbox, folder: str, paths: Sequence[str], timeout: float) -> Command:
-    options = ["-p", "no:cacheprovider", *_OPTIONS]
+def _run_of(
+    result: CommandResult, reports: Sequence[Mapping[str, object]], outputs: Mapping[str, bytes]
+) -> PytestRun:
+    by_kind: dict[str, list[Mapping[str, object]]] = {}
+    for each in reports:
+        by_kind.setdefault(str(each["when"]), []).append(each)
+    phases = [r for r in reports if r["when"] in PHASES and r.keys() >= PHASE_FIELDS]
+    started, ends, exits = (by_kind.get(kind, []) for kind in ("start", "end", "exit"))
+    collected = by_kind.get("collected", [{"tests": []}])[0]["tests"]
+    replaced = by_kind.get("replaced", [{"names": []}])[0]["names"]
+    late = any(each["timed_out"] for each in exits)
+    return PytestRun(
+        replace(result, timed_out=result.timed_out or late),
+        phases,
+        outputs,
+        tuple(dict.fromkeys(str(each["nodeid"]) for each in by_kind.get("collect", []))),
+        tuple(map(str, collected)) if isinstance(collected, list) else (),
+        str(started[-1]["nodeid"]) if started else None,
+        ended=bool(ends and exits) and ends[-1]["status"] == exits[-1]["status"],
+        replaced=tuple(map(str, replaced)) if isinstance(replaced, list) else (),
+    )
+
+
+def _files(job: PytestJob, sandbox: Sandbox) -> Iterator[tuple[str, bytes]]:
+    here = Path(__file__).parent
     # Without --rootdir pytest may take the folder of the tests for the root, and shorten the ids.
-    rootdir = f"--rootdir={sandbox.workspace}"
+    options = ("-p", "no:cacheprovider", *_OPTIONS, f"--rootdir={sandbox.workspace}")
+    facts = {
+        "arguments": [*options, *job.paths],
+        "tests": None if job.tests is None else list(job.tests),
+        "plugins": list(job.plugins),
+    }
+    yield "job.json", json.dumps(facts).encode()
+    for name, source in _SOURCES.items():
+        yield name, (here / source).read_bytes()
+    for name, data in job.plugins.items():
+        yield f"{name}.py", data
+    yield from job.inputs.items()
+
+
+def _order(key: bytes, twins: Twins | None, seconds: float) -> bytes:
+    """What the launcher is given so that nothing else in the sandbox can read it."""
+    order = None if twins is None else twins.order()
+    return json.dumps({"key": key.hex(), "twins": order, "seconds": seconds}).encode()
+
+
+def _command(sandbox: Sandbox, folder: str, order: bytes, timeout: float) -> Command:
     environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    argv = [sandbox.python, f"{folder}/launch.py", *options, rootdir, *paths]
-    return Command(argv, env=environment, timeout=timeout)
+    launch = [sandbox.python, "-s", f"{folder}/{_LAUNCHER}"]
+    argv = ["sh", "-c", f'{ISOLATED}; exec "$@"', "sh", *launch]
+    return Command(argv, env=environment, stdin=order, timeout=timeout)
 
 
 def _refuse_missing_pytest(sandbox: Sandbox, result: CommandResult) -> None:
@@ -126,15 +235,15 @@ def _read(sandbox: Sandbox, path: str) -> bytes | None:
         return None
 
 
-def _reports(data: bytes) -> Iterator[dict[str, object]]:
-    """The program under test may have written to the file, too."""
-    for line in data.decode(errors="replace").split("\n"):
-        try:
-            report = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(report, dict) and report.keys() >= REPORT_FIELDS:
-            yield report
+def _signed(lines: Sequence[bytes], key: bytes) -> Iterator[dict[str, object]]:
+    """The launcher's own lines: the program under test may have written to the file, too."""
+    count = 0
+    for line in lines:
+        mac, _, text = line.partition(b" ")
+        expected = blake2b(b"%d %s" % (count, text), key=key).hexdigest()
+        if hmac.compare_digest(mac, expected.encode()):
+            count += 1
+            yield json.loads(text)
 
 
 def _without(folder: str, result: CommandResult) -> CommandResult:

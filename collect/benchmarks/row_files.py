@@ -5,6 +5,7 @@ Every row comes with the place it stands at, for error messages.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -16,6 +17,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from collect.errors import ConfigError
+from collect.record_lines import numbered_lines
 from collect.wrong_fields import first_wrong_field
 
 Rows = Iterator[tuple[str, object]]
@@ -118,22 +120,22 @@ def _suffixes() -> str:
 
 
 def _json_lines(path: Path) -> Rows:
-    for number, line in enumerate(_content(path).split(b"\n"), start=1):
+    for number, line in numbered_lines(path, io.BytesIO(_content(path))):
         where = f"{path}, line {number}"
-        if line.strip():
-            try:
-                yield where, json.loads(line)
-            except ValueError as error:
-                raise ConfigError(f"{where}: not JSON: {error}") from error
+        try:
+            yield where, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{where}: not JSON: {error}") from error
 
 
 def _json_rows(path: Path) -> Rows:
-    if not path.read_bytes().lstrip().startswith(b"["):
+    data = path.read_bytes()
+    if not data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
         yield from _json_lines(path)
         return
     try:
-        rows = json.loads(path.read_bytes())
-    except ValueError as error:
+        rows = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not JSON: {error}") from error
     for number, row in enumerate(rows, start=1):
         yield f"{path}, row {number}", row

@@ -28,14 +28,17 @@ def run_tests(
     """
     if instance.language == "java":
         return java_testing.run_java_tests(sandbox, tests, timeout)
-    return testing.run_pytest(sandbox, tests, timeout)
+    deciding = instance.fail_to_pass if instance.is_scored else ()
+    return testing.run_pytest(sandbox, tests, timeout, deciding)
 
 
 def runner_files(instance: Instance, patch: str) -> list[str]:
     """The changed files that steer how tests are built and run, but for the gold patch's own."""
     changed = changed_paths(patch) - _gold_paths(instance.gold_patch)
-    steers = java_testing.steers_tests if instance.language == "java" else testing.steers_tests
-    return sorted(path for path in changed if steers(path))
+    if instance.language == "java":
+        return sorted(filter(java_testing.steers_tests, changed))
+    import_paths = instance.environment.import_paths
+    return sorted(path for path in changed if testing.steers_tests(path, import_paths))
 
 
 def _gold_paths(patch: str) -> set[str]:

@@ -38,7 +38,8 @@ class SelfRepairBenchmark:
         sandbox.write_files(instance.files)
 
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return run_problem_tests(sandbox, list(tests), self.test_timeout)
+        deciding = instance.fail_to_pass if instance.is_scored else ()
+        return run_problem_tests(sandbox, list(tests), self.test_timeout, deciding)
 
 
 def _instance(bug: Bug) -> Instance:

@@ -5,6 +5,7 @@ It is the bug's files in an empty workspace, or a git repository that the image 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from posixpath import dirname
@@ -20,7 +21,9 @@ from collect.benchmarks.git_workspace import (
 from collect.patches import apply_patch, changed_paths
 from collect.unified import renamed_files
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError
+from sandbox.packages import packages_folder, pytest_plugins
 
 Changes = tuple[Mapping[str, bytes], Mapping[str, bytes]]
 """Files as they were, and as they are; those that are the same may be left out."""
@@ -36,7 +39,25 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     Raises SandboxUnavailable, ImageMissing.
     """
     configured = with_environment(config, instance.environment)
+    if instance.language == "python" and instance.image is None:
+        variables = {**_plugin_variables(configured), **configured.environment}
+        configured = configured.model_copy(update={"environment": variables})
     return open_sandbox(configured, instance.image, instance.image_workspace)
+
+
+def _plugin_variables(config: SandboxConfig) -> dict[str, str]:
+    """One rule for verdicts, debug sessions and what agents run: of pytest's third-party plugins
+    those load that the packages bring, or that PYTEST_PLUGINS names; the project's options apply.
+
+    Raises SandboxUnavailable where the packages can't be installed.
+    """
+    variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    if config.backend == "local" and config.packages:
+        python = find_interpreter(config.python or sys.executable).executable
+        plugins = pytest_plugins(packages_folder(python, config.packages))
+        if plugins:
+            variables["PYTEST_PLUGINS"] = ",".join(plugins)
+    return variables
 
 
 def with_environment(config: SandboxConfig, environment: Environment) -> SandboxConfig:

@@ -29,7 +29,7 @@ def _answered(call: Any) -> Any:
         if not isinstance(error.cause, OSError):
             raise
         raise ConfigError(
-            f"the run folder can't be written to on the driver: {error.cause}; mend that, and "
+            f"the run folder can't be written to on the driver: {error.cause}; fix that, and "
             "start again: the same command goes on"
         ) from error
 

@@ -85,7 +85,7 @@ def _make_all(
                 return None
             done.append(made)
             bar.update(task, total=1, completed=1)
-            bar.console.print(made.card.summary(), highlight=False)
+            bar.console.print(made.card.summary(), markup=False, highlight=False)
     return done
 
 

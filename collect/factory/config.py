@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.benchmarks.base import Language
+from sandbox.package_names import PackageName
 
 
 class ProjectConfig(BaseModel):
@@ -26,9 +27,9 @@ class ProjectConfig(BaseModel):
     """None: Java where Maven's or Gradle's build file lies at the top, else Python."""
     name: str | None = None
     """None: the name of the package, repository or folder."""
-    packages: tuple[str, ...] | None = None
-    """What the tests need, as pip names it. None: what the project declares for itself and for
-    its tests."""
+    packages: tuple[PackageName, ...] | None = None
+    """What the tests need: names of packages, with version bounds. None: what the project declares
+    for itself and for its tests."""
     import_paths: tuple[str, ...] | None = None
     """Folders that Python imports from. None: `src` where packages lie there, else the root."""
     tests: tuple[str, ...] | None = None

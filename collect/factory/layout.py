@@ -5,10 +5,7 @@ from __future__ import annotations
 import posixpath
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from configparser import ConfigParser, MissingSectionHeaderError
-from configparser import Error as ConfigParserError
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from collect.benchmarks.base import Environment
 from collect.factory.config import ProjectConfig
@@ -16,7 +13,7 @@ from collect.factory.project import Project, ProjectRefused, Source
 from sandbox import SandboxConfig
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxUnavailable
-from sandbox.packages import packages_folder
+from sandbox.packages import packages_folder, pytest_plugins
 
 TEST_FOLDERS = frozenset({"test", "tests", "testing", "t"})
 NO_CODE = frozenset(
@@ -28,8 +25,6 @@ NO_MODULES = frozenset(
     {"setup.py", "conftest.py", "noxfile.py", "tasks.py", "_version.py", "version.py"}
     | {"__main__.py", "fabfile.py"}
 )
-PLUGINS = "pytest11"
-"""The entry point group that pytest finds its plugins in."""
 
 
 def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
@@ -113,17 +108,7 @@ def _installed(
             refusals.append(error)
             continue
         left_out = [name for name in sets[0] if name not in packages]
-        notes = (f"pip can't install: {', '.join(left_out)}",) if left_out else ()
-        return packages, tuple(_plugins(folder)) if folder else (), notes
+        notes = source.notes if project.packages is None else ()
+        notes += (f"pip can't install: {', '.join(left_out)}",) if left_out else ()
+        return packages, pytest_plugins(folder) if folder else (), notes
     raise ProjectRefused(f"{project.place}: its packages: {refusals[-1]}") from refusals[-1]
-
-
-def _plugins(folder: Path) -> Iterator[str]:
-    for entry_points in sorted(folder.glob("*.dist-info/entry_points.txt")):
-        parser = ConfigParser(delimiters=("=",), strict=False, interpolation=None)
-        try:
-            parser.read_string(entry_points.read_text("utf-8"))
-        except (MissingSectionHeaderError, ConfigParserError, UnicodeDecodeError):
-            continue
-        if parser.has_section(PLUGINS):
-            yield from (module.partition(":")[0].strip() for _, module in parser.items(PLUGINS))

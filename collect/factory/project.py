@@ -28,6 +28,8 @@ class Source:
     requires: tuple[tuple[str, ...], ...] = ()
     """Sets of packages, as pip names them, the fullest first: the first that can be had is
     taken."""
+    notes: tuple[str, ...] = ()
+    """What it asks for beside these, and is not taken."""
 
     @property
     def slug(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from collect.messages import Message, ToolSchema
 from collect.watching.rollout_log import NO_LOG, RolloutLog
@@ -14,6 +14,12 @@ from collect.watching.rollout_log import NO_LOG, RolloutLog
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
     from collect.questions.records import Ask
+
+
+MAX_TOKENS = 10**9
+"""Of one completion: far above any context, and far below what sums and rows can hold."""
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Sampling(BaseModel):
@@ -25,7 +31,7 @@ class Sampling(BaseModel):
     """0 takes the most likely token each time."""
     top_p: float | None = None
     """Only the most likely tokens that have this probability together."""
-    max_tokens: int | None = None
+    max_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
     """Completion tokens."""
     stop: tuple[str, ...] | None = None
     """Texts that end a completion, themselves left out. Agents that act in their text add the
@@ -38,9 +44,9 @@ class Sampling(BaseModel):
 class Usage:
     """Tokens of one or more completions."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
+    prompt_tokens: Tokens = 0
+    completion_tokens: Tokens = 0
+    cached_tokens: Tokens = 0
     """Part of `prompt_tokens` that the server took from its cache."""
 
     def __add__(self, other: Usage) -> Usage:
@@ -63,8 +69,8 @@ class Completion:
     message: Message
     """Role assistant, verbatim."""
     usage: Usage
-    dollars: float
-    seconds: float
+    dollars: Amount
+    seconds: Amount
     finish_reason: str
     """The server's word: stop, tool_calls, length ..."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Protocol
 
 from collect.config import SAVED_NAME
 from collect.durable import write_text
-from collect.errors import BudgetExhausted
+from collect.errors import BudgetExhausted, ConfigError
 from collect.quantities import dollars
 
 SPENT = "spent.txt"
@@ -96,9 +97,20 @@ class Budget:
 
 
 def read_spent(folder: Path, of_rows: float = 0.0) -> float:
-    """What all starts on a folder have spent: at least what its rows did."""
+    """What all starts on a folder have spent: at least what its rows did. Raises ConfigError."""
     path = folder / SPENT
-    return max(of_rows, float(path.read_text()) if path.is_file() else 0.0)
+    if not path.is_file():
+        return of_rows
+    try:
+        noted = float(path.read_text(encoding="utf-8"))
+    except ValueError:
+        noted = math.nan
+    if not 0 <= noted < math.inf:
+        raise ConfigError(
+            f"{path} is not the dollars that a run has spent; write the number there, or remove "
+            "the file, and only what its rows cost counts"
+        )
+    return max(of_rows, noted)
 
 
 def spent_elsewhere(folder: Path) -> float:

@@ -52,7 +52,7 @@ class Prices(_Settings):
 class Retries(_Settings):
     """How often, and after which waits, a request is sent again."""
 
-    max_retries: NonNegativeInt = 6
+    max_retries: int = Field(default=6, ge=0, le=1000)
     """After the first request; on 408, 409, 429, 5xx, time-outs, lost connections and replies
     that are no chat completion."""
     backoff_base: NonNegativeFloat = 1.0
@@ -74,7 +74,7 @@ class EndpointConfig(_Settings):
 
     sampling: Sampling = Sampling()
     prices: Prices = Prices()
-    concurrency: PositiveInt = 8
+    concurrency: int = Field(default=8, ge=1, le=10_000)
     """Requests at once, over all rollouts. One that timed out does not count, even where the server
     still holds its connection open."""
     timeout: PositiveFloat = 600.0

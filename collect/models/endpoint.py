@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -16,9 +15,9 @@ from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits
 from collect.models.config import OpenAIConfig, Retries
-from collect.models.endpoint_client import api_key, open_client
+from collect.models.endpoint_client import UnreadableReply, api_key, mask_of, open_client
 from collect.models.endpoint_errors import INVALID, Refusal, bounded, read_refusal
-from collect.models.endpoint_wire import read_message, read_usage, request_fields
+from collect.models.endpoint_wire import Reply, read_message, read_reply, request_fields
 from collect.models.outage import Outage, shortened
 from collect.models.waiting import (
     call_unless_stopped,
@@ -50,8 +49,9 @@ class EndpointBackend:
         self._limits = limits
         self._stop = stop
         self._ready = ready
-        self._key = api_key(config)
-        self._client = open_client(config, self._key)
+        key = api_key(config)
+        self._client = open_client(config, key)
+        self._mask = mask_of(str(self._client.base_url), key)
         self._slots = limits.slots(name, config.concurrency)
         self._outage = Outage(f"{name} ({self.where})", config.retries.outage_wait, stop)
         self._telling = threading.Lock()
@@ -70,7 +70,7 @@ class EndpointBackend:
         """Close the connections."""
         self._client.close()
 
-    def complete(self, fields: dict[str, Any], log: RolloutLog) -> dict[str, Any]:
+    def complete(self, fields: dict[str, Any], log: RolloutLog) -> Reply:
         """Send one request until it is answered. Raises like `Model.complete`."""
         retry, retries = 0, self.config.retries
         sent_at = refused_at = time.monotonic()
@@ -112,7 +112,7 @@ class EndpointBackend:
         """The server's, without a password that may be in it."""
         return str(self._client.base_url.copy_with(userinfo=b""))
 
-    def _send(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
+    def _send(self, fields: dict[str, Any]) -> Reply | Refusal:
         """One request, as soon as it may be sent."""
         with self._outage.passage(), slot_unless_stopped(self._slots, self._stop):
             self._ready()
@@ -125,11 +125,11 @@ class EndpointBackend:
                 self._outage.answered()
             return answer
 
-    def _answer(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
+    def _answer(self, fields: dict[str, Any]) -> Reply | Refusal:
         """One request: the reply's JSON, or why there is none.
 
-        The client's own time-out is for each piece of a reply, and a server whose model hangs may
-        send blanks for ever: such a request goes on, beside those that hold a slot.
+        A server may keep a connection silent past the time-out, or its reply's head: such a request
+        is left to end by itself, beside those that hold a slot.
         """
         seconds = self.config.timeout
         try:
@@ -137,7 +137,7 @@ class EndpointBackend:
         except TimeoutError:
             return Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
 
-    def _request(self, fields: dict[str, Any]) -> dict[str, Any] | Refusal:
+    def _request(self, fields: dict[str, Any]) -> Reply | Refusal:
         """See `_answer`. Raises TimeoutError."""
         try:
             raw = self._client.chat.completions.with_raw_response.create(
@@ -147,8 +147,13 @@ class EndpointBackend:
             return read_refusal(error.status_code, error.response.text, error.response.headers)
         except openai.APITimeoutError as error:
             raise TimeoutError from error
-        except openai.APIConnectionError as error:
-            return Refusal(None, bounded(f"{error} {error.__cause__ or ''}"))
+        except (UnreadableReply, openai.APIConnectionError) as error:
+            cause = error.__cause__
+            if isinstance(cause, TimeoutError):
+                raise cause from error
+            code = INVALID if UnreadableReply in (type(error), type(cause)) else ""
+            # Masked before it is cut: what is left of half a key would not be known.
+            return Refusal(None, bounded(self._mask(f"{error} {cause or ''}")), code)
         return _read_reply(raw.http_response.text)
 
     def _is_retried(self, refusal: Refusal) -> bool:
@@ -185,8 +190,7 @@ class EndpointBackend:
 
     def _said(self, refusal: Refusal) -> str:
         """What the server said, without the key."""
-        said = str(refusal)
-        return said.replace(self._key, "[key]") if self._key else said
+        return self._mask(str(refusal))
 
 
 class EndpointModel:
@@ -204,12 +208,10 @@ class EndpointModel:
         started = time.monotonic()
         fields = request_fields(backend.config, messages, tools, sampling)
         reply = backend.complete(fields, self._log)
-        usage = read_usage(reply.get("usage"))
+        usage, finish_reason = reply.tokens, reply.finish_reason
         dollars = backend.charge(usage)
-        choice = reply["choices"][0]
-        finish_reason = str(choice.get("finish_reason") or "stop")
         try:
-            message = read_message(choice["message"], f"call_{len(messages)}_")
+            message = read_message(reply.message, f"call_{len(messages)}_")
         except ValueError as error:
             raise InvalidReply(
                 f"{backend.where} gave an invalid reply: {error}. "
@@ -221,15 +223,14 @@ class EndpointModel:
         return Completion(message, usage or Usage(), dollars, seconds, finish_reason)
 
 
-def _read_reply(body: str) -> dict[str, Any] | Refusal:
+def _read_reply(body: str) -> Reply | Refusal:
     """The JSON of a chat completion; anything else with status 200 is tried again like a 5xx."""
     try:
-        reply = json.loads(body)
-        dict(reply["choices"][0]["message"])
-    except (ValueError, LookupError, TypeError):
+        return read_reply(body)
+    except ValueError as error:
         said = bounded(body) or "an empty body"
-        return Refusal(None, f"the reply is no chat completion: {said}", INVALID)
-    return dict(reply)
+        wrong = f"the reply is no chat completion: {said}; {bounded(str(error))}"
+        return Refusal(None, wrong, INVALID)
 
 
 def _wait_seconds(refusal: Refusal, retry: int, retries: Retries) -> float:

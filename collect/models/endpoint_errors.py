@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collect.errors import EndpointDown, EndpointFailure, InvalidReply, RateLimited
+from collect.models.tool_parsing import BROKEN
 from sandbox.text import storable
 
 MESSAGE_LIMIT = 600
@@ -122,7 +123,7 @@ def _error_object(body: str) -> dict[str, Any]:
     """OpenAI's {"error": {...}}, vLLM's older plain object, or {}."""
     try:
         decoded = json.loads(body)
-    except ValueError:
+    except BROKEN:
         return {}
     if not isinstance(decoded, dict):
         return {}
@@ -137,7 +138,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         if value.strip()[:1].isdigit():
             return float(value)
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -22,6 +22,7 @@ from collect.agents.rollout_context import Player
 from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
 from collect.models.replay import ReplayBackend
+from collect.models.tool_parsing import BROKEN
 from collect.normalising import normalised
 
 FOLDER = "journal"
@@ -139,11 +140,11 @@ def _by_step(entries: Iterable[_Entry]) -> dict[tuple[int, int], _Entry]:
 
 
 def _entry(line: str) -> _Entry | None:
-    """None where a kill has cut it: that reply is asked for again."""
+    """None where a kill has cut it, or its numbers can't be: that reply is asked for again."""
     try:
         # Not `validate_json`, which takes no half characters.
         return ENTRY.validate_python(json.loads(line))
-    except ValueError:
+    except BROKEN:
         return None
 
 

@@ -42,7 +42,7 @@ class QuestionsConfig(BaseModel):
     answer_with: str | tuple[str, ...] = "oracle"
     """Who answers in `stepinto bench answer`: a model of `models`, or `source_reader`; or several
     of them, one after the other."""
-    attempts: int = Field(default=1, ge=1)
+    attempts: int = Field(default=1, ge=1, le=10_000)
     """Answers of each model to each question. They differ where the model samples: at a temperature
     of 0 all would be the same."""
     answer_limit: int | None = Field(default=None, ge=1)

@@ -10,6 +10,7 @@ from collect.models.oracle.java_source import JavaSource
 from collect.models.oracle.reading import FunctionRange
 from collect.questions.records import Location
 from collect.questions.statements import Statement, innermost
+from sandbox.text import source_lines
 
 LITERAL = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)+'|(?<![\w.])-?\d[\d_]*(?:\.\d+)?")
 LEAVES = re.compile(r"\b(?:return|throw)\b")
@@ -26,7 +27,7 @@ class JavaModule:
 
     def __init__(self, path: str, text: str, source: JavaSource) -> None:
         self.path, self.text = path, text
-        self.lines = text.splitlines()
+        self.lines = source_lines(text)
         self._source = source
 
     @classmethod

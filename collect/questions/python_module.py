@@ -9,6 +9,7 @@ from functools import cached_property
 from collect.questions.records import Location
 from collect.questions.statements import Statement, innermost
 from collect.syntax import parse
+from sandbox.text import source_lines
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 SCOPES = (*Function.__args__, ast.ClassDef)
@@ -51,7 +52,7 @@ class PythonModule:
         """Raises SyntaxError, ValueError."""
         self.path, self.is_test = path, is_test
         self.text = data.decode("utf-8", "replace")
-        self.lines = self.text.splitlines()
+        self.lines = source_lines(self.text)
         self.tree = parse(data)
 
     @cached_property

@@ -67,7 +67,8 @@ class ReplayTable:
 
     def add(self, rollout_id: str, rows: list[ReplayRow]) -> None:
         """Keep the rows of one rollout. Thread-safe for different ones."""
-        self._table.write(rollout_id, [asdict(row) for row in rows])
+        table = self._table.arrow([asdict(row) for row in rows])
+        self._table.write(rollout_id, table)
 
     def compact(self) -> None:
         """Merge the part files into one."""

@@ -16,7 +16,7 @@ from collect.config import Machinery, RunnerConfig
 from collect.durable import locked
 from collect.errors import TRIED_AGAIN, ConfigError, RolloutStopped
 from collect.failures_in_a_row import FailuresInARow
-from collect.faults import overfills
+from collect.faults import broke_sandbox
 from collect.questions.workspace import reproducible
 from collect.records import Conversation, Rollout
 from collect.replaying.finding import Finder
@@ -82,7 +82,7 @@ def rollouts_at_once(runner: RunnerConfig) -> int:
 def _has_a_record(row: Rollout) -> bool:
     """Whether there is something to verify: not where what failed around it ended it, nor where its
     calls broke their sandbox."""
-    return row.failure_kind not in TRIED_AGAIN and not overfills(row.failure_type)
+    return row.failure_kind not in TRIED_AGAIN and not broke_sandbox(row.failure_type)
 
 
 class _Replay:

@@ -60,6 +60,8 @@ def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
     Raises ConfigError, SandboxError.
     """
     problems = read_problems(config)
+    if config.solutions is not None:
+        problems = SolutionsFile(Path(config.solutions)).with_solution(problems)
     in_dates = [problem for problem in problems if _is_in_dates(problem, config)]
     chosen = in_dates[: config.limit]
     path = Path(config.output) if config.output is not None else run / DEFAULT_NAME

@@ -34,7 +34,7 @@ class SelfRepairConfig(BaseModel):
     """Who writes the solutions: a model of `models`. The oracle breaks canonical solutions."""
     solutions: str | None = None
     """A file of solutions made before, which then has no need of a writer: columns `task_id` or
-    `question_id`, and `solution` or `buggy_solution`."""
+    `question_id`, and `solution` or `buggy_solution`. Only the problems that it names are tried."""
     seed: int = 0
     """Decides the order of the oracle's edits, and is given to a model's sampling."""
     max_edits: int = Field(default=24, ge=1)

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Protocol
 
 from collect.benchmarks.row_files import Rows
+from sandbox.text import source_lines
 
 SOLUTION = "solution.py"
 
@@ -85,4 +86,4 @@ def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> Test
 
 
 def _indented(body: str) -> str:
-    return "\n".join(f"    {line}" for line in body.splitlines())
+    return "\n".join(f"    {line}" for line in source_lines(body))

@@ -12,13 +12,16 @@ from collect.self_repair.problem import Problem
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 
 
-def run_problem_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
-    """Run these tests of a program of one file; `timeout` in seconds, for all.
+def run_problem_tests(
+    sandbox: Sandbox, tests: Sequence[str], timeout: float, deciding: Sequence[str] = ()
+) -> TestResults:
+    """Run these tests of a program of one file; `timeout` in seconds, for all; `deciding` as in
+    `run_pytest`.
 
     The tests are known to exist, so one that was never reported failed with what ended the run:
     a program that can't be imported, or that ends the process. Not so after a time-out.
     """
-    results = run_pytest(sandbox, tests, timeout)
+    results = run_pytest(sandbox, tests, timeout, deciding)
     if results.timed_out:
         return results
     statuses = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,11 @@ from collect.errors import ConfigError, ModelFailure
 from collect.messages import Message
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.mutations import find_mutations, shuffled
+from collect.near_names import the_nearest
+from collect.quantities import counted, first_of
 from collect.self_repair.problem import SOLUTION, Problem
 from collect.self_repair.records import Edit
+from collect.telling import tell
 
 ORACLE = "oracle"
 ROLE = "solution_writer"
@@ -94,6 +97,28 @@ class SolutionsFile:
         code = self._code.get(problem.id)
         if code:
             yield Solution(code, self._path.name)
+
+    def with_solution(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems that the file has a solution of, be it an empty one; the user is told how
+        many others there are. Raises ConfigError if it has none."""
+        found = [problem for problem in problems if problem.id in self._code]
+        unknown = sorted(self._code.keys() - {problem.id for problem in found})
+        if not found:
+            hint = the_nearest(unknown[0], [p.id for p in problems]) if unknown else ""
+            raise ConfigError(
+                f"{self._path}: none of its {counted(len(unknown), 'solution')} is of one of the "
+                f"{counted(len(problems), 'problem')} of self_repair.source ({first_of(unknown)})"
+                f"{hint}"
+            )
+        if unknown:
+            tell(
+                f"{self._path}: {counted(len(unknown), 'solution')} of problems that are not among "
+                f"the chosen source's: {first_of(unknown)}"
+            )
+        if len(found) < len(problems):
+            known = f"{len(found)} of {len(problems)} problems"
+            tell(f"{self._path}: has solutions of {known}, and only these are tried")
+        return found
 
 
 def prompt(problem: Problem) -> str:

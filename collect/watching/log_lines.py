@@ -112,5 +112,7 @@ def note_end(log: RolloutLog, row: Rollout) -> None:
             type=row.failure_type,
             message=row.failure_message,
         )
+    if row.tampered is not None:
+        log.note("tampered", what=row.tampered)
     log.note("ended", resolved=row.resolved, seconds=row.seconds, dollars=row.dollars)
     log.flush()

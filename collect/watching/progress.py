@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -19,6 +19,7 @@ from rich.text import Text
 from collect.errors import TRIED_AGAIN, FailureKind
 from collect.quantities import dollars, duration, tokens
 from collect.records import Rollout
+from collect.visible import VisibleConsole, visible
 
 LISTED = 8
 WHY_CHARACTERS = 500
@@ -41,8 +42,9 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         listed: int = LISTED,
     ) -> None:
-        """`total` counts all rollouts of the run, `done_before` those that earlier starts did;
-        `beside` those of the folder that are not asked for any more.
+        """`total` counts all rollouts of the run, `done_before` those that earlier starts did,
+        whose rows `add_earlier` takes; `beside` those of the folder that are not asked for any
+        more.
 
         At most `listed` running rollouts are shown by name.
         """
@@ -50,12 +52,12 @@ class Progress:
         self.done = done_before
         self.done_before = done_before
         self.beside = beside
-        self._console = console or Console(stderr=True)
+        self._console = console or VisibleConsole(stderr=True)
         self._clock = clock
         self._listed = listed
         self._lock = threading.Lock()
         self._running: dict[str, tuple[str, float]] = {}
-        self._resolved = self._judged = self._tokens = 0
+        self._resolved = self._tampered = self._judged = self._tokens = 0
         self._dollars = 0.0
         self._failures: Counter[str] = Counter()
         self._told: set[str | None] = set()
@@ -89,6 +91,12 @@ class Progress:
         """A rollout ended without a row, as at Ctrl-C; it stays to be done."""
         with self._lock:
             self._running.pop(rollout_id, None)
+
+    def add_earlier(self, rollouts: Iterable[Rollout]) -> None:
+        """Count what earlier starts came to: their share of `done` is known already."""
+        with self._lock:
+            for rollout in rollouts:
+                self._add(rollout)
 
     def to_do_again(self, rollouts: int) -> None:
         """So many of those that are done are done once more."""
@@ -160,7 +168,11 @@ class Progress:
 
     def _count(self, rollout: Rollout) -> None:
         self.done += 1
+        self._add(rollout)
+
+    def _add(self, rollout: Rollout) -> None:
         self._resolved += rollout.resolved
+        self._tampered += rollout.tampered is not None
         self._judged += rollout.failure_kind not in TRIED_AGAIN
         self._tokens += rollout.tokens
         self._dollars += rollout.dollars
@@ -180,6 +192,8 @@ class Progress:
         parts = [f"{self.done}/{self.total}", f"resolved {self._resolved}"]
         if self._judged:
             parts.append(f"({100 * self._resolved / self._judged:.0f}%)")
+        if self._tampered:
+            parts.append(f"tampered {self._tampered}")
         parts += [f"failed {kind} {count}" for kind, count in sorted(self._failures.items())]
         if running:
             parts.append(f"running {len(self._running)}")
@@ -205,7 +219,9 @@ class Progress:
         table = Table.grid(padding=(0, 2))
         oldest = sorted(self._running.values(), key=lambda entry: entry[1])
         for label, since in oldest[: self._listed]:
-            table.add_row("", Text(label), Text(duration(self._clock() - since), style="dim"))
+            table.add_row(
+                "", Text(visible(label)), Text(duration(self._clock() - since), style="dim")
+            )
         if len(oldest) > self._listed:
             table.add_row("", Text(f"and {len(oldest) - self._listed} more", style="dim"), "")
         return table
@@ -219,6 +235,8 @@ def _outcome(rollout: Rollout) -> str:
     name = f"{rollout.instance_id} {rollout.variant}"
     if rollout.failure_kind is not None:
         return f"{name}: failed ({rollout.failure_kind}, {rollout.failure_type})"
+    if rollout.tampered is not None:
+        return f"{name}: tampered ({rollout.tampered})"
     return f"{name}: {'resolved' if rollout.resolved else 'not resolved'}"
 
 

@@ -25,8 +25,8 @@ TOKENS = (
     *("sub_prompt_tokens", "sub_completion_tokens"),
 )
 COLUMNS = (
-    *("rollout_id", "instance_id", "variant", "resolved", "failure_kind", "failure_type"),
-    *("dollars", "seconds", *TOKENS),
+    *("rollout_id", "instance_id", "variant", "resolved", "tampered", "failure_kind"),
+    *("failure_type", "dollars", "seconds", *TOKENS),
 )
 
 
@@ -49,6 +49,7 @@ class RunStatus:
     heartbeat: Heartbeat | None
     rows: int
     resolved: int
+    tampered: int
     failures: Counter[tuple[str, str]]
     """How many by kind and type."""
     tokens: int
@@ -124,6 +125,7 @@ def _read(folder: Path, now: float | None) -> RunStatus:
         heartbeat=read_heartbeat(folder),
         rows=len(rows),
         resolved=sum(row["resolved"] for row in rows),
+        tampered=sum(row["tampered"] is not None for row in rows),
         failures=Counter((row["failure_kind"], row["failure_type"] or "") for row in failed),
         tokens=sum(row[name] for row in rows for name in TOKENS),
         dollars=dollars,

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from collect.preflight.checks import Finding
 from configs.command_line.sections import check_sections
@@ -70,7 +70,7 @@ MAKERS = ("make", "questions", "train")
 def _told(findings: Sequence[Finding], name: str | None = None) -> int:
     table = Table("", "what", "found, or what to do", title=name)
     for finding in findings:
-        mark = "[green]ok[/green]" if finding.ok else "[red]no[/red]"
-        table.add_row(mark, finding.name, escape(finding.said))
+        mark = Text("ok", "green") if finding.ok else Text("no", "red")
+        table.add_row(mark, finding.name, Text(finding.said))
     console.print(table)
     return 0 if all(finding.ok for finding in findings) else REFUSED

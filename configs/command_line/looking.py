@@ -31,15 +31,24 @@ def bench_list(options: argparse.Namespace) -> int:
     for instance, verification in kept:
         marks = verification.marks if verification else ["not verified"]
         failing, passing = len(instance.fail_to_pass), len(instance.pass_to_pass)
-        facts = f"{instance.id}  {instance.category}  {failing} failing, {passing} passing"
-        console.print(f"{facts}  {', '.join(marks)}")
+        tests = f"{failing} failing, {passing} passing"
+        facts = (instance.id, instance.category or "-", tests, ", ".join(marks))
+        console.print("  ".join(facts), highlight=False)
     return 0
 
 
 def bench_show(options: argparse.Namespace) -> int:
     from collect.benchmarks.show import describe
 
-    wanted = [f"collect.benchmark.instances=[{json.dumps(options.id)}]"]
+    words = [options.id, *options.overrides]
+    ids = [word for word in words if "=" not in word]
+    if len(ids) != 1:
+        raise ConfigError(
+            f"bench show takes the id of one bug, or a glob over ids, and {len(ids)} are given; "
+            "`stepinto bench list CONFIG` lists them"
+        )
+    options.overrides = [word for word in words if "=" in word]
+    wanted = [f"collect.benchmark.instances={json.dumps(ids)}"]
     every = ["collect.benchmark.split=all", "collect.benchmark.limit=null"]
     _, _, instances = _bugs(options, [*every, *wanted])
     for instance in instances:

@@ -6,7 +6,7 @@ import argparse
 import re
 
 from collect.errors import ConfigError
-from configs.command_line.shared import console
+from configs.command_line.shared import console, heading
 from configs.run_config import RunConfig
 from train.config import TrainConfig
 
@@ -59,7 +59,7 @@ def preflight(config: RunConfig, options: argparse.Namespace) -> int:
     from train.tokenization import load_tokenization
 
     require(("torch", "transformers", "trl"))
-    console.rule("preflight")
+    heading("preflight")
     settings = checked_config(config.train, options)
     split = split_file(config.folder / "sft", "train")
     report = check_split(split, settings, load_tokenization(settings))

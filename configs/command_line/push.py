@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from collect.errors import ConfigError
-from configs.command_line.shared import console
+from configs.command_line.shared import console, heading
 from configs.run_config import RunConfig
 from format.config import PushConfig
 
@@ -36,7 +36,7 @@ def push_dataset(config: RunConfig, options: argparse.Namespace | None = None) -
 
     target = _target(config, options)
     if target is not None:
-        console.rule("push")
+        heading("push")
         console.print(push(config.folder / "sft", target), markup=False, highlight=False)
     return 0
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
 from rich.table import Table
 
 from collect.benchmarks.config import BenchmarkConfig
@@ -20,6 +19,7 @@ from configs.command_line.shared import (
     add_overrides,
     add_questions,
     console,
+    heading,
     question_files,
     stopped,
 )
@@ -57,7 +57,7 @@ def replay(options: argparse.Namespace) -> int:
     config = load_config(run, options.overrides)
     _tell_where(config)
     for stage, folder in folders.items():
-        console.rule(stage)
+        heading(stage)
         report = _replay(config, stage, folder, options)
         _show(report)
         if report.stopped:
@@ -112,7 +112,7 @@ def _show(report: ReplayReport) -> None:
     for row in report.unverified[:SHOWN]:
         console.print(
             f"{row.status.value}: {row.conversation_id} of {row.instance_id}, message "
-            f"{row.message_index}\n  - {escape(row.recorded)}\n  + {escape(row.replayed)}",
+            f"{row.message_index}\n  - {row.recorded}\n  + {row.replayed}",
             highlight=False,
         )
     if len(report.unverified) > SHOWN:
@@ -120,7 +120,7 @@ def _show(report: ReplayReport) -> None:
             f"and {len(report.unverified) - SHOWN} more; all are in {report.folder}/replay"
         )
     for reason in report.reasons[:SHOWN_REASONS]:
-        console.print(f"not replayed: {escape(reason)}", highlight=False)
+        console.print(f"not replayed: {reason}", highlight=False)
     if report.left:
         console.print(f"{counted(report.left, 'rollout')} left; the same command goes on")
     if report.failed_before:

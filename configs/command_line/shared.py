@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.rule import Rule
 
 from collect.errors import BudgetExhausted
 from collect.telling import tell
+from collect.visible import VisibleConsole
 from configs.run_config import RunConfig
 from train.launched_processes import is_main_process
 
@@ -24,7 +26,24 @@ OF_BUDGET = f"{BudgetExhausted.__name__}: "
 """How the reason begins with which a budget ends a run."""
 CONFIG_HELP = "a YAML file, or a run folder"
 
-console = Console(soft_wrap=True, quiet=not is_main_process())
+WIDE = 10_000
+"""Columns of what is no terminal: tables are not cut or folded in files and pipes."""
+RULE = 80
+"""Columns of a heading where there is no terminal."""
+
+# Ids, paths and what programs printed are no markup of rich's, whatever brackets they hold.
+console = VisibleConsole(
+    soft_wrap=True,
+    markup=False,
+    emoji=False,
+    width=None if sys.stdout.isatty() else WIDE,
+    quiet=not is_main_process(),
+)
+
+
+def heading(title: str) -> None:
+    """A line across the terminal with a title in it."""
+    console.print(Rule(title), width=None if console.is_terminal else RULE)
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,15 @@ from collect.rollouts import RolloutsSummary
 from collect.telling import tell
 from configs.command_line.making import answer, make, questions
 from configs.command_line.push import push_dataset
-from configs.command_line.shared import AGAIN, FAILED, console, is_spent, stopped, tell_failures
+from configs.command_line.shared import (
+    AGAIN,
+    FAILED,
+    console,
+    heading,
+    is_spent,
+    stopped,
+    tell_failures,
+)
 from configs.run_config import RunConfig
 from train.report import LossPoint
 
@@ -29,7 +37,7 @@ def collect(config: RunConfig) -> int:
     """Roll out the agents."""
     from collect.stage import run_collect
 
-    console.rule("collect")
+    heading("collect")
     summary = run_collect(config, config.collect, config.folder, config.held_out)
     console.print(
         f"{summary.done} of {counted(summary.total, 'rollout')}, {summary.resolved} resolved, "
@@ -53,7 +61,7 @@ def format_rows(config: RunConfig) -> int:
     """Make training data of the rollouts."""
     from format.stage import run_format
 
-    console.rule("format")
+    heading("format")
     report = run_format(config.format, config.folder, config.held_out, config.agents)
     table = Table("filter", "dropped", "left")
     table.add_row("conversations in the run", "", str(report.funnel.conversations))
@@ -86,7 +94,7 @@ def train(config: RunConfig) -> int:
     from train.question_bench import QuestionBench
     from train.stage import run_train
 
-    console.rule("train")
+    heading("train")
     bench = QuestionBench(config, config.questions.benchmark, config.held_out)
     report = run_train(config.train, config.folder, on_step=_print_step, bench=bench)
     checked = report.preflight
@@ -110,7 +118,7 @@ def evaluate(config: RunConfig) -> int:
     """Measure pairs of models, and subagents alone."""
     from eval.stage import run_eval
 
-    console.rule("eval")
+    heading("eval")
     described = config.model_dump(mode="json")
     report = run_eval(config, config.eval, config.collect.benchmark, config.folder, described)
     console.print(report.summary, markup=False, highlight=False)

@@ -13,9 +13,10 @@ from rich.text import Text
 
 from collect.errors import ConfigError
 from collect.quantities import dollars, duration, tokens
+from collect.visible import visible
 from collect.watching.heartbeat import SECONDS
 from collect.watching.status import SILENT_SECONDS, RunStatus, has_begun, read_status
-from configs.command_line.shared import console
+from configs.command_line.shared import console, heading
 
 SHOWN_RUNNING = 5
 Worded = Callable[[float], str]
@@ -36,7 +37,7 @@ def status(options: argparse.Namespace) -> int:
     if not begun:
         raise ConfigError(f"{options.run} has no rollouts; give the folder of a run that began")
     for stage, folder in begun.items():
-        console.rule(stage)
+        heading(stage)
         console.print(render(read_status(folder)), highlight=False)
     return 0
 
@@ -57,6 +58,8 @@ def _facts(status: RunStatus) -> Iterator[tuple[str, str]]:
         yield "", f"and {beat.beside} that the config asks for no more; the rest counts both"
     share = f" ({status.resolved / status.judged:.0%})" if status.judged else ""
     yield "resolved", f"{status.resolved} of {status.judged} judged{share}"
+    if status.tampered:
+        yield "tampered", f"{status.tampered}: their code interfered with the run of the tests"
     if status.per_hour is not None:
         yield "rate", f"{status.per_hour:.0f} an hour"
     if status.seconds_left is not None:
@@ -88,18 +91,18 @@ def _sum(so_far: str, at_end: float | None, worded: Worded) -> str:
 
 def _lists(status: RunStatus) -> Iterator[RenderableType]:
     for (kind, name), count in status.failures.most_common():
-        yield Text(f"failed: {count} {kind}, {name}")
+        yield Text(visible(f"failed: {count} {kind}, {name}"))
     for slow in status.slowest:
-        yield Text(f"slow: {duration(slow.seconds)} {slow.instance_id} {slow.variant}")
+        yield Text(visible(f"slow: {duration(slow.seconds)} {slow.instance_id} {slow.variant}"))
     beat = status.heartbeat
     if beat is None:
         return
     for node in beat.nodes:
         counts = f"{node.running} running, {node.done} done, {node.lost} lost"
-        yield Text(f"node: {node.host} {node.state}: {counts}")
+        yield Text(visible(f"node: {node.host} {node.state}: {counts}"))
     if beat.ended:
         return
     for rollout in beat.running[:SHOWN_RUNNING]:
-        yield Text(f"running: {duration(rollout.seconds)} {rollout.label}")
+        yield Text(visible(f"running: {duration(rollout.seconds)} {rollout.label}"))
     if len(beat.running) > SHOWN_RUNNING:
         yield Text(f"and {len(beat.running) - SHOWN_RUNNING} more")

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from markupsafe import Markup
 
-from eval.visible import visible
+from collect.visible import visible
 
 CHARACTER = 7.0
 """Width of an average character of the charts' labels, in the drawing's units."""

@@ -24,6 +24,7 @@ class Outcome(StrEnum):
 
     RESOLVED = "resolved"
     UNRESOLVED = "not resolved"
+    TAMPERED = "tampered"
     RIGHT = "right"
     """Of a runtime question's answer."""
     WRONG = "wrong"
@@ -165,4 +166,6 @@ def outcome_of(row: Rollout) -> Outcome:
         return Outcome.FAILED
     if row.variant == QUESTIONS:
         return Outcome.RIGHT if row.resolved else Outcome.WRONG
+    if row.tampered is not None:
+        return Outcome.TAMPERED
     return Outcome.RESOLVED if row.resolved else Outcome.UNRESOLVED

@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from collect import quantities
+from collect.visible import visible
 from eval.numbers import MISSING
 from eval.report.long_text import folded, segments
-from eval.visible import visible
 
 PACKAGE = "eval.report"
 GENERATOR = "StepInto report"

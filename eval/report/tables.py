@@ -11,9 +11,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from collect.visible import visible
 from eval.labels import Labels, in_order
 from eval.report.facts import Outcome, Totals
-from eval.visible import visible
 
 RULES = ("heading", "list", "table", "emphasis", "escape", "newline")
 """All that the tables use. No links, no images and no HTML, whatever a model's name holds."""

@@ -22,6 +22,7 @@ from sandbox.debugger.records import (
     Launch,
     Snapshot,
     State,
+    StopReason,
 )
 from sandbox.errors import DebuggerError, SandboxDead
 
@@ -53,6 +54,10 @@ variables still: expressions and code run in them as in a paused program.
 """
 
 
+CHILD_PROCESSES = (
+    "the program has started child processes, which are not debugged: a breakpoint neither stops "
+    "nor counts there, so one that was hit 0 times may have been reached in one"
+)
 LAUNCHES = (Action.START, Action.RESTART)
 LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_SUCH_TEST)
 
@@ -105,6 +110,8 @@ class DebugSession:
         self._points: dict[int, Json] | None = None
         self._records: dict[int, Breakpoint] = {}
         """The points by their numbers, as they are shown. There may be thousands."""
+        self._child_processes = False
+        """Whether the program is known to have started any."""
 
     @property
     def state(self) -> State:
@@ -181,6 +188,7 @@ class DebugSession:
     def _start(self, action: Action, arguments: Json) -> DebugEvent:
         assert self._launch is not None
         began = time.monotonic()
+        self._child_processes = False
         try:
             target = self._launcher.target(self._sandbox, self._launch, self._limits)
             self._channel = self._connect()
@@ -236,6 +244,9 @@ class DebugSession:
         event = event_from_answer(action, json.dumps(arguments), answer, seconds)
         if action in (*LAUNCHES, *BREAKPOINTS):
             event = replace(event, breakpoints=self._known_and(event.breakpoints))
+        self._child_processes |= bool(answer.get("child_processes"))
+        if self._child_processes and self._is_last_word(event):
+            event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
         self._state = event.state
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
@@ -255,6 +266,12 @@ class DebugSession:
         for number in news["gone"]:
             self._points.pop(number, None)
             self._records.pop(number, None)
+
+    def _is_last_word(self, event: DebugEvent) -> bool:
+        """Whether an event tells that the program has ended, or what it has not reached."""
+        unseen = any(not point.hits for point in self._records.values())
+        listed = event.action is Action.LIST_BREAKPOINTS or event.state is State.POST_MORTEM
+        return event.stop_reason is StopReason.EXITED or (listed and unseen)
 
     def _known_and(self, hit: Iterable[Breakpoint]) -> tuple[Breakpoint, ...]:
         """All breakpoints, and those just hit that have removed themselves."""

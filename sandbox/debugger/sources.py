@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sandbox.base import Sandbox
+from sandbox.base import SOURCE_LIMIT, Sandbox
+from sandbox.debugger.probe.source import decode_source
 from sandbox.errors import SandboxFileError
+from sandbox.text import source_lines
 
 
 class SourceLines:
@@ -40,6 +42,8 @@ class SourceLines:
         if not path.startswith(self._sandbox.workspace + "/"):
             return []
         try:
-            return self._sandbox.read_file(path).decode("utf-8", "replace").splitlines()
+            data = self._sandbox.read_file(path, SOURCE_LIMIT)
         except SandboxFileError:
             return []
+        is_python = path.endswith(".py")
+        return source_lines(decode_source(data) if is_python else data.decode("utf-8", "replace"))

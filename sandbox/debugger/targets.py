@@ -30,6 +30,15 @@ ACCEPTED = (
     "(tests.test_cart.CartTest.test_total), or a script with its arguments"
 )
 MAX_CHARACTERS = 4_000
+QUOTED = re.compile(
+    r"(?<!\S)(?:'(?=[^']*::)(?P<single>[^']*+)'|\"(?=[^\"]*::)(?P<double>[^\"]*+)\")(?!\S)"
+)
+PARAMETRISED = re.compile(r"(?<!\S)\S+?::[^\s\[]*+\[.*\]")
+SPACED = re.compile(r"(?P<path>[^'\"]+? [^'\"]*?\.py)(?:::[^\s\[]*+(?:\[.*\])?)?")
+WORD_OF_COMMAND = re.compile(r"-.*|.*\.py|.*::.*|(?:.*/)?(?:python[\d.]*|pytest|py\.test|unittest)")
+"""What stands in front of a test in a command, and in no folder's name."""
+VALUED_OPTIONS = ("-W", "-X")
+"""Options of Python that are followed by a value."""
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -64,14 +73,28 @@ def is_test_file(path: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Words as a shell splits them; the quotes and spaces of a parametrised id stay."""
-    node = re.search(r"\S+::[^\s\[]*\[.*\]", text)
+    """Words as a shell splits them; but pytest's ids need no quotes: those in a parametrised id
+    stay, and so do the spaces of its folders where nothing but the id is given."""
+    text = text.strip()
+    if _is_spaced(text):
+        return [text]
+    node = QUOTED.search(text) or PARAMETRISED.search(text)
     if node is not None:
-        return [*_split(text[: node.start()]), node.group(), *_split(text[node.end() :])]
+        name = node[node.lastindex or 0]
+        return [*_split(text[: node.start()]), name, *_split(text[node.end() :])]
     try:
         return shlex.split(text)
     except ValueError:
         return text.split()
+
+
+def _is_spaced(text: str) -> bool:
+    """Whether a text as a whole is one file or node id with a space in its folders."""
+    node = SPACED.fullmatch(text)
+    if node is None:
+        return False
+    *folders, _ = node["path"].split()
+    return not any(WORD_OF_COMMAND.fullmatch(word) for word in folders)
 
 
 def _without_command(words: list[str]) -> list[str]:
@@ -79,7 +102,7 @@ def _without_command(words: list[str]) -> list[str]:
     if words and re.fullmatch(r"(\S*/)?python[\d.]*", words[0]):
         words = words[1:]
         while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
-            words = words[1:]
+            words = words[2 if words[0] in VALUED_OPTIONS else 1 :]
         if words[:1] == ["-c"]:
             raise TargetError(f"code given with -c can't be debugged: {ACCEPTED}")
     return words
@@ -95,9 +118,24 @@ def _runner(words: list[str]) -> Target:
     if runner in ("pytest", "py.test"):
         return Target("pytest", _ids(rest))
     if runner == "unittest":
-        names = [word for word in rest if not word.startswith("-")]
-        return Target("unittest", tuple(_dotted(name) for name in names)) if names else _nothing()
+        return Target("unittest", _unittest_arguments(rest))
     return Target("module", tuple(words))
+
+
+def _unittest_arguments(words: list[str]) -> tuple[str, ...]:
+    """What chooses tests, or `discover` and what chooses them for it; the rest is how to print."""
+    if words[:1] == ["discover"]:
+        return tuple(words)
+    chosen: list[str] = []
+    names: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in ("-k", "--durations"):
+            value = next(rest, "")
+            chosen += [word, value] if word == "-k" else []
+        elif not word.startswith("-"):
+            names.append(_dotted(word))
+    return (*names, *chosen) if names else ("discover", *chosen)
 
 
 def _ids(words: list[str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from sandbox.java.names import parse_name
 from sandbox.java.plain import build_plain
 from sandbox.java.project import TOOLS, BuildKind, JavaProject, Module, find_module
 from sandbox.java.recompile import OTHER_LANGUAGES, recompile
-from sandbox.java.scan import Scan, is_build_file, scan_workspace
+from sandbox.java.scan import OUTPUT_FOLDERS, Scan, is_build_file, scan_workspace
 
 BUILD_TIMEOUT = 300.0
 
@@ -136,8 +136,15 @@ def java_command(
     sandbox: Sandbox, jdk: Jdk, project: JavaProject, jar: str, program: Sequence[str]
 ) -> list[str]:
     """The command of a plain JVM that runs a program (its class, then arguments) on a project's
-    class path, with StepInto's own `jar` at the end of it, where it is in nobody's way."""
-    class_path = ":".join([*project.class_path, jar])
+    class path, with StepInto's own `jar` at the end of it, where it is in nobody's way.
+
+    Other projects' jars come before the project's own classes, so that none of these stands in
+    for, say, an assertion of a test library.
+    """
+    own = re.compile(rf"{re.escape(sandbox.workspace)}/(.*/)?({'|'.join(OUTPUT_FOLDERS)})/")
+    first = [path for path in project.class_path if path.endswith(".jar") and not own.match(path)]
+    rest = [path for path in project.class_path if path not in first]
+    class_path = ":".join([*first, *rest, jar])
     options = project.jvm_options or ("-ea",)
     given = [option for option in options if re.match(r"-XX:\+Use\w+GC$", option)]
     # Fewer threads and less memory than the JVM's own choice, which goes by the host's cores.

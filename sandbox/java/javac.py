@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from sandbox.base import Sandbox
+from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.java.compiler_errors import compiler_errors, shown_errors
 from sandbox.java.errors import BuildFailed, BuildTimedOut
 from sandbox.java.job import BuildJob
 from sandbox.java.project import CompileStep
 from sandbox.shell import FOLDER, write_bytes
+from sandbox.text import source_lines
 
 FAST = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1")
 MAX_ERRORS = 100
@@ -71,10 +72,10 @@ class _SourceLines:
     def get(self, file: str, line: int) -> str:
         if file not in self._files:
             try:
-                text = self._sandbox.read_file(file).decode("utf-8", "replace")
+                text = self._sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
             except SandboxFileError:
                 text = ""
-            self._files[file] = text.splitlines()
+            self._files[file] = source_lines(text)
         lines = self._files[file]
         return lines[line - 1] if 0 < line <= len(lines) else ""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sandbox.base import Sandbox
+from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.java.errors import JavaUnavailable
 from sandbox.java.scan import GRADLE_FILES, SETTINGS_FILES, Scan
@@ -137,7 +137,7 @@ def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
 
 def _lists_module(sandbox: Sandbox, pom: str, module: str) -> bool:
     try:
-        text = sandbox.read_file(pom).decode("utf-8", "replace")
+        text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
     except SandboxFileError:
         return False
     names = re.findall(r"<module>\s*(.*?)\s*</module>", text)

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from sandbox.base import Sandbox
+from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.java.outline import JavaClass, Method, Outline, outline
 from sandbox.java.scan import Scan
@@ -62,7 +62,7 @@ class Sources:
     def text(self, file: str) -> str:
         """A source, decoded as UTF-8 with replacement; empty where it can't be read."""
         try:
-            return self._sandbox.read_file(file).decode("utf-8", "replace")
+            return self._sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
         except SandboxFileError:
             # A link, or gone since the look at the workspace.
             return ""

@@ -5,6 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+PROGRAMS = (
+    *("core.fsmonitor", "core.sshCommand", "core.alternateRefsCommand", "core.pager"),
+    *("uploadpack.packObjectsHook", "filter.own.smudge", "filter.own.clean", "diff.own.textconv"),
+)
+"""Settings of a repository that are commands."""
+
 
 class Repository:
     """A folder with a repository, whose branch is `trunk`."""
@@ -31,3 +37,15 @@ class Repository:
         self.git("add", "-A")
         self.git("commit", "-qm", "Change")
         return self.git("rev-parse", "HEAD")
+
+    def run_whenever_it_can(self, marker: Path) -> None:
+        """Let the repository's own config name a program that writes this file, for all that git
+        starts of itself."""
+        program = marker.with_name("program.sh")
+        program.write_text(f"#!/bin/sh\ntouch {marker}\ncat\n")
+        program.chmod(0o755)
+        (self.folder / ".git" / "info" / "attributes").write_text("* filter=own diff=own\n")
+        for name in PROGRAMS:
+            self.git("config", name, str(program))
+        for name in ("post-checkout", "post-index-change", "reference-transaction"):
+            (self.folder / ".git" / "hooks" / name).symlink_to(program)

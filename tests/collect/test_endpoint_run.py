@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -240,6 +242,39 @@ def test_no_key_lands_in_a_runs_folder(
     logs = "".join(path.read_text() for path in (tmp_path / "test" / "logs").iterdir())
     assert logs.count("the key [key] is tired") == 2, "retried, and failed in the end"
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def test_a_key_that_a_server_echoes_is_stored_nowhere(
+    server: ChatServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    key = "sk-Echoed/by+the_server"
+    monkeypatch.setenv("TEST_KEY", key)
+    packed = [base64.b64encode(before + key.encode()).decode() for before in (b"", b"a:", b"me:")]
+    forms = [key, quote(key, safe=""), key.encode().hex(), *(each.rstrip("=") for each in packed)]
+    echo = f"Authorization: Bearer {' '.join(forms)}"
+    escaped = json.dumps(echo).replace("s", r"\u0073")
+    call = {"name": "bash", "arguments": f'{{"command": {escaped}}}'}
+    said = reply(echo, tool_calls=[{"id": key, "function": call}], reasoning=echo)
+    refused = error(500, f"{'x' * (600 - len(key))} {echo}")
+    server.will_answer(refused, said, error(500, echo), said, reply(echo, finish_reason=key))
+    named = "models.frontier.api_key_env=TEST_KEY"
+    retries = "models.frontier.retries={max_retries: 1, backoff_base: 0.01}"
+    _, (row,) = collect(server, tmp_path, named, retries, "collect.benchmark.limit=1")
+    assert (row.failure_kind, row.main_steps) == (None, 3)
+    assert server.keys[0] == f"Bearer {key}"
+    assert main(["view", str(tmp_path / "test")]) == 0
+    tables = RunStore(tmp_path / "test")
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    values = str([list(tables.rollouts.rows()), list(tables.conversations.rows())])
+    assert values.count("Bearer [key] [key] [key]") >= 5
+    told = "".join(capfd.readouterr())
+    for form in (*forms, key[:12], *(each[4:-6] for each in packed)):
+        assert form not in values
+        assert form not in told
+        assert all(form.encode() not in data for data in files)
 
 
 def test_status_says_what_the_config_asks_for_no_more(

@@ -62,6 +62,26 @@ def test_what_git_can_not_get_is_said(repository: Repository) -> None:
     assert not list((cache_folder() / "git").glob(".tmp-*"))
 
 
+def test_what_git_starts_gets_no_keys(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = repository.folder.with_name("environment")
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"env >{told}; false")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/the/users/agent")
+    monkeypatch.setenv("STEPINTO_TEST_API_KEY", "sk-of-the-user")
+    with pytest.raises(GitFailed):
+        read_commit("ssh://localhost/shop")
+    assert "/the/users/agent" in told.read_text()
+    assert "sk-of-the-user" not in told.read_text()
+
+
+def test_an_address_is_no_command(repository: Repository) -> None:
+    marker = repository.folder.with_name("marker")
+    with pytest.raises(GitFailed):
+        read_commit(f"ext::sh -c 'touch {marker}'")
+    assert not marker.exists()
+
+
 def test_addresses_are_told_from_paths() -> None:
     for url in ("https://host/owner/shop.git", "git@host:owner/shop.git", "file:///srv/shop/"):
         assert is_git_url(url)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from collect.patches import (
     ChangedRange,
     Edit,
     PatchError,
+    PatchTooLarge,
     apply_patch,
     changed_lines,
     changed_paths,
@@ -23,8 +25,9 @@ from collect.patches import (
 )
 
 PATHS = st.sampled_from(
-    ["a.py", "pkg/b.py", "with space.txt", "a b/c.txt", 'quo"te\\.txt', "tab\there", "naïve.md"]
-)
+    ["a.py", "pkg/b.py", "with space.txt", "a b/c.txt", 'quo"te\\.txt', "tab\there", "naïve.md",
+     "no utf-8 \udcff.py", "line\u2028end", "\x85", "new\nline"]
+)  # fmt: skip
 LINES = st.sampled_from(
     ["x = 1", "y = 2", "", "--- a", "+++ b", "@@ -1 +1 @@", " z", "\\ No", "w\r", "\x0c", "\u2028"]
 )
@@ -223,3 +226,35 @@ def test_edits_take_as_little_context_as_is_unique() -> None:
 def test_what_does_not_apply_says_where(files: dict[str, bytes], patch: str, message: str) -> None:
     with pytest.raises(PatchError, match=message):
         apply_patch(files, patch)
+
+
+def test_line_endings_are_suspected() -> None:
+    tree, fixed = {"a.py": b"x = 1\ny = 2\n"}, {"a.py": b"x = 1\ny = 3\n"}
+    patch = diff_trees(tree, fixed)
+    windows = {"a.py": tree["a.py"].replace(b"\n", b"\r\n")}
+    for files, changed in ((windows, patch), (tree, patch.replace("\n", "\r\n"))):
+        with pytest.raises(PatchError, match=r"^a\.py: .*only the line endings differ"):
+            apply_patch(files, changed)
+    assert apply_patch(windows, patch.replace("\n", "\r\n")) == {"a.py": b"x = 1\r\ny = 3\r\n"}
+
+
+@pytest.mark.parametrize("lines", [1000, 300_000])
+def test_files_of_equal_lines_are_compared_in_seconds(lines: int) -> None:
+    """Each of one file's is like each of the other's: looked at pairwise, the second takes days."""
+    source, target = b"x = 1\n\n" * 200, b"y\n" + b"\n" * lines + b"z\n"
+    started = time.process_time()
+    patch = diff_trees({"a.py": source}, {"a.py": target})
+    assert apply_patch({"a.py": source}, patch) == {"a.py": target}
+    assert time.process_time() - started < 20
+
+
+def test_what_such_a_file_begins_and_ends_with_is_no_change() -> None:
+    blank = b"\n" * 20_000
+    patch = diff_trees({"a": blank + b"x\n" + blank}, {"a": blank + b"y\n" + blank})
+    assert patch.splitlines()[3:] == ["@@ -19998,7 +19998,7 @@", *"   ", "-x", "+y", *"   "]
+
+
+def test_a_patch_of_too_many_lines_is_not_made() -> None:
+    with pytest.raises(PatchTooLarge, match="more than 5 lines"):
+        diff_trees({}, {"a": b"1\n2\n3\n"}, most_lines=5)
+    assert diff_trees({}, {"a": b"1\n"}, most_lines=6)

@@ -354,6 +354,17 @@ def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Pa
         collect(tmp_path, others, "agents.sub_max_steps=3")
 
 
+def test_a_later_start_counts_the_rollouts_of_all_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collect(tmp_path, "collect.benchmark.limit=1")
+    first = capsys.readouterr().err
+    assert "1/1 resolved 1 (100%) tokens " in first
+    collect(tmp_path, "collect.benchmark.limit=2")
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("2/2 resolved 2 (100%) tokens ")
+
+
 @pytest.mark.slow
 def test_killed_ten_times_it_ends_with_one_row_each(tmp_path: Path) -> None:
     variants = "collect.variants=[baseline, debug2fix_tool_limit]"

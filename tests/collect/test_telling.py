@@ -6,13 +6,30 @@ import os
 import sys
 
 import pytest
+from rich.table import Table
 
 from collect.telling import tell
+from collect.visible import VisibleConsole, visible
+from configs.command_line.shared import console, heading
 
 
 def test_it_is_named_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
     tell("a [b] line")
     assert capsys.readouterr() == ("", "stepinto: a [b] line\n")
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "\x1b]0;title\x07", "\r", "\x9b1m", "\u202e"])
+def test_it_steers_no_terminal(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tell(f"the server said {text}")
+    table = Table("why")
+    table.add_row(text)
+    console.print(text, highlight=False)
+    console.print(table)
+    heading(text)
+    VisibleConsole(stderr=True).print(text)
+    shown = capsys.readouterr()
+    assert (shown.err + shown.out).count(visible(text)) == 5
+    assert text not in shown.err + shown.out
 
 
 def test_nobody_needs_to_read_it(monkeypatch: pytest.MonkeyPatch) -> None:

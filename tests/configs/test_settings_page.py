@@ -21,8 +21,8 @@ def test_the_page_is_of_these_classes() -> None:
 
 def test_what_a_row_says() -> None:
     assert (
-        "| `concurrency` | integer, at least 1 | `2` | Rollouts at once, of all nodes together. |"
-        in section("`runner`")
+        "| `concurrency` | integer, at least 1, at most 10000 | `2` "
+        "| Rollouts at once, of all nodes together. |" in section("`runner`")
     )
     (caps,) = (line for line in section("`format.mixture`") if "caps" in line)
     assert caps.startswith("| `caps` | {NAME: integer or {NAME: integer}} | `{}` | Most")

@@ -56,6 +56,12 @@ def test_rates_and_averages() -> None:
     assert not metrics.scripted
 
 
+def test_tampered_rollouts_count_as_not_resolved() -> None:
+    tampered = make_rollout("b", resolved=False, tampered="its twin passes, which must fail")
+    metrics = only(make_rollout("a"), tampered)
+    assert (metrics.rollouts, metrics.resolved, metrics.tampered) == (2, 1, 1)
+
+
 def test_failures_without_a_verdict_are_excluded() -> None:
     failed = {"invalid_tool_calls": 5, "main_steps": 900, "dollars": 1.0}
     metrics = only(

@@ -144,6 +144,7 @@ def test_an_answer_with_unanswered_calls_is_no_end(tmp_path: Path) -> None:
 
 BAD: dict[str, tuple[Rollout, Conversation]] = {
     "resolved": (r := make_rollout("bad-1", resolved=False), sub_of(r)),
+    "untampered": (r := make_rollout("bad-7", patch_marks=("atexit",)), sub_of(r)),
     "session_started": (r := make_rollout("bad-2"), exited_at_once(sub_of(r))),
     "inspected": (r := make_rollout("bad-3"), no_events(sub_of(r), 2)),
     "answered": (r := make_rollout("bad-4"), replace(sub_of(r), answer=None)),
@@ -161,7 +162,7 @@ def test_each_filter_is_counted_in_order(tmp_path: Path) -> None:
     funnel = run_format(FormatConfig(test_fraction=0, max_characters=20_000), run).funnel
     expected = dict.fromkeys(BAD, 1) | {"role": 2, "no_failure": 1, "unique": 1}
     assert dropped(funnel.steps) == expected
-    assert funnel.conversations == 11
+    assert funnel.conversations == 12
     assert [step.remaining for step in funnel.steps][-1] == funnel.kept == 2
     lines = (run / "sft" / "README.md").read_text().splitlines()
     assert any(line.startswith("| unique |") and line.endswith("| 1 | 2 |") for line in lines)
@@ -172,6 +173,7 @@ def test_filters_can_be_switched_off(tmp_path: Path) -> None:
     config = FormatConfig(
         test_fraction=0,
         only_resolved=False,
+        keep_marked_patches=True,
         require_session=False,
         min_stops=None,
         min_inspections=None,
@@ -271,5 +273,6 @@ def test_rows_and_card_tell_the_debugger_backend(tmp_path: Path) -> None:
 def test_conversations_without_their_rollout_do_not_count(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", make_rollouts(2))
     rollout, conversations = make_rollouts(3)[2]
-    RunStore(run).conversations.write(rollout.rollout_id, [plain(c) for c in conversations])
+    table = RunStore(run).conversations
+    table.write(rollout.rollout_id, table.arrow([plain(c) for c in conversations]))
     assert run_format(ALL_TRAIN, run).funnel.conversations == 4

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import http.client
-import io
 import os
 import platform
+import re
 import secrets
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -21,13 +20,26 @@ from typing import Any
 import pytest
 import requests
 from docker import APIClient
-from docker.errors import APIError, NotFound
+from docker.errors import NotFound
 
-from sandbox import Command, SandboxConfig, container, container_stream, open_sandbox
+from sandbox import (
+    Command,
+    ImageWorkspace,
+    SandboxConfig,
+    container_files,
+    container_stream,
+    open_sandbox,
+)
 from sandbox.container import ContainerSandbox
 from sandbox.container_exec import ContainerExecs
 from sandbox.engine import LABEL, OWNER_LABEL, remove_leftover_containers
-from sandbox.errors import ImageMissing, SandboxDead, SandboxFileError, SandboxUnavailable
+from sandbox.errors import (
+    DiskExceeded,
+    ImageMissing,
+    SandboxDead,
+    SandboxFileError,
+    SandboxUnavailable,
+)
 from sandbox.owners import owner_tag
 from stepinto import main
 from tests.sandbox.image import TAG
@@ -203,7 +215,7 @@ def test_a_write_that_is_cut_off_leaves_the_file(
     box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.write_file("kept.py", b"x = 1\n")
-    monkeypatch.setattr(container, "OPEN_TIMEOUT", 0.5)
+    monkeypatch.setattr(container_files, "FILES_TIMEOUT", 0.5)
     with monkeypatch.context() as stalled:
         stalled.setattr(container_stream, "_sent", lambda _, unsent: unsent)
         with pytest.raises(SandboxDead, match=r"writing kept\.py did not end"):
@@ -225,27 +237,49 @@ def test_files_that_the_engine_breaks_off_are_no_tree(
     box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch, rest: bytes
 ) -> None:
     box.write_files({f"pkg/{name}.py": b"x = 1\n" for name in "abcde"})
-    whole = b"".join(box._container.get_archive(box.workspace)[0])
-    with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
-        between = archive.getmembers()[4].offset
-    monkeypatch.setattr(
-        box._container, "get_archive", lambda _: (iter([whole[:between] + rest]), {})
-    )
+    taken = container_files._Bounded.add
+
+    def cut(output: container_files._Bounded, chunk: bytes) -> None:
+        if b"./pkg/" in chunk:
+            taken(output, chunk[: chunk.rindex(b"./pkg/")] + rest)
+
+    monkeypatch.setattr(container_files._Bounded, "add", cut)
     with pytest.raises(SandboxDead, match="broke off the files"):
         box.read_tree()
 
 
-def test_an_engine_that_can_t_read_is_not_a_file_that_can_t_be(
-    box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(_: str) -> None:
-        response = requests.Response()
-        response.status_code = 500
-        raise APIError("500 Server Error", response, explanation="too many open files")
+def test_files_are_read_with_the_rights_of_the_sandboxs_user(box: ContainerSandbox) -> None:
+    assert box.run(Command(["chmod", "777", "."])).exit_code == 0
+    script = "mkdir kept && echo secret >kept/key && chmod 700 kept"
+    assert box.run(Command(["sh", "-c", script], read_only=True)).exit_code == 0
+    with pytest.raises(SandboxFileError, match="can't read 'kept/key'"):
+        box.read_file("kept/key")
+    with pytest.raises(SandboxFileError, match="can't write kept/key"):
+        box.write_file("kept/key", b"x")
+    with pytest.raises(SandboxFileError, match=r"can't read all of '\.': .*kept.*denied"):
+        box.read_tree()
 
-    monkeypatch.setattr(box._container, "get_archive", fails)
-    with pytest.raises(SandboxDead, match="too many open files"):
-        box.read_file("a.py")
+
+def test_a_made_up_archive_brings_no_other_paths(engine: Any, box: ContainerSandbox) -> None:
+    script = (
+        "import io, sys, tarfile\n"
+        "with tarfile.open(fileobj=sys.stdout.buffer, mode='w|') as archive:\n"
+        "    archive.addfile(tarfile.TarInfo('./ok'))\n"
+        "    archive.addfile(tarfile.TarInfo('../../outside'))\n"
+    )
+    own = f"#!/usr/bin/python3\n{script}"
+    command = ["python3", "-c", f"open('/usr/bin/tar', 'w').write({own!r})"]
+    assert owned_by(engine, box).exec_run(command, user="root").exit_code == 0
+    with pytest.raises(SandboxFileError, match=r"names '\.\./\.\./outside'"):
+        box.read_tree()
+
+
+def test_a_tree_of_many_names_for_one_file_is_read_at_once(box: ContainerSandbox) -> None:
+    made = "import os; open('file', 'w'); [os.link('file', f'name{n}') for n in range(25000)]"
+    box.run(Command(["python3", "-c", made]))
+    began = time.process_time()
+    assert len(box.read_tree()) == 25001
+    assert time.process_time() - began < 6
 
 
 @pytest.mark.parametrize("path", ["none", "file/below", "loop", "x" * 300])
@@ -282,24 +316,67 @@ def test_descriptors_are_closed_with_their_commands(box: ContainerSandbox) -> No
         gc.enable()
 
 
-def test_image_may_name_its_user(engine: Any, image: str) -> None:
+FILL = "head -c 200000000 /dev/zero"
+HIDDEN_FILES = {
+    "unlinked": f"exec 3>f; rm f; {FILL} >&3; sleep 1023",
+    "unreadable": f"mkdir d; {FILL} >d/f; chmod 000 d/f d; sleep 1023",
+    "nested": f"for i in $(seq 30); do mkdir $0; cd -P $0; done; {FILL} >/tmp/f; sleep 1023",
+}
+
+
+@pytest.mark.parametrize("script", HIDDEN_FILES.values(), ids=HIDDEN_FILES)
+def test_files_that_are_hard_to_find_count_against_the_disk(image: str, script: str) -> None:
+    if "rm f" in script and os.geteuid() != 0:
+        pytest.skip("only root can look at what other users' programs have open")
+    config = SandboxConfig(backend="docker", disk_mb=64)
+    with ContainerSandbox(config, image) as box, pytest.raises(DiskExceeded):
+        box.run(Command(["bash", "-c", script, "d" * 200], timeout=60))
+
+
+@pytest.fixture
+def image_of_root(engine: Any, image: str) -> Iterator[str]:
+    """An image whose commands run as root."""
     tag = f"stepinto-test-root:{os.getpid()}"
     container = engine.containers.create(image, "true")
     try:
         container.commit(*tag.split(":"), conf={"Labels": {"stepinto.user": "0"}})
     finally:
         container.remove()
-    try:
-        with ContainerSandbox(SandboxConfig(backend="docker"), tag) as box:
-            status = box.run(Command(["sh", "-c", "id -u; grep CapEff /proc/self/status"])).output
-            assert status == "0\nCapEff:\t0000000000000000\n"
-            assert box.run(Command(["id", "-u"], read_only=True)).output != "0\n"
-            assert box.run(Command(["touch", "x"], read_only=True)).exit_code != 0
-            box.write_file("x", b"1")
-            assert box.run(Command(["sleep", "1021"], timeout=0.5)).timed_out
-            assert "1021" not in box.run(Command(["ps", "-eo", "args"])).output
-    finally:
-        engine.images.remove(tag, force=True)
+    yield tag
+    engine.images.remove(tag, force=True)
+
+
+def test_image_may_name_its_user(image_of_root: str) -> None:
+    with ContainerSandbox(SandboxConfig(backend="docker"), image_of_root) as box:
+        status = box.run(Command(["sh", "-c", "id -u; grep CapEff /proc/self/status"])).output
+        assert status == "0\nCapEff:\t0000000000000000\n"
+        assert box.run(Command(["id", "-u"], read_only=True)).output != "0\n"
+        assert box.run(Command(["touch", "x"], read_only=True)).exit_code != 0
+        box.write_file("x", b"1")
+        assert box.run(Command(["sleep", "1021"], timeout=0.5)).timed_out
+        assert "1021" not in box.run(Command(["ps", "-eo", "args"])).output
+
+
+ENDS_ALL = "sleep 1022 & kill -9 -1; kill -15 1; kill -9 1; kill -9 -1"
+
+
+def test_a_command_that_kills_all_it_can_ends_and_its_sandbox_does_not(
+    box: ContainerSandbox, image_of_root: str
+) -> None:
+    config = SandboxConfig(backend="docker")
+    held = ImageWorkspace("/usr/lib")  # root's, as in most images that hold a repository
+    with (
+        ContainerSandbox(config, image_of_root) as of_root,
+        ContainerSandbox(config, TAG, held) as of_workspace,
+    ):
+        for each in (box, of_root, of_workspace):
+            for _ in range(2):
+                assert each.run(Command(["sh", "-c", ENDS_ALL])).exit_code == 137
+            left = each.run(Command(["ps", "-eo", "pid,stat,args"])).output
+            assert "1022" not in left
+            assert not re.search(r"^ *[0-9]+ Z", left, re.M), "and what it left behind is reaped"
+        seen = of_workspace.run(Command(["sh", "-c", "id -u; stat -c %u /proc/1"])).output.split()
+        assert seen[0] == "0" != seen[1], "no debugger of the command's user attaches there"
 
 
 def test_a_container_that_another_run_removes_meanwhile_is_no_leftover(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sandbox import Command, Sandbox
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
+from tests.sandbox.image import engine_error, ensure_image
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=20)
 
@@ -82,6 +86,78 @@ def test_links_do_not_lead_writes_to_system_files(box: Sandbox) -> None:
     assert "planted" not in shell(box, "cat /etc/passwd /etc/hosts")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/etc/passwd", "../etc/passwd", "kept/../../etc/passwd", "/tmp/other", "/workspace2/x"),
+        *("etc/passwd", "up/etc/passwd", "kept/own/passwd", "tmp/other", "passwd", "self"),
+        *("a\0b", "half \ud800 a character"),
+    ],
+)
+def test_no_path_leads_out_of_the_workspace(box: Sandbox, path: str) -> None:
+    box.write_file("kept/file", b"1")
+    shell(
+        box,
+        "ln -s /etc etc; ln -s .. up; ln -s /etc kept/own; ln -s /tmp tmp; ln -s /etc/passwd passwd"
+        "; ln -s kept/file self; echo old >/tmp/other",
+    )
+    with pytest.raises(SandboxFileError):
+        box.read_file(path)
+    with pytest.raises(SandboxFileError):
+        box.write_file(path, b"planted")
+    with pytest.raises(SandboxFileError):
+        box.write_files({path: b"planted"})
+    assert box.read_file("kept/file") == b"1"
+    assert shell(box, "cat /tmp/other; cat /etc/passwd | grep -c planted") == "old\n0\n"
+
+
+@pytest.mark.parametrize("path", ["/", "/etc", "..", "etc", "up", "kept/.."])
+def test_no_tree_comes_from_outside_the_workspace(box: Sandbox, path: str) -> None:
+    box.write_file("kept/file", b"1")
+    shell(box, "ln -s /etc etc; ln -s /tmp kept/linked; ln -s .. up; echo 1 >/tmp/other")
+    if path == "kept/..":
+        assert box.read_tree(path) == {"kept/file": b"1"}
+    else:
+        with pytest.raises(SandboxFileError):
+            box.read_tree(path)
+
+
+def test_a_folder_swapped_for_a_link_leads_nowhere(box: Sandbox) -> None:
+    """A program swaps a folder for a link to another while its files are read and written."""
+    script = (
+        "mkdir -p real/inner /tmp/away/inner; echo in >real/inner/file; echo out >/tmp/away/inner/"
+        "file; while :; do ln -sfn /tmp/away swap; rm swap; cp -r real swap; rm -rf swap; done"
+    )
+    terminal = box.spawn(Command(["sh", "-c", script]))
+    seen = set()
+    try:
+        for _ in range(25):
+            with suppress(SandboxFileError):
+                seen.add(box.read_file("swap/inner/file"))
+            with suppress(SandboxFileError):
+                box.write_file("swap/inner/file", b"planted")
+    finally:
+        terminal.close()
+    assert seen <= {b"in\n", b"", b"planted"}
+    assert shell(box, "cat /tmp/away/inner/file") == "out\n"
+
+
+def test_a_file_is_read_up_to_a_limit(box: Sandbox) -> None:
+    box.write_file("x", b"12345")
+    assert box.read_file("x", 5) == b"12345"
+    with pytest.raises(SandboxFileError, match="has 5 bytes, more than the 4"):
+        box.read_file("x", 4)
+
+
+def test_deep_folders_and_second_names(box: Sandbox) -> None:
+    box.write_files({"a": b"1" * 1000, ".git/kept": b"2"})
+    shell(box, "ln a b; ln .git/kept c")
+    assert box.read_tree() == {"a": b"1" * 1000, "b": b"1" * 1000, "c": b"2"}
+    box.write_file("/".join("d" * 150) + "/file", b"")
+    with pytest.raises(SandboxFileError):
+        box.read_tree()
+
+
 def test_huge_sparse_file_is_refused(box: Sandbox) -> None:
     shell(box, "for i in $(seq 70); do truncate -s 8388608 sparse$i; done; echo x >>sparse1")
     with pytest.raises(SandboxFileError):
@@ -95,29 +171,40 @@ def test_odd_names_and_unreadable_files(box: Sandbox) -> None:
         "ünïcode/日本": b"3",
         "new\nline": b"4",
         "'q\"": b"5",
+        "end\n/of\n": b"6",
+        "$(touch x)/`touch y`": b"7",
+        "*/?": b"8",
+        " a ": b"9",
+        "back\\slash": b"10",
     }
     for path, data in files.items():
         box.write_file(path, data)
     assert box.read_tree() == files
     assert {path: box.read_file(path) for path in files} == files
+    changed = {path: data * 2 for path, data in files.items()}
+    box.write_files(changed)
+    assert box.read_tree() == changed
 
 
 @pytest.fixture(scope="module")
-def shared() -> object:
-    from sandbox import SandboxConfig, open_sandbox
+def shared() -> Iterator[dict[str, Sandbox]]:
+    """One sandbox of each backend for many paths."""
+    with ExitStack() as opened:
+        boxes = {"local": opened.enter_context(open_sandbox(SandboxConfig()))}
+        if engine_error() is None:
+            config = SandboxConfig(backend="docker", image=ensure_image())
+            boxes["docker"] = opened.enter_context(open_sandbox(config))
+        yield boxes
 
-    with open_sandbox(SandboxConfig()) as box:
-        yield box
 
-
-@settings(max_examples=50)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(NAMES, min_size=1, max_size=4), st.binary(max_size=100))
 def test_any_path_is_kept_below_the_workspace_or_refused(
-    shared: Sandbox, parts: list[str], data: bytes
+    backend: str, shared: dict[str, Sandbox], parts: list[str], data: bytes
 ) -> None:
     path = "/".join(parts)
     try:
-        shared.write_file(path, data)
+        shared[backend].write_file(path, data)
     except SandboxFileError:
         return
-    assert shared.read_file(path) == data
+    assert shared[backend].read_file(path) == data

@@ -59,3 +59,13 @@ def runs(number: str) -> bool:
         return "\nState:\tZ" not in Path("/proc", number, "status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_a_folder_of_the_users_is_not_taken_for_a_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    users = tmp_path / "stepinto-runs"
+    users.mkdir()
+    assert remove_leftovers() == []
+    assert users.is_dir()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +19,7 @@ from sandbox.errors import DiskExceeded, SandboxDead, SandboxFileError, SandboxU
 from sandbox.leftovers import OwnedFolder, remove_leftovers
 from sandbox.local import LocalSandbox
 from stepinto import main
+from tests.sandbox.users import AS_ORDINARY, USERS, run_as
 
 
 @pytest.fixture(autouse=True)
@@ -203,7 +201,7 @@ def test_leftovers_of_the_dead_are_removed_and_of_the_living_are_not(
     assert remove_leftovers() == []
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    (orphan,) = (path for path in temporary.glob("stepinto-*") if path != own.path)
+    (orphan,) = (path for path in temporary.glob("stepinto-sandbox-*") if path != own.path)
     assert main(["clean"]) == 0
     said = capsys.readouterr().out
     assert f"removed {orphan}\n" in said
@@ -243,7 +241,6 @@ def test_unsafe_runs_commands_on_the_host(no_bubblewrap: None, temporary: Path) 
     assert list(temporary.iterdir()) == []
 
 
-ORDINARY_USER = 65534
 ORDINARY_SCRIPT = """
 FORK = b'''
 import os, signal
@@ -294,50 +291,42 @@ with open_sandbox(SandboxConfig(python="/usr/bin/python3", memory_mb=256)) as bo
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-@pytest.mark.skipif(
-    not os.access("/usr/bin/python3", os.X_OK) or sys.version_info[:2] != (3, 11),
-    reason="needs the system's own Python 3.11, which another user can read",
-)
-def test_ordinary_user_gets_the_same_sandbox() -> None:
-    # Test folders lie below folders that only their owner may enter.
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        _copy_packages(Path(name))
-        os.chown(name, ORDINARY_USER, ORDINARY_USER)
-        answer = subprocess.run(
-            ["/usr/bin/python3", "-c", ORDINARY_SCRIPT],
-            user=ORDINARY_USER,
-            group=ORDINARY_USER,
-            extra_groups=[],
-            cwd=name,
-            env={"PATH": "/usr/bin:/bin", "TMPDIR": name, "PYTHONPATH": name},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        left = [path.name for path in Path(name).glob("*stepinto*")]
-    lines = answer.stdout.splitlines()
-    assert lines[:2] == ["11000", "CapEff:\t0000000000000000"], answer.stdout
+@pytest.mark.parametrize("user", [AS_ORDINARY])
+def test_ordinary_user_gets_the_same_sandbox(user: str) -> None:
+    told = run_as(user, ORDINARY_SCRIPT)
+    lines = told.splitlines()
+    assert lines[:2] == ["11000", "CapEff:\t0000000000000000"], told
     assert "touch: cannot touch 'x': Read-only file system" in lines
-    assert {str(1024 * 1024), "forked True", "b'terminal' 137"} <= set(lines), answer.stdout
+    assert {str(1024 * 1024), "forked True", "b'terminal' 137"} <= set(lines), told
     assert lines[-3:] == ["['a/b', 'a/c', 'fork.py', 'z']", "shared", "out of memory"]
-    assert left == []
 
 
-def _copy_packages(folder: Path) -> None:
-    """The sandbox package with what it imports, where any user can read it."""
-    names = ["sandbox", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"]
-    for name in [*names, "typing_extensions", "pexpect", "ptyprocess"]:
-        spec = importlib.util.find_spec(name)
-        assert spec is not None, name
-        assert spec.origin is not None, name
-        source = Path(spec.origin)
-        if source.name == "__init__.py":
-            shutil.copytree(source.parent, folder / name)
-        else:
-            shutil.copy(source, folder)
+HARMS_ITSELF = """
+import sys
+from sandbox import Command, SandboxConfig, open_sandbox
+KILL = "import os; os.fork() or (os.kill(-1, 9), os._exit(0)); os.wait()"
+with open_sandbox(SandboxConfig(python=sys.executable)) as box:
+    def run(*argv):
+        result = box.run(Command(argv))
+        print(result.exit_code, result.output.strip())
+    run(box.python, "-c", KILL)
+    run("sh", "-c", "kill -9 0")
+    terminal = box.spawn(Command([box.python, "-c", KILL]))
+    try:
+        terminal.read_line(30)
+    except EOFError:
+        print("end", terminal.close())
+    for mode in ("700", "0"):
+        run("chmod", mode, "/workspace", "/tmp")
+        run("echo", "alive")
+"""
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_command_that_harms_its_own_sandbox_ends_and_is_no_fault_of_it(user: str) -> None:
+    told = run_as(user, HARMS_ITSELF).splitlines()
+    assert told[:6] == ["137 ", "137 ", "end 137", "0 ", "0 alive", "0 "], told
+    assert told[6].startswith("125 env: cannot change directory"), told
 
 
 def _bubblewraps() -> set[int]:

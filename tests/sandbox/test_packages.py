@@ -1,12 +1,14 @@
-"""Extra packages of the local sandbox, from a wheel that the test makes: no index is needed."""
+"""Extra packages of the local sandbox, from wheels that the tests make: no index is needed."""
 
 from __future__ import annotations
 
 import importlib.util
 import subprocess
 import sys
+import tarfile
 import threading
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,33 +16,71 @@ from pydantic import ValidationError
 
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
+from sandbox.packages import _PIP as PIP
 from sandbox.packages import packages_folder
+from tests.collect.repository import Repository
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("pip") is None, reason="this interpreter has no pip"
 )
 
 
+PACKAGE = "tinything"
+
+
 @pytest.fixture
-def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A package of one module, in a cache of the test's own."""
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where pip looks: a folder with a package of one module; the cache is the test's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    path = tmp_path / "tinything-1.0-py3-none-any.whl"
-    about = "tinything-1.0.dist-info"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("tinything.py", "ANSWER = 41 + 1\n")
+    packages_folder.cache_clear()
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    write_wheel(folder)
+    return folder
+
+
+def write_wheel(folder: Path, name: str = PACKAGE, more: str = "") -> None:
+    about = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}.py", "ANSWER = 41 + 1\n")
         archive.writestr(
-            f"{about}/METADATA", "Metadata-Version: 2.1\nName: tinything\nVersion: 1.0\n"
+            f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{more}"
         )
         archive.writestr(
             f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
         archive.writestr(f"{about}/RECORD", "")
-    return str(path)
 
 
-def test_a_package_is_importable_and_read_only(wheel: str) -> None:
-    with open_sandbox(SandboxConfig(packages=(wheel,))) as sandbox:
+@pytest.fixture
+def source(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source tree whose build says that it ran, as a folder, a repository and an sdist."""
+    monkeypatch.setenv("STEPINTO_TEST_API_KEY", "sk-of-the-user")
+    folder = wheels.parent / "evil"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        '[project]\nname = "evil"\nversion = "1.0"\n'
+    )
+    (folder / "backend.py").write_text(
+        "import os, pathlib\n"
+        f"told = os.environ.get('STEPINTO_TEST_API_KEY', 'nothing')\n"
+        f"pathlib.Path({str(marker(folder))!r}).write_text(f'ran, and read {{told}}')\n"
+    )
+    Repository(folder).commit()
+    with tarfile.open(wheels / "evil-1.0.tar.gz", "w:gz") as archive:
+        archive.add(folder, "evil-1.0")
+    return folder
+
+
+def marker(source: Path) -> Path:
+    return source.parent / "marker"
+
+
+def test_a_package_is_importable_and_read_only(wheels: Path) -> None:
+    with open_sandbox(SandboxConfig(packages=(PACKAGE,))) as sandbox:
         found = sandbox.run(
             Command([sandbox.python, "-c", "import tinything as t; print(t.ANSWER, t.__file__)"])
         )
@@ -51,18 +91,18 @@ def test_a_package_is_importable_and_read_only(wheel: str) -> None:
     assert Path(file).read_text() == "ANSWER = 41 + 1\n"
 
 
-def test_it_is_installed_once(wheel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = packages_folder(sys.executable, (wheel,))
+def test_it_is_installed_once(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = packages_folder(sys.executable, (PACKAGE,))
     packages_folder.cache_clear()
     monkeypatch.setattr(subprocess, "run", _refuse_pip(subprocess.run))
-    assert packages_folder(sys.executable, (wheel,)) == folder
+    assert packages_folder(sys.executable, (PACKAGE,)) == folder
 
 
-def test_two_at_once_get_one_folder(wheel: str) -> None:
+def test_two_at_once_get_one_folder(wheels: Path) -> None:
     found: list[Path] = []
 
     def install() -> None:
-        found.append(packages_folder.__wrapped__(sys.executable, (wheel,)))
+        found.append(packages_folder.__wrapped__(sys.executable, (PACKAGE,)))
 
     threads = [threading.Thread(target=install) for _ in range(2)]
     for thread in threads:
@@ -74,12 +114,100 @@ def test_two_at_once_get_one_folder(wheel: str) -> None:
     assert left == {found[0].name, f"{found[0].name}.lock"}
 
 
-def test_what_pip_can_not_install_is_told(wheel: str) -> None:
-    missing = wheel.replace("tinything", "nothing")
+def test_what_pip_can_not_install_is_told(wheels: Path) -> None:
     with pytest.raises(SandboxUnavailable, match=r"sandbox\.packages: .*nothing(.|\n)*docker"):
-        packages_folder(sys.executable, (missing,))
-    packages = Path(wheel).parent / "cache" / "stepinto" / "environments"
+        packages_folder(sys.executable, ("nothing",))
+    packages = wheels.parent / "cache" / "stepinto" / "environments"
     assert [path.suffix for path in packages.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("{0}", "../evil", ".", "{0}/../wheels/evil-1.0.tar.gz", "evil @ file://{0}"),
+        *("git+file://{0}", "evil @ git+file://{0}", "-e{0}", "--editable={0}", "evil\n{0}"),
+    ],
+)
+def test_only_names_of_packages_reach_pip(
+    form: str, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(source)
+    named = form.format(source)
+    with pytest.raises(SandboxUnavailable, match=r"sandbox\.packages: .* is not the name of a"):
+        packages_folder(sys.executable, (named,))
+    with pytest.raises(ValidationError, match="is not the name of a package"):
+        SandboxConfig(packages=(named,))
+    assert not marker(source).exists()
+
+
+def test_a_name_like_a_file_is_not_that_file(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(source.parent / "wheels")
+    with pytest.raises(SandboxUnavailable):
+        packages_folder(sys.executable, ("evil-1.0.tar.gz",))
+    assert not marker(source).exists()
+
+
+def test_a_wheel_that_requires_a_source_tree_does_not_get_it_built(
+    wheels: Path, source: Path
+) -> None:
+    write_wheel(wheels, "innocent", f"Requires-Dist: evil @ file://{source}\n")
+    with pytest.raises(SandboxUnavailable, match="only wheels are installed"):
+        packages_folder(sys.executable, ("innocent",))
+    assert not marker(source).exists()
+
+
+def test_a_wheels_scripts_are_written_nowhere_else(wheels: Path) -> None:
+    elsewhere = wheels.parent / "of-the-user"
+    elsewhere.write_text("precious")
+    script = f"[console_scripts]\n{elsewhere} = {PACKAGE}:main\n"
+    with zipfile.ZipFile(wheels / f"{PACKAGE}-1.0-py3-none-any.whl", "a") as archive:
+        archive.writestr(f"{PACKAGE}-1.0.dist-info/entry_points.txt", script)
+    # Some releases of pip take the script's file name for its name.
+    with suppress(SandboxUnavailable):
+        packages_folder(sys.executable, (PACKAGE,))
+    assert elsewhere.read_text() == "precious"
+
+
+@pytest.mark.parametrize("path", ["{0}/new", "link", "../new"])
+def test_pip_writes_to_its_own_folders_alone(path: str, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "link").symlink_to(tmp_path / "new")
+    (tmp_path / "pip.py").write_text(f"open({path.format(tmp_path)!r}, 'w')")
+    done = subprocess.run(
+        [sys.executable, "-c", PIP, "install", "--target", tmp_path / "own"],
+        cwd=tmp_path / "own",
+        env={
+            "TMPDIR": str(tmp_path / "own"),
+            "PIP_CACHE_DIR": "/none",
+            "PYTHONPATH": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"a package would be written to {tmp_path}/new" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("setting", ["PIP_NO_BINARY", "PIP_REQUIREMENT", "PIP_CONFIG_FILE"])
+def test_no_setting_of_pip_brings_sources_in(
+    setting: str, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = source.parent / "settings"
+    if setting == "PIP_CONFIG_FILE":
+        file.write_text("[install]\nno-binary = evil\n")
+    else:
+        file.write_text(f"--no-binary :all:\n{source}\n")
+    monkeypatch.setenv(setting, "evil" if setting == "PIP_NO_BINARY" else str(file))
+    with pytest.raises(SandboxUnavailable, match="No matching distribution found for evil"):
+        packages_folder(sys.executable, ("evil",))
+    assert not marker(source).exists()
+
+
+def test_versions_extras_and_markers_are_names(wheels: Path) -> None:
+    named = (f"{PACKAGE}[fast]>=1,<2", 'nothing==1; python_version < "3"')
+    assert SandboxConfig(packages=named).packages == named
+    assert (packages_folder(sys.executable, named) / f"{PACKAGE}.py").is_file()
 
 
 def test_packages_and_docker_exclude_each_other() -> None:
@@ -91,7 +219,7 @@ def test_packages_and_docker_exclude_each_other() -> None:
 
 def _refuse_pip(run: object) -> object:
     def refusing(argv: list[str], **options: object) -> object:
-        assert "pip" not in argv
+        assert "install" not in argv
         return run(argv, **options)  # type: ignore[operator]
 
     return refusing

@@ -13,6 +13,7 @@ from itertools import islice
 
 from collect.agents.repair.code_blocks import syntax_problem
 from collect.syntax import literal
+from sandbox.text import source_lines
 
 # With its number, and after no dot: the texts to replace may hold calls of `str.replace`.
 REPLACE = re.compile(
@@ -81,7 +82,7 @@ def apply_edits(code: str, script: EditScript) -> str:
 
     Raises UnreadableExperiment where the program does not hold what is to be replaced.
     """
-    lines = code.splitlines(keepends=True)
+    lines = source_lines(code, keepends=True)
     for edit in script.replacements:
         if not 1 <= edit.line <= len(lines):
             raise UnreadableExperiment(

@@ -33,6 +33,8 @@ HOW_TO = (
     "An experiment is either a debugger script such as `b 12 ;; c ;; p total`, or an edit script "
     'such as `REPLACE(12, "c>b", "c>=b") AND RUN`.'
 )
+MAX_SCRIPT = 50_000
+"""Characters."""
 WORD = re.compile(r"(?:\(?pdb\)\s*)?([A-Za-z]+)(?![\w.])(.*)", re.DOTALL | re.IGNORECASE)
 PLACE = re.compile(r"(?:(?P<file>[^\s:,]+):|line\s+)?(?P<line>[0-9]{1,9})$")
 FUNCTION = re.compile(r"[A-Za-z_][\w.:/]*")
@@ -62,6 +64,10 @@ def parse_experiment(text: str) -> DebuggerScript | EditScript:
     text = text.strip().strip("`").strip()
     if not text:
         raise UnreadableExperiment(f"The experiment is empty. {HOW_TO}")
+    if len(text) > MAX_SCRIPT:
+        raise UnreadableExperiment(
+            f"The experiment has more than {MAX_SCRIPT} characters. {HOW_TO}"
+        )
     return parse_edits(text) if is_edit_script(text) else _debugger_script(text)
 
 

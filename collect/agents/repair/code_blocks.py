@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from collect.syntax import parse
+from sandbox.text import source_lines
 
 FUTURE = "__future__"
 FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*$", re.MULTILINE)
@@ -76,7 +77,7 @@ def with_imports_of(previous: str, code: str) -> str:
 
 def _inserted(code: str, added: list[str], goes_on: Callable[[ast.stmt], bool]) -> str:
     """A program with lines added after its docstring and the statements that go on with it."""
-    lines, end = code.splitlines(keepends=True), 0
+    lines, end = source_lines(code, keepends=True), 0
     for node in parse(code).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not docstring and not goes_on(node):

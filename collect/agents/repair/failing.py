@@ -10,7 +10,9 @@ from collect.benchmarks.pytest_output import section_of
 from collect.errors import InfrastructureFailure
 from collect.syntax import parse
 from sandbox import Sandbox
+from sandbox.base import SOURCE_LIMIT
 from sandbox.errors import SandboxFileError
+from sandbox.text import source_lines
 
 MAX_ERROR_LINES = 60
 MAX_ERROR_CHARS = 6_000
@@ -55,7 +57,7 @@ def test_source(sandbox: Sandbox, test: str) -> str:
     """The code of a pytest test with line numbers; empty where it can't be found."""
     path, *names = test.partition("[")[0].split("::")
     try:
-        text = sandbox.read_file(path).decode("utf-8", "replace")
+        text = sandbox.read_file(path, SOURCE_LIMIT).decode("utf-8", "replace")
         scope: ast.AST = parse(text)
     except (SandboxFileError, SyntaxError, ValueError):
         return ""
@@ -71,5 +73,5 @@ def test_source(sandbox: Sandbox, test: str) -> str:
 
 def numbered(code: str, first: int = 1, last: int | None = None) -> str:
     """Lines of a program with their numbers."""
-    lines = code.splitlines()[first - 1 : last]
+    lines = source_lines(code)[first - 1 : last]
     return "\n".join(f"{number:>4}  {line}" for number, line in enumerate(lines, first))

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from collect.agents.repair.basic_blocks import Statement, statements_of
 from collect.agents.repair.ldb_trace import Step, Trace
+from sandbox.text import source_lines
 
 Item = TypeVar("Item")
 SEPARATOR = "  "
@@ -146,7 +147,7 @@ class Sampling:
 
 def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
     """The blocks, each with a heading and its values as comments before and after the code."""
-    statements, source = statements_of(code), code.splitlines()
+    statements, source = statements_of(code), source_lines(code)
     head, tail = first_and_last(blocks, sampling.blocks)
     texts = []
     for index, block in enumerate([*head, *tail]):

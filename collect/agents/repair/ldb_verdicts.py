@@ -20,12 +20,17 @@ BLOCK_NUMBER = re.compile(r"(\d{1,6})")
 NAMED = re.compile(r"BLOCK[-_ ]?(\d{1,6})", re.IGNORECASE)
 FIELD = re.compile(r"""["']?\b(block|correct|explanation)\b["']?\s*:\s*""", re.IGNORECASE)
 PROSE = re.compile(
-    r"BLOCK[-_ ]?(?P<block>\d{1,6})\W+(?:feedback|verdict)?\W*\b(?P<word>incorrect|correct|wrong)\b"
+    r"BLOCK[-_ ]?(?P<block>\d{1,6})\W+(?:(?:feedback|verdict)\W*)?"
+    r"\b(?P<word>incorrect|correct|wrong)\b"
     r"[.:,]?[ \t]*(?P<explanation>[^\n]*)",
     re.IGNORECASE,
 )
 
 MAX_ENDS = 8
+MAX_OBJECT = 20_000
+"""Characters of what is read as Python's literals."""
+MAX_UNREADABLE = 1000
+"""Braces that begin nothing, after which no more are tried: a model may repeat them for ever."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,10 @@ def parse_verdicts(reply: str) -> list[Verdict]:
 
 def _objects(text: str) -> Iterator[Verdict]:
     """Verdicts in whatever can be read as JSON, or as Python's literals."""
-    position = 0
-    while (start := text.find("{", position)) >= 0:
+    position = unreadable = 0
+    while unreadable < MAX_UNREADABLE and (start := text.find("{", position)) >= 0:
         value, position = _value_at(text, start)
+        unreadable += value is None
         yield from _collect(value)
 
 
@@ -81,7 +87,7 @@ def _ends(text: str, start: int) -> Iterator[int]:
     end = start
     for _ in range(MAX_ENDS):
         end = text.find("}", end) + 1
-        if not end:
+        if not 0 < end <= start + MAX_OBJECT:
             return
         yield end
 

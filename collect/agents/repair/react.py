@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from textwrap import dedent
 
 from collect.agents.forms import Answered, MalformedAction, worst
@@ -23,6 +24,8 @@ HOW_TO_ACT = (
     'Respond with one "### THOUGHT" and one "### ACTION" that holds a ```...``` block of actions. '
 )
 WARN_AT = 2
+MAX_FENCES = 50
+"""At which a block may end."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ def action_block(text: str) -> str:
 def _whole(block: str, body: str) -> str:
     """The block, or more, up to a later fence where that makes it valid: a plan may hold fences."""
     start = body.index(block)
-    ends = [mark.start() for mark in FENCE.finditer(body, start + len(block))]
+    marks = islice(FENCE.finditer(body, start + len(block)), MAX_FENCES)
+    ends = [mark.start() for mark in marks]
     longer = (body[start:end].rstrip("\n") for end in ends)
     return next((text for text in (block, *longer) if not syntax_problem(dedent(text))), block)

@@ -24,8 +24,7 @@ from sandbox.errors import SandboxFileError
 
 SUBMISSION = "SUBMIT_REPAIRED_PROGRAM"
 SUBMIT = f"echo {SUBMISSION}"
-BLOCK = re.compile(r"^[ \t]*```(?:bash|sh|shell)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.M | re.S)
-OPENING = re.compile(r"^[ \t]*```(?:bash|sh|shell)[ \t]*$", re.MULTILINE)
+FENCE = re.compile(r"^[ \t]*```(bash|sh|shell)?[ \t]*$", re.MULTILINE)
 KILLED = 124
 MAX_CHARS = 10_000
 """Of one observation; mini-swe-agent's bound."""
@@ -112,9 +111,10 @@ class BashForm:
     stops_at_error = True
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
-        commands = [found.strip() for found in BLOCK.findall(reply.content) if found.strip()]
-        opened = len(OPENING.findall(reply.content))
+        fences = list(FENCE.finditer(reply.content))
+        commands = _commands(reply.content, fences)
         if len(commands) != 1:
+            opened = sum(fence[1] is not None for fence in fences)
             raise MalformedAction(_format_error(len(commands), cut=opened > len(commands)))
         arguments = json.dumps({"command": commands[0]})
         return [ToolCall(f"command_{step}", "bash", arguments)]
@@ -128,6 +128,19 @@ class BashForm:
         text = "\n".join(observation(each.reply) for each in answered)
         seconds = sum(each.seconds for each in answered)
         return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
+
+
+def _commands(text: str, fences: Sequence[re.Match[str]]) -> list[str]:
+    """What the closed blocks hold. One pattern over whole blocks would look for the end of each
+    opening fence through all of the text."""
+    commands, opened = list[str](), None
+    for fence in fences:
+        if opened is None and fence[1]:
+            opened = fence
+        elif opened is not None and not fence[1]:
+            commands.append(text[opened.end() : fence.start()].strip())
+            opened = None
+    return [command for command in commands if command]
 
 
 def observation(reply: ToolReply) -> str:

@@ -9,8 +9,11 @@ from pathlib import Path
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.git_workspace import check_out, seal_history
 from collect.benchmarks.gitbug_java.clones import ClonedTree
-from collect.benchmarks.gitbug_java.records import Record, read_records
+from collect.benchmarks.gitbug_java.records import HUB_ID, Record, read_records
 from collect.benchmarks.gitbug_java.running import run_project_tests
+from collect.errors import ConfigError
+from collect.quantities import counted, first_of
+from collect.telling import tell
 from collect.unified import renamed_files
 from sandbox import ImageWorkspace, Sandbox
 
@@ -52,7 +55,20 @@ class GitBugJavaBenchmark:
 
     @cached_property
     def _instances(self) -> tuple[Instance, ...]:
-        return tuple(self._instance(record) for record in self._records.values())
+        found = [self._instance(record) for record in self._records.values()]
+        kept = tuple(instance for instance in found if instance.fail_to_pass)
+        if len(kept) == len(found):
+            return kept
+        left_out = first_of([instance.id for instance in found if not instance.fail_to_pass])
+        told = (
+            f"{self.path or self.hub_id or HUB_ID}: {len(found) - len(kept)} of "
+            f"{counted(len(found), 'record')} left out, for no test of theirs fails with the bug "
+            f"and passes with the fix: {left_out}"
+        )
+        if not kept:
+            raise ConfigError(f"{told}; check their column actions_runs")
+        tell(told)
+        return kept
 
     def instances(self) -> Sequence[Instance]:
         return self._instances

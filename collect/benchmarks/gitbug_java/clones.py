@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from collect.benchmarks.trees import read_folder
 from collect.errors import ConfigError
+from collect.git_clones import GitFailed, borrowed, read_tree
 
-GIT_TIMEOUT = 300.0
 KEPT_TREES = 16
 """Of many bugs with large trees not all fit into memory."""
 
@@ -74,55 +70,22 @@ class ClonedTree(Mapping[str, bytes]):
 
 @lru_cache(maxsize=KEPT_TREES)
 def _tree(clone: Path, commit: str, patches: tuple[str, ...]) -> Mapping[str, bytes]:
-    with tempfile.TemporaryDirectory() as scratch:
-        git = _Git(clone, Path(scratch))
-        git.run(f"{clone}: has no commit {commit}; fetch it", "read-tree", commit)
-        for patch in patches:
-            problem = f"{clone} at {commit}: a patch does not fit"
-            git.run(problem, "apply", "--cached", "--whitespace=nowarn", stdin=patch.encode())
-        # Not `git archive`, which leaves out what a project does not ship: often its tests.
-        tree = Path(scratch) / "tree"
-        out = ("checkout-index", "--all", "--quiet", f"--prefix={tree}/")
-        git.run(f"{clone}: can't be read", f"--work-tree={scratch}", *out)
-        return read_folder(tree, left_out=())
+    with borrowed(_git_folder(clone)) as repository:
+        try:
+            return read_tree(repository, commit, patches, left_out=())
+        except GitFailed as error:
+            raise ConfigError(
+                f"{clone} at {commit}: {error}; fetch the commit, or clone the repository anew"
+            ) from error
 
 
-class _Git:
-    """git on a clone, with an index and new objects elsewhere."""
-
-    def __init__(self, clone: Path, scratch: Path) -> None:
-        self._clone = clone
-        objects = self._git_folder() / "objects"
-        (scratch / "objects").mkdir()
-        self._environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith("GIT_")},
-            "GIT_INDEX_FILE": str(scratch / "index"),
-            "GIT_OBJECT_DIRECTORY": str(scratch / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects),
-        }
-
-    def run(self, problem: str, *arguments: str, stdin: bytes = b"") -> bytes:
-        """A command's output. Raises ConfigError with the problem and what git said."""
-        command = ["git", "-C", str(self._clone), *arguments]
-        done = subprocess.run(
-            command,
-            input=stdin,
-            capture_output=True,
-            env=self._environment,
-            timeout=GIT_TIMEOUT,
-            check=False,
-        )
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip()
-            raise ConfigError(f"{problem}: {said[-1000:]}")
-        return done.stdout
-
-    def _git_folder(self) -> Path:
-        inside = self._clone / ".git"
-        if not inside.is_file():
-            return inside if inside.is_dir() else self._clone
-        # A worktree, or a submodule: the file names the folder.
-        named = Path(inside.read_text().partition("gitdir:")[2].strip())
-        folder = (self._clone / named).resolve()
-        common = folder / "commondir"
-        return (folder / common.read_text().strip()).resolve() if common.is_file() else folder
+def _git_folder(clone: Path) -> Path:
+    """Where a clone's objects are."""
+    inside = clone / ".git"
+    if not inside.is_file():
+        return inside if inside.is_dir() else clone
+    # A worktree, or a submodule: the file names the folder.
+    named = Path(inside.read_text().partition("gitdir:")[2].strip())
+    folder = (clone / named).resolve()
+    common = folder / "commondir"
+    return (folder / common.read_text().strip()).resolve() if common.is_file() else folder

@@ -20,6 +20,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from collect.benchmarks import row_files
 from collect.benchmarks.base import TestStatus
 from collect.errors import ConfigError
+from collect.quantities import first_of
+from collect.telling import tell
 
 HUB_ID = "gitbugactions/gitbug-java"
 SPLIT = "test"
@@ -95,7 +97,7 @@ class Issue(_Row):
 class Record(_Row):
     """The upstream columns in use; the others are ignored."""
 
-    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+    repository: str = Field(pattern=r"^[\w-][\w.-]*/\.?[\w-][\w.-]*$")
     commit_hash: str = Field(pattern=r"^[0-9a-f]{40}$")
     previous_commit_hash: str = Field(pattern=r"^[0-9a-f]{40}$")
     bug_patch: str
@@ -183,6 +185,15 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
     Raises ConfigError.
     """
     files = None if path is None else _files(path)
+    empty = [file for file in files or () if file.is_file() and not file.read_bytes().strip()]
+    if empty and empty == files:
+        raise ConfigError(
+            f"{first_of(list(map(str, empty)))}: nothing is in it; get the file again, or name "
+            "another in benchmark.path"
+        )
+    if empty:
+        names = first_of([file.name for file in empty])
+        tell(f"{path}: {len(empty)} of {len(files or ())} files are empty: {names}")
     rows = row_files.open_rows(files, hub_id or HUB_ID, SETTING, split=split or SPLIT)
     return row_files.checked_by_id(rows, Record, "GitBug-Java", lambda record: record.id)
 

@@ -50,7 +50,7 @@ def run_project_tests(
         result.output,
         result.timed_out,
         result.seconds,
-        None if found else _build_failure(sandbox, result),
+        build_failure=None if found else _build_failure(sandbox, result),
     )
 
 

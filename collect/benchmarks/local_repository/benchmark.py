@@ -14,6 +14,7 @@ from collect.benchmarks.local_repository.finding import Finder
 from collect.benchmarks.local_repository.runs import Suite
 from collect.benchmarks.local_repository.statement import read_statement
 from collect.benchmarks.local_repository.suites import choose_suite
+from collect.benchmarks.testing import runner_in
 from collect.errors import ConfigError
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.java.layout import without_outputs
@@ -21,6 +22,7 @@ from collect.factory.layout import arrange
 from collect.factory.project import ProjectRefused, Source
 from collect.factory.sources import fetch
 from collect.git_clones import is_git_url
+from collect.telling import tell
 from sandbox import Sandbox, SandboxConfig
 
 ADDOPTS = "PYTEST_ADDOPTS"
@@ -67,6 +69,8 @@ class LocalRepositoryBenchmark:
         bare = _without_tests(source)
         suite = choose_suite(bare, self.config.test_command, self.java)
         environment = self._environment(project, source, suite)
+        if suite.language == "python":
+            self._refuse_own_runner(source.files, environment.import_paths)
         bare = replace(
             bare, language=suite.language, test_paths=suite.test_paths, environment=environment
         )
@@ -91,6 +95,15 @@ class LocalRepositoryBenchmark:
             import_paths=config.import_paths,
         )
 
+    def _refuse_own_runner(self, files: Iterable[str], import_paths: Sequence[str]) -> None:
+        own = runner_in(files, import_paths)
+        if own is not None:
+            raise ConfigError(
+                f"{self.place}: {own}: the tests of pytest, and of the packages it is made of, "
+                "can't be judged: they would be run by, and test, the pytest that is installed; "
+                "take another repository, or rename this module if it is none of pytest's"
+            )
+
     def _environment(self, project: ProjectConfig, source: Source, suite: Suite) -> Environment:
         """What the tests need, installed where it is in Python. Raises ConfigError."""
         own = self.config.variables
@@ -99,11 +112,15 @@ class LocalRepositoryBenchmark:
         tests = suite.test_paths or (".",)
         wanted = project.model_copy(update={"tests": tests})
         try:
-            arranged = arrange(wanted, source, self.sandbox).environment
+            arranged = arrange(wanted, source, self.sandbox)
         except ProjectRefused as error:
             told = "benchmark.packages says what to install instead, [] for nothing"
             raise ConfigError(f"{error}; {told}") from error
-        return replace(arranged, variables=_variables(arranged.variables, suite.options, own))
+        for note in arranged.notes:
+            tell(f"{source.name}: {note}; benchmark.packages says what to install instead")
+        environment = arranged.environment
+        variables = _variables(environment.variables, suite.options, own)
+        return replace(environment, variables=variables)
 
 
 def _without_tests(source: Source) -> Instance:

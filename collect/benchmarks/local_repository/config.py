@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sandbox.package_names import PackageName
+
 
 class RepositoryConfig(BaseModel):
     """Keys of `benchmark` for name=local, where `path` is a repository and not a `bugs.jsonl`."""
@@ -21,16 +23,17 @@ class RepositoryConfig(BaseModel):
 
     `pytest PATHS OPTIONS` runs some of them, with options of pytest itself: plugins are loaded
     where `packages` have them. `python FILE ARGUMENTS` and `python -m MODULE ARGUMENTS` are judged
-    as one test by their exit status. Of Maven and Gradle every test is run, by `mvn test` and
-    `gradle test`. Other commands are refused, for no debug session can be started on them."""
+    as one test: it passes if the script comes to its end with exit status 0. Of Maven and Gradle
+    every test is run, by `mvn test` and `gradle test`. Other commands are refused, for no debug
+    session can be started on them, and what only a shell understands."""
     fail_to_pass: tuple[str, ...] = ()
     """The failing tests that make the bug: pytest node ids, or `package.Class#method`. Empty: all
     that fail."""
     problem_statement: str | None = None
     """What the agent is told, or the path of a .md, .txt or .rst file of it. None: how the first
     failing test fails."""
-    packages: tuple[str, ...] | None = None
-    """Python packages that the tests need, as pip names them, for the local sandbox. None: what
+    packages: tuple[PackageName, ...] | None = None
+    """Python packages that the tests need, by name, for the local sandbox. None: what
     the repository declares for itself and for its tests."""
     import_paths: tuple[str, ...] | None = None
     """Folders that Python imports from. None: `src` where packages lie there, and the root."""

@@ -27,6 +27,8 @@ from collect.telling import tell
 from sandbox import SandboxConfig
 from sandbox.environment import cache_folder
 
+EXTENSIONS = (".c", ".cc", ".cpp", ".pyx", ".rs")
+"""Of the sources of Python's extension modules."""
 FOLDER = "local-repositories"
 IMPORTS = ("ModuleNotFoundError", "ImportError")
 ADVICE = {
@@ -68,9 +70,15 @@ class Finder:
         write_text(path, found.model_dump_json(indent=1) + "\n")
         return found
 
-    @property
-    def _advice(self) -> str:
-        return ADVICE[self.suite.language]
+    def _advice(self, instance: Instance) -> str:
+        advice = ADVICE[self.suite.language]
+        sources = [path for path in instance.files if path.endswith(EXTENSIONS)]
+        if self.suite.language == "python" and sources:
+            advice += (
+                f"; extension modules ({first_of(sources, 2)}) are not built here: build them in "
+                "the folder, or name a release of the project in benchmark.packages"
+            )
+        return advice
 
     def _path(self, instance: Instance) -> Path:
         facts = [instance.hash, RanIn(self.sandbox).name(instance), type(self.suite).__name__]
@@ -85,22 +93,31 @@ class Finder:
     def _found(self, instance: Instance, run: SuiteRun) -> FoundTests:
         name = instance.repository
         if not run.of(TestStatus.FAILED) and not run.of(TestStatus.PASSED) and not self.named:
-            raise ConfigError(f"{name}: {self._nothing_ran(run)}")
-        failing = self._failing(name, run)
+            raise ConfigError(f"{name}: {self._nothing_ran(instance, run)}")
+        failing = self._failing(instance, run)
         passing = run.of(TestStatus.PASSED)
         unloadable = [run.reasons[test] for test in failing if test in run.reasons]
         if not passing and unloadable and all(each.type in IMPORTS for each in unloadable):
             raise ConfigError(
                 f"{name}: every test fails to import what it needs: {unloadable[0].message}; "
-                f"{self._advice}"
+                f"{self._advice(instance)}"
+            )
+        if run.cut_short is not None:
+            tell(f"{name}: {run.cut_short}")
+        if not passing and len(run.statuses) > 1 and failing[0] in run.reasons:
+            said = run.reasons[failing[0]].message.partition("\n")[0]
+            tell(
+                f"{name}: none of its {len(run.statuses)} tests passes; the first fails with "
+                f"{said!r}; if the tests lack something, {self._advice(instance)}"
             )
         if run.unloaded:
             tell(f"{name}: tests that can't be imported are left out: {first_of(run.unloaded)}")
         statement = write_statement(instance, failing, run)
         return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
 
-    def _failing(self, name: str, run: SuiteRun) -> tuple[str, ...]:
+    def _failing(self, instance: Instance, run: SuiteRun) -> tuple[str, ...]:
         """The failing tests that make the bug. Raises ConfigError where there are none."""
+        name = instance.repository
         if self.named:
             for test in self.named:
                 self._require_failing(name, test, run)
@@ -109,7 +126,7 @@ class Finder:
             raise ConfigError(f"{name}: {self._no_end()}")
         failing = run.of(TestStatus.FAILED)
         if not failing:
-            left = f"; these can't be imported: {first_of(run.unloaded)}; {self._advice}"
+            left = f"; these can't be imported: {first_of(run.unloaded)}; {self._advice(instance)}"
             raise ConfigError(
                 f"{name}: no test fails, {len(run.of(TestStatus.PASSED))} pass: there is no bug to "
                 f"be seen; add a test that shows it{left if run.unloaded else ''}"
@@ -128,13 +145,13 @@ class Finder:
             "that fail"
         )
 
-    def _nothing_ran(self, run: SuiteRun) -> str:
+    def _nothing_ran(self, instance: Instance, run: SuiteRun) -> str:
         if run.timed_out:
             return self._no_end()
         if run.unloaded:
             return (
-                f"not one test can be loaded ({first_of(run.unloaded)}); {self._advice}. The end "
-                f"of what was printed:\n{run.end}"
+                f"not one test can be loaded ({first_of(run.unloaded)}); "
+                f"{self._advice(instance)}. The end of what was printed:\n{run.end}"
             )
         return f"not one test ran to its end. The end of what was printed:\n{run.end}"
 

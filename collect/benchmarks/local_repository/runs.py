@@ -26,6 +26,8 @@ class SuiteRun:
     """Files of tests that can't be imported, or what else kept tests from running."""
     reasons: Mapping[str, Reason] = field(default_factory=dict)
     """Of the failing tests, where the runner tells."""
+    cut_short: str | None = None
+    """As in TestResults."""
 
     def of(self, status: TestStatus) -> tuple[str, ...]:
         """The tests that ended so."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
-from collect.benchmarks.local_repository.runs import SuiteRun
+from collect.benchmarks.local_repository.runs import SHOWN_OUTPUT, SuiteRun
 from collect.errors import ConfigError
 from collect.factory.issue_text import read_symptom, write_issue
 
@@ -32,8 +32,8 @@ def read_statement(given: str) -> str:
 
 
 def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -> str:
-    """How the first failing test fails: as users report it where that is known, else as it was
-    printed."""
+    """How the first failing test fails: as users report it and what the exception says, if the
+    runner tells, else as it was printed."""
     reason = run.reasons.get(failing[0])
     if reason is None or not reason.place:
         return _printed(failing, run)
@@ -45,7 +45,9 @@ def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -
         message=reason.message,
         output=run.output,
     )
-    return f"{write_issue(symptom, instance.id).strip()}\n\n{_named(failing)}\n"
+    issue = write_issue(symptom, instance.id).strip()
+    said = f"The first one fails with:\n\n```\n{reason.message[:SHOWN_OUTPUT]}\n```"
+    return f"{issue}\n\n{_named(failing)}\n\n{said}\n"
 
 
 def _printed(failing: Sequence[str], run: SuiteRun) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.local_repository.java_suite import JavaSuite, java_test_paths
-from collect.benchmarks.local_repository.python_suites import CommandSuite, PytestSuite
+from collect.benchmarks.local_repository.python_suites import (
+    CommandSuite,
+    PytestSuite,
+    split_options,
+)
 from collect.benchmarks.local_repository.runs import Suite
 from collect.errors import ConfigError
 from collect.factory.layout import find_test_paths
@@ -20,6 +26,9 @@ BUILD_FILES = ("pom.xml", *GRADLE_FILES)
 BUILD_TOOLS = frozenset({"mvn", "mvnw", "gradle", "gradlew"})
 BUILD_WORDS = frozenset({"clean", "test", "check", "verify", "build", "-q", "--quiet"})
 """What the command of a build tool may say: none of it changes which tests there are."""
+SHELL = "|&;<>"
+"""What a shell would read as more than one command, or as a file to read or write."""
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 ACCEPTED = (
     "give `pytest`, `python FILE` or `python -m MODULE`, with arguments, or `mvn test` or "
     "`gradle test`; variables have a key of their own, benchmark.variables"
@@ -75,16 +84,21 @@ def _named(instance: Instance, command: str, words: Sequence[str]) -> Suite:
             )
         return _java(instance)
     python = posixpath.basename(words[0]).startswith("python")
-    rest = list(words[1:] if python else words)
+    options, rest = split_options(words[1:]) if python else ([], list(words))
     if python and rest[:1] == ["-m"]:
         rest = rest[1:]
     if rest and rest[0] in ("pytest", "py.test"):
+        if options:
+            raise ConfigError(
+                f"benchmark.test_command {command!r}: Python is started without {options[0]}: "
+                "leave it out; pytest has a -W of its own, and benchmark.variables takes PYTHON..."
+            )
         return _pytest(instance, command, rest[1:])
     if not python:
         raise ConfigError(
             f"benchmark.test_command {command!r}: no debug session can be started on it: {ACCEPTED}"
         )
-    return _python(instance, command)
+    return _python(instance, command, words)
 
 
 def _pytest(instance: Instance, command: str, words: Sequence[str]) -> PytestSuite:
@@ -113,7 +127,7 @@ def _pytest(instance: Instance, command: str, words: Sequence[str]) -> PytestSui
     return PytestSuite(tuple(paths) or known, every, tuple(options))
 
 
-def _python(instance: Instance, command: str) -> Suite:
+def _python(instance: Instance, command: str, words: Sequence[str]) -> Suite:
     try:
         target = parse_target(command)
     except TargetError as error:
@@ -126,8 +140,22 @@ def _python(instance: Instance, command: str) -> Suite:
         raise ConfigError(
             f"benchmark.test_command {command!r}: {script} is no file of {instance.repository}"
         )
-    own = [script] if script is not None else []
+    own = [script] if script is not None else _of_module(words, instance.files)
     return CommandSuite(command, tuple(dict.fromkeys((*find_test_paths(instance.files), *own))))
+
+
+def _of_module(words: Sequence[str], files: Mapping[str, bytes]) -> list[str]:
+    """The files that `-m MODULE` runs, and the folder that unittest looks for tests in."""
+    _, named = split_options(words[1:])
+    module, arguments = named[1].replace(".", "/"), named[2:]
+    places = [f"{module}.py", f"{module}/__main__.py"]
+    if named[1] == "unittest":
+        places = [
+            word.rstrip("/")
+            for before, word in pairwise(arguments)
+            if before in ("-s", "--start-directory", "discover")
+        ]
+    return [path for path in places if path not in (".", "") and _is_there(path, files)]
 
 
 def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
@@ -136,10 +164,23 @@ def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
 
 
 def _words(command: str) -> list[str]:
+    """The words of one plain command. Raises ConfigError where it is none."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=SHELL)
+    lexer.whitespace_split, lexer.commenters = True, ""
     try:
+        operators = [word for word in lexer if word and set(word) <= set(SHELL)]
         words = shlex.split(command)
     except ValueError as error:
         raise ConfigError(f"benchmark.test_command {command!r}: {error}") from error
     if not words:
         raise ConfigError(f"benchmark.test_command is empty: {ACCEPTED}")
+    if operators:
+        raise ConfigError(
+            f"benchmark.test_command {command!r}: {operators[0]!r} is for a shell, and the command "
+            "is run without one: give one command, whose files the program itself opens"
+        )
+    if words[0] == "env" or ASSIGNMENT.match(words[0]):
+        raise ConfigError(
+            f"benchmark.test_command {command!r} sets variables: give them in benchmark.variables"
+        )
     return words

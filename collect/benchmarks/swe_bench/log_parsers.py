@@ -2,7 +2,7 @@
 
 Scores are compared with those that others publish, so upstream's rules are kept, the places where
 two runners write alike and mean different things included. That is why a verdict is read from a
-log here, which the program under test can write to as well, and not asked of pytest itself.
+log here, which the program under test can write to as well; `confirming` asks pytest itself.
 """
 
 from __future__ import annotations

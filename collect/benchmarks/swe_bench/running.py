@@ -2,6 +2,7 @@
 
 The test files are put back to the base commit, the test patch is applied, the record's commands
 run, and their log is read by the record's parser. A test that the log does not name has failed.
+Of pytest, a plugin confirms what the log says (`confirming`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from collect.benchmarks.base import TestResults, TestStatus
 from collect.benchmarks.git_workspace import lay_out_patch
 from collect.benchmarks.swe_bench.commands import REPOSITORIES, run_commands, setup_commands
+from collect.benchmarks.swe_bench.confirming import Confirmation
 from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS, Statuses
 from collect.benchmarks.swe_bench.parser_source import is_source, run_source
 from collect.benchmarks.swe_bench.records import Record
@@ -20,6 +22,7 @@ from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.output import BoundedOutput
 from sandbox.scratch import scratch_folder
+from sandbox.shell import read_text, write_bytes
 
 BEGIN, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """Marks around the tests' output in the log of a record's own script."""
@@ -55,18 +58,23 @@ def run_record_tests(
     """
     lay_out_patch(sandbox, record.test_patch, record.test_files, record.base_commit)
     with scratch_folder(sandbox, "/tmp") as folder:
-        sandbox.write_files({f"{folder}/run.sh": _script(record, folder).encode()})
+        confirmation = Confirmation(f"{folder}/plugin")
+        confirmation.lay_out(sandbox)
+        script = _script(record, folder, confirmation.settings)
+        write_bytes(sandbox, f"{folder}/run.sh", script.encode())
         command = Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout)
         result = sandbox.run(command)
         log = _read_log(record, sandbox, folder)
-    statuses = {} if result.timed_out else _graded(record, sandbox, log)
+        statuses = {} if result.timed_out else _graded(record, sandbox, log)
+        found, tampered = confirmation.check(sandbox, statuses_of(tests, statuses))
     shown = BoundedOutput(sandbox.config.output_limit)
     shown.add(log.whole.encode())
     return TestResults(
-        statuses_of(tests, statuses),
+        found,
         shown.text(),
         result.timed_out,
         result.seconds,
+        tampered=tampered,
     )
 
 
@@ -120,9 +128,10 @@ def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:
     return TestStatus.MISSING
 
 
-def _script(record: Record, folder: str) -> str:
+def _script(record: Record, folder: str, settings: str) -> str:
+    """All that is run; `settings` is a command before that of the tests."""
     if record.eval_script:
-        lines = [*_with_exit_code(record.eval_script.splitlines(), folder)]
+        lines = [*_with_exit_code(record.eval_script.split("\n"), folder, settings)]
     else:
         setup = [] if record.is_live else setup_commands(record)
         tests = [*(record.test_cmds or run_commands(record))]
@@ -130,13 +139,26 @@ def _script(record: Record, folder: str) -> str:
         kept = ["{", *tests, "}"] if record.print_cmds else ["(", *tests, ")"]
         kept[-1] += f" >{folder}/tests 2>&1"
         printed = ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
-        lines = [*setup, *record.rebuild_cmds, *kept, *(printed if record.print_cmds else [])]
+        lines = [
+            *setup,
+            *record.rebuild_cmds,
+            *_needed(settings, tests),
+            *kept,
+            *(printed if record.print_cmds else []),
+        ]
     return _PREPARE + "\n".join(lines) + "\n"
 
 
-def _with_exit_code(lines: Iterable[str], folder: str) -> Iterator[str]:
+def _needed(settings: str, commands: Sequence[str]) -> list[str]:
+    """What is for pytest alone."""
+    return [settings] if any("pytest" in command for command in commands) else []
+
+
+def _with_exit_code(lines: Sequence[str], folder: str, settings: str) -> Iterator[str]:
     """A script that also keeps the exit code of its tests' command."""
     for line in lines:
+        if BEGIN in line:
+            yield from _needed(settings, lines)
         if END in line:
             yield "TESTS_EXIT_CODE=$?"
             yield line
@@ -172,6 +194,6 @@ def _parsed(record: Record, sandbox: Sandbox, log: str) -> Statuses:
 
 def _read(sandbox: Sandbox, path: str) -> str:
     try:
-        return sandbox.read_file(path).decode(errors="replace")
+        return read_text(sandbox, path)
     except SandboxFileError:
         return ""

@@ -18,6 +18,7 @@ from collect.models.oracle.python_source import PythonSource
 from collect.models.oracle.scripted import Turns, say
 from collect.models.oracle.source import Place, place_of
 from collect.patches import changed_lines, reverse_patch
+from sandbox.text import source_lines
 
 LOG = "# Debugging Log"
 """How the task of a debugging conversation begins; the other kind asks for a patch."""
@@ -84,7 +85,7 @@ def _looked_at(now: Instance, place: Place) -> str:
 
 def edit_script(now: Instance) -> str:
     """The correct program's lines in place of the buggy one's, as an edit script."""
-    buggy, correct = program(now).splitlines(), correct_program(now).splitlines()
+    buggy, correct = source_lines(program(now)), source_lines(correct_program(now))
     edits = []
     ranges, targets = changed_lines(now.gold_patch), changed_lines(reverse_patch(now.gold_patch))
     for before, after in zip(ranges, targets, strict=True):

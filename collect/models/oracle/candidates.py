@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from collect.agents.answer import parse_answer
 from collect.benchmarks.base import Instance
+from collect.errors import ModelFailure
 from collect.models.oracle.source import place_of, read_source
-from collect.patches import ChangedRange, Edit, changed_lines, diff_trees, hunk_edits
+from collect.patches import ChangedRange, Edit, PatchError, changed_lines, diff_trees, hunk_edits
 
 LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
 NEARBY = 5
@@ -67,11 +68,23 @@ def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[
 
 
 def gold_candidate(instance: Instance) -> Candidate:
-    """The gold patch as a candidate."""
+    """The gold patch as a candidate. Raises ModelFailure where the oracle's tools can't make it."""
     ranges = tuple(changed_lines(instance.gold_patch))
-    edits = tuple(hunk_edits(instance.files, instance.gold_patch))
+    if not ranges:
+        raise _out_of_reach(instance, "it changes no line that is there, so nothing stops at it")
+    try:
+        edits = tuple(hunk_edits(instance.files, instance.gold_patch))
+    except PatchError as error:
+        raise _out_of_reach(instance, str(error)) from error
     place = place_of(instance.files, ranges)
     return Candidate(ranges, edits, f"{place.path}:{place.line}", place.function)
+
+
+def _out_of_reach(instance: Instance, why: str) -> ModelFailure:
+    return ModelFailure(
+        f"the oracle can't make the gold patch of {instance.id}: {why}; take another model for "
+        "this bug, or leave it out"
+    )
 
 
 def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:

@@ -13,6 +13,7 @@ from collect.models.oracle.current_code import correct_program, program
 from collect.models.oracle.python_source import is_pure
 from collect.patches import ChangedRange, changed_lines, reverse_patch
 from collect.syntax import parse
+from sandbox.text import source_lines
 
 Compound = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
 TRIED = "tried"
@@ -98,7 +99,7 @@ def replaced(instance: Instance) -> tuple[str, str]:
 def _text(code: str, changed: ChangedRange) -> str:
     if changed.insertion:
         return ""
-    lines = code.splitlines()[changed.start - 1 : changed.end]
+    lines = source_lines(code)[changed.start - 1 : changed.end]
     return dedent("\n".join(line.rstrip() for line in lines))
 
 

@@ -12,6 +12,7 @@ from collect.models.oracle.patching import Patching
 from collect.models.oracle.scripted import Turns, say
 from collect.models.oracle.source import Place, place_of
 from collect.patches import changed_lines
+from sandbox.text import source_lines
 
 BLOCK = re.compile(r"^\[BLOCK-(\d+)\]\n(.*?)(?=^\[BLOCK-|^\.\.\. \(|\Z)", re.MULTILINE | re.DOTALL)
 VALUES = re.compile(r"^\s*# (.+)$", re.MULTILINE)
@@ -44,14 +45,14 @@ class OracleLdb:
     def _verdicts(self, now: Instance, trace: str) -> str:
         """One JSON object a block."""
         place = place_of(now.files, changed_lines(now.gold_patch))
-        line = program(now).splitlines()[place.line - 1].strip()
+        line = source_lines(program(now))[place.line - 1].strip()
         return "\n".join(
             json.dumps(_verdict(number, text, line, place)) for number, text in BLOCK.findall(trace)
         )
 
 
 def _verdict(number: str, text: str, line: str, place: Place) -> dict[str, object]:
-    has_it = line in (each.strip() for each in text.splitlines())
+    has_it = line in (each.strip() for each in source_lines(text))
     explanation = "What it does with these values is what the task asks."
     if has_it:
         seen = " then ".join(f"`{values}`" for values in VALUES.findall(text))

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from collect.models.oracle.reading import FunctionRange, Mutation
 from collect.syntax import parse
+from sandbox.text import source_lines
 
 PURE_CALLS = {"len", "min", "max", "sum", "abs", "sorted", "isinstance", "int", "str", "float"}
 LOOKED_AT = (ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.BinOp)
@@ -87,7 +88,7 @@ class PythonSource:
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
         """The file with one comparison or arithmetic operator changed."""
-        lines = self._text.splitlines(keepends=True)
+        lines = source_lines(self._text, keepends=True)
         for node in ast.walk(self._nodes[function]):
             swap = _swap(node)
             if swap is None or swap[0].end_lineno != swap[2].lineno:

@@ -18,6 +18,7 @@ from collect.models.oracle.habits import Habits
 from collect.models.oracle.scripted import Turns, say
 from collect.models.oracle.source import NOTHING, Place, function_at, places_of, read_source
 from collect.patches import changed_lines
+from sandbox.text import source_lines
 
 PAUSED = re.compile(
     r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+) \((?!post mortem)"
@@ -50,7 +51,7 @@ class OracleSubagent:
     def _investigate(self, place: Place) -> None:
         self._place, self._path = place, place.path
         data = self._instance.files[place.path]
-        self._lines = data.decode("utf-8", "replace").splitlines()
+        self._lines = source_lines(data.decode("utf-8", "replace"))
         self._source = read_source(place.path, data) or NOTHING
 
     def turns(self, task: str) -> Turns:

@@ -14,8 +14,8 @@ its hooks differ between the versions supported here.)
 
 Requests are `{"id", "action", "arguments", "timeout", "grace"}`, and each has one answer with
 the same id: `{"id", "state", "stop", "values", "frames", "threads", "next_start", "breakpoints",
-"notes", "error", "kill_reason", "diagnosis", "output", "output_truncated"}`, where only what
-applies is present.
+"notes", "error", "kill_reason", "diagnosis", "child_processes", "output",
+"output_truncated"}`, where only what applies is present.
 
 Past its time-out a request is interrupted, by a signal; past its grace the program is killed.
 Either way the answer says what the program was at (`diagnosis`). On their way through the two

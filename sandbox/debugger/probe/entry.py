@@ -14,6 +14,7 @@ import sys
 from typing import Callable, Dict
 
 from .guards import install as install_guards
+from .interpreter import import_standard
 from .link import Link
 from .pytest_target import preload, run_name, run_pytest
 from .session import Session
@@ -35,6 +36,10 @@ KINDS: Dict[str, Callable[[Target], object]] = {
 
 def main() -> None:
     """Fork the debuggee, and supervise it."""
+    if sys.version_info < (3, 9):
+        # It starts a process the first time, which would be told as one of the program's: `uuid`
+        # calls it as it is imported, and pytest imports that.
+        import_standard("platform").uname()
     requests, requests_write = os.pipe()
     answers_read, answers = os.pipe()
     output_read, output = os.pipe()

@@ -4,6 +4,7 @@ before a test can replace them: `mock.patch("builtins.open")` must not reach the
 from __future__ import annotations
 
 import os
+from io import StringIO
 from io import open as open_file
 from json import JSONDecoder, JSONEncoder
 from os import read, walk, write
@@ -11,10 +12,12 @@ from os.path import basename, join, realpath
 from stat import S_ISREG
 from threading import get_ident
 from time import clock_gettime_ns, monotonic, monotonic_ns, sleep
+from typing import List
 
 __all__ = [
     "basename", "decode", "encode_json", "get_ident", "isfile", "join", "modified", "monotonic",
-    "monotonic_ns", "passed_file_time", "read", "read_file", "realpath", "sleep", "walk", "write",
+    "monotonic_ns", "passed_file_time", "read", "read_file", "realpath", "sleep", "source_lines",
+    "walk", "write",
 ]  # fmt: skip
 decode = JSONDecoder().decode
 encode_json = JSONEncoder(separators=(",", ":")).encode
@@ -26,6 +29,12 @@ def read_file(path: str) -> bytes:
     """All bytes of a file. Raises OSError."""
     with open_file(path, "rb") as file:
         return file.read()
+
+
+def source_lines(text: str) -> List[str]:
+    """The lines of a source file as the compiler counts them, without their ends: not those of
+    `str.splitlines`, which also splits at form feeds, U+2028 and others."""
+    return [line.rstrip("\r\n") for line in StringIO(text, newline="")]
 
 
 def passed_file_time() -> int:

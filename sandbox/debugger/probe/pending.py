@@ -19,6 +19,8 @@ class Pending:
         self.id = message["id"]
         self.token: str = message["token"]
         self.runs = message["action"] in RUN_ACTIONS
+        self.counts = message["action"] == "list_breakpoints"
+        """Whether the answer shows how often the breakpoints were hit."""
         self.child = child
         now = time.monotonic()
         self.deadline: float = now + message["timeout"]

@@ -141,16 +141,46 @@ class Plugin:
             item.obj = releasing(function)
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
-        if getattr(report, "when", "collect") != "collect":
-            self.session.post_mortem(call.excinfo.value)
+        if hasattr(report, "context"):  # of a subtest, also by the plugin that older ones need
+            describe = getattr(report, "_sub_test_description", None) or report.sub_test_description
+            self.session.subtest_failed(call.excinfo.value, describe())
+        elif getattr(report, "when", "collect") != "collect":
+            self.session.post_mortem(self._cause(call.excinfo.value))
+
+    def _cause(self, error: Any) -> Any:
+        """What a program raised in a doctest; of an example with another output, both are told."""
+        doctest = sys.modules.get("doctest")
+        if doctest is not None and isinstance(error, doctest.UnexpectedException):
+            return error.exc_info[1]
+        if doctest is not None and isinstance(error, doctest.DocTestFailure):
+            said = "the doctest's {!r} gave {!r}, where {!r} was expected"
+            example = error.example
+            self.session.notes.append(said.format(example.source, error.got, example.want))
+        return error
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.skipped:
-            self.session.notes.append(f"{report.nodeid} was skipped")
+        said = outcome(report)
+        if said:
+            self.session.notes.append(f"{report.nodeid} {said}")
 
     def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
         """No time-out of pytest-timeout while somebody looks."""
         return True
+
+
+def outcome(report: Any) -> str:
+    """What is to be said of how a test ended, which an exit code does not tell."""
+    if report.failed and isinstance(report.longrepr, str):  # by no exception
+        return f"failed: {report.longrepr}"
+    if not hasattr(report, "wasxfail"):
+        return "was skipped" if report.skipped else ""
+    reason = report.wasxfail.replace("reason: ", "", 1)
+    if reason.startswith("[NOTRUN]"):
+        return "was not run, as its xfail wants"
+    told = f" ({reason})" if reason else ""
+    if report.skipped:
+        return f"failed as expected (xfail){told}"
+    return f"passed, though it was expected to fail (xfail){told}" if report.passed else ""
 
 
 def plugin_for(target: Target, pytest: Any) -> Plugin:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import types
 from typing import Any, List, Optional, Sequence, Tuple
@@ -30,6 +31,14 @@ SHOWN_FRAMES = 10
 PLAIN_TYPES = (type(None), bool, int, float, str, bytes)
 """What is shown without code of the program's."""
 PLACE_LOST = "Python had no memory left to note where this was raised"
+SUBTEST_FAILED = (
+    "this ended the subtest {} and not the whole test: its frames can still be looked at, and "
+    "continue goes on after it"
+)
+TOLD_LATE = (
+    "; unittest tells of it now that the test has come to its end, so the test's own variables "
+    "have the values that they had there"
+)
 STEPS = {"step_over": OVER, "step_into": INTO, "step_out": OUT}
 
 
@@ -121,6 +130,24 @@ class Session:
 
     def post_mortem(self, error: BaseException) -> None:
         """An exception ended the test: serve requests on its frames, for good."""
+        self._after_end(error, "post_mortem", [])
+
+    def subtest_failed(self, error: BaseException, subtest: str) -> None:
+        """An exception ended a part of a test, which goes on when it is told to."""
+        frames = [at.frame for at in live_frames(sys._getframe())]
+        mine = [frame for frame in frames if self.workspace.mine(frame.f_code.co_filename)]
+        # Before CPython 3.11 unittest keeps what subtests raise to the end of their test.
+        note = SUBTEST_FAILED.format(subtest) + ("" if mine else TOLD_LATE)
+        action = self._after_end(error, "runtime_error", [note])
+        if action == "continue" or not mine:
+            SPARE.make_room()
+            self.tracer.run_freely(mine[0] if mine else None)
+        else:
+            self.tracer.step(STEPS[action], mine[0])
+
+    def _after_end(self, error: BaseException, state: str, notes: List[str]) -> str:
+        """Serve requests on the frames of what an exception has ended; gives the action that
+        lets the program go on."""
         with self.lock, MoreStack():
             self.evaluator.pause()
             self.link.paused()
@@ -128,14 +155,14 @@ class Session:
             self.tracer.hook.install(None)
             frames = self.describer.visible(traceback_frames(error))
             hits = self.tracer.hits.at_end(frames[0].frame if frames else None, error)
-            self.state = "post_mortem"
+            self.state = state
             stop = self.describer.stop(frames, "exception", error, None)
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
-            answer["notes"] = [*hits.notes, *answer.get("notes", [])]
+            answer["notes"] = [*notes, *hits.notes, *answer.get("notes", [])]
             if isinstance(error, MemoryError) and not frames:
                 answer["notes"].append(PLACE_LOST)
-            self._serve_stop(frames, answer)
+            return self._serve_stop(frames, answer)
 
     def _serve_stop(self, frames: List[FrameAt], fields: Json) -> str:
         """Answer with the stop, then serve; gives the action that lets the program go on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import types
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
@@ -30,7 +31,6 @@ class SourceFile:
 
     def __init__(self, path: str) -> None:
         data = read_file(path)
-        self.lines = decode_source(data).splitlines()
         tree = ast.parse(data, path)
         self.functions: List[Function] = []
         self._collect(tree, "")
@@ -78,13 +78,23 @@ class SourceFile:
         return None
 
 
-def decode_source(data: bytes) -> str:
-    """The text of a source file, by its coding cookie."""
-    import io
-    import tokenize
+COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+BLANK = re.compile(rb"[ \t\f]*(?:#|$)")
 
+
+def decode_source(data: bytes) -> str:
+    """The text of a source file, by its BOM or its coding cookie (PEP 263).
+
+    `tokenize.detect_encoding` refuses some files that CPython runs.
+    """
+    encoding = "utf-8-sig"
+    for line in data.splitlines()[:2]:
+        found = COOKIE.match(line)
+        if found is not None and not data.startswith(b"\xef\xbb\xbf"):
+            encoding = found.group(1).decode("ascii")
+        if found is not None or not BLANK.match(line):
+            break
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return data.decode(encoding, "replace")
-    except (SyntaxError, LookupError):
+    except (LookupError, ValueError):
         return data.decode("utf-8", "replace")

@@ -16,7 +16,13 @@ from .diagnosis import EXITED
 from .ending import ended, killed
 from .output import OutputRing
 from .pending import Pending
-from .processes import adopt_orphans, kill_descendants, memory_kills
+from .processes import (
+    adopt_orphans,
+    descendants,
+    kill_descendants,
+    memory_kills,
+    waited_for_children,
+)
 from .wire import DUMP, Json, LineReader, encode, write_all
 
 CUT_OFF = (
@@ -41,6 +47,8 @@ class Supervisor:
         self.killed: Optional[Json] = None
         """The answer to come, once the killed program has ended."""
         self.memory_kills = memory_kills()
+        self.others = False
+        """Whether the program is known to have started processes of its own."""
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
         self.notes: List[str] = []
@@ -138,6 +146,8 @@ class Supervisor:
             return
         self.pending = None
         self._diagnose(message, pending)
+        if pending.counts or message.get("state") == "post_mortem":
+            message["child_processes"] = self._has_started_others()
         self._send(message)
 
     def _diagnose(self, message: Json, pending: Pending) -> None:
@@ -163,6 +173,12 @@ class Supervisor:
             self.notes = []
         write_all(1, self.nonce + b" " + encode(message))
 
+    def _has_started_others(self) -> bool:
+        if not self.others and self.status is None:
+            self.others = waited_for_children(self.child)
+        self.others = self.others or any(p != self.child for p in descendants(os.getpid()))
+        return self.others
+
     def _on_output(self) -> bool:
         # Bounded, so that a program that floods its output can't keep the host waiting.
         for _ in range(64):
@@ -179,12 +195,15 @@ class Supervisor:
         os.read(self.wakeup, 4096)
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                reaped = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 break
-            if pid == 0:
+            if reaped is None:
                 break
-            if pid == self.child:
+            # What it has waited for can be told as long as it is not waited for itself.
+            self.others |= reaped.si_pid != self.child or waited_for_children(self.child)
+            _, status = os.waitpid(reaped.si_pid, 0)
+            if reaped.si_pid == self.child:
                 self.status = status
         if self.status is not None and self.pending is not None:
             self._on_answers_left()
@@ -232,7 +251,8 @@ class Supervisor:
         message = self.killed
         if message is None:
             message = ended(self.status, pending.runs, self._dumped(0.0), self.memory_kills)
-        self._send({"id": pending.id, "state": "done", **message})
+        others = self._has_started_others()
+        self._send({"id": pending.id, "state": "done", "child_processes": others, **message})
 
     def _end(self) -> None:
         kill_descendants()

@@ -17,17 +17,31 @@ def run_unittest(target: Target) -> object:
 
     sys.argv = ["python -m unittest", *target.names]
     loader = unittest.TestLoader()
-    try:
-        suite = loader.loadTestsFromNames(target.names)
-    except (Exception, SystemExit):  # raised by the test's module as it is imported
-        raise Refusal(last_lines(import_standard("traceback").format_exc())) from None
-    if loader.errors:
-        raise explanation(target, "\n".join(map(str, loader.errors)))
-    if not suite.countTestCases():
+    suite = load(unittest, loader, target)
+    count, errors = suite.countTestCases(), [str(error) for error in loader.errors]
+    if errors and (target.names[0] != "discover" or len(errors) >= count):
+        raise explanation(target, "\n".join(errors))
+    if not count:
         raise NoSuchTest("there is no test in {}".format(" ".join(target.names)))
+    for error in errors:  # the other modules' tests are run, as without a debugger
+        first, *_, last = error.strip().splitlines()
+        target.session.notes.append(f"{first}: {last}")
     result = stopping_result(unittest.TestResult, target)
     suite.run(result)
     return 0 if result.wasSuccessful() else 1
+
+
+def load(unittest: Any, loader: Any, target: Target) -> Any:
+    """The tests that arguments of `python -m unittest` choose, as it reads them itself."""
+
+    class Program(unittest.TestProgram):  # type: ignore[misc]  # known at run time only
+        def runTests(self) -> None:  # noqa: N802
+            """They are run once it is known that there are any."""
+
+    try:
+        return Program(module=None, argv=sys.argv, testLoader=loader).test
+    except (Exception, SystemExit):  # by a module with tests as it is imported, or the parser
+        raise Refusal(last_lines(import_standard("traceback").format_exc())) from None
 
 
 MISSING = re.compile(
@@ -66,7 +80,8 @@ def stopping_result(base: type, target: Target) -> Any:
 
         def addError(self, test: Any, err: Any) -> None:  # noqa: N802
             super().addError(test, err)
-            target.session.post_mortem(err[1])
+            if type(test).__name__ != "_FailedTest":  # a module that was told of already
+                target.session.post_mortem(err[1])
 
         def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
             super().addFailure(test, err)
@@ -75,7 +90,15 @@ def stopping_result(base: type, target: Target) -> Any:
         def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
             super().addSubTest(test, subtest, err)
             if err is not None:
-                target.session.post_mortem(err[1])
+                target.session.subtest_failed(err[1], subtest._subDescription())
+
+        def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+            super().addExpectedFailure(test, err)
+            target.session.notes.append(f"{test} failed, as its expectedFailure expects")
+
+        def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
+            super().addUnexpectedSuccess(test)
+            target.session.notes.append(f"{test} did not fail, against its expectedFailure")
 
         def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
             super().addSkip(test, reason)

@@ -6,14 +6,15 @@ import os
 import re
 from typing import Dict, Iterator, List
 
-from .own import join, modified, passed_file_time, read_file, realpath, walk
+from .interpreter import STARTUP_PATH
+from .own import basename, join, modified, passed_file_time, read_file, realpath, source_lines, walk
 from .source import SourceFile, decode_source
-from .wire import Refusal
+from .wire import CONTROL, Refusal
 
 SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages", "venv"}
-RUNNERS = re.compile(
-    r"[/\\](?:site|dist)-packages[/\\](?:_pytest|pluggy|pytest|xdist|pytest_\w+|hypothesis)[/\\]"
-)
+RUNNERS = re.compile(r"[/\\](?:_pytest|pluggy|pytest|xdist|pytest_\w+|hypothesis)(?:[/\\]|\.py$)")
+"""In the path of a file: the module of a test runner, below the folder that it is imported from."""
+INSTALLED = ("site-packages", "dist-packages")
 
 
 class Workspace:
@@ -29,6 +30,10 @@ class Workspace:
         self.paths: Dict[str, str] = {}
         self.mine_cache: Dict[str, bool] = {}
         self.internal_cache: Dict[str, bool] = {}
+        below = self.root + os.sep
+        paths = [realpath(path) for path in STARTUP_PATH]
+        self.import_folders = {path for path in paths if not (path + os.sep).startswith(below)}
+        """Outside the workspace: what is installed lies there, also where `PYTHONPATH` says so."""
         library = os.path.dirname(os.__file__)
         self.internal_prefixes = tuple(
             os.path.join(library, name)
@@ -51,9 +56,17 @@ class Workspace:
         known = self.internal_cache.get(filename)
         if known is None:
             known = filename.startswith(("<stepinto", "<frozen", *self.internal_prefixes))
-            known = known or bool(RUNNERS.search(filename))
+            known = known or self.in_runner(filename)
             self.internal_cache[filename] = known
         return known
+
+    def in_runner(self, filename: str) -> bool:
+        """Whether a file is of an installed test runner: not of one that is itself under test."""
+        folders = [filename[: found.start()] for found in RUNNERS.finditer(filename)]
+        return any(
+            basename(folder) in INSTALLED or realpath(folder) in self.import_folders
+            for folder in folders
+        )
 
     def mine(self, filename: str) -> bool:
         """Whether a file is the program's own: below the workspace, and not installed there."""
@@ -70,7 +83,7 @@ class Workspace:
         lines = self.texts.get(path)
         if lines is None:
             try:
-                lines = decode_source(read_file(path)).splitlines()
+                lines = source_lines(decode_source(read_file(path)))
                 self.news += self.written_since(path)
             except OSError:
                 lines = []
@@ -86,7 +99,7 @@ class Workspace:
 
     def line(self, filename: str, number: int) -> str:
         lines = self.text(filename)
-        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        return lines[number - 1].strip().translate(CONTROL) if 0 < number <= len(lines) else ""
 
     def source(self, path: str) -> SourceFile:
         if path not in self.sources:

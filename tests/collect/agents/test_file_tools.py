@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,11 +12,12 @@ import pytest
 
 from collect.agents.file_tools import EditFile, EditGate, Grep, ListFiles, ReadFile
 from collect.agents.first_lines import FirstLines, first_lines
-from collect.agents.shell_tool import Bash, FailedCommand, read_failure
+from collect.agents.shell_tool import Bash, BashArguments, FailedCommand, read_failure
 from collect.agents.tools import Tool, Toolbox, ToolReply
 from collect.messages import ToolCall
 from collect.records import ToolOutcome
-from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+from tests.sandbox.image import TAG
 
 FILES = {
     "shop/cart.py": b"rate = 1\nlimit = 2\nrate = 1\n",
@@ -130,6 +133,12 @@ def test_bash(sandbox: Sandbox) -> None:
     assert call(sandbox, "bash", command="true").text == "[no output]"
 
 
+def test_a_closed_gate_lets_coverage_measure(sandbox: Sandbox) -> None:
+    code = "import os; open(os.environ['COVERAGE_FILE'], 'w').close(); print('measured')"
+    closed = Bash(sandbox, 5.0, EditGate(is_open=False))
+    assert closed.call(BashArguments(command=f'python -c "{code}"'), "1").text == "measured"
+
+
 def test_how_a_command_failed_can_be_read_off_its_answer(sandbox: Sandbox) -> None:
     exited = call(sandbox, "bash", command="echo '[exit code 4]'; exit 3").text
     assert read_failure(exited) == FailedCommand("[exit code 4]\n", 3)
@@ -154,3 +163,59 @@ def test_an_edit_keeps_every_other_byte(sandbox: Sandbox) -> None:
     call(sandbox, "edit_file", path="odd.py", old_string="\na = 1\n", new_string="\na = 4\n\n")
     expected = b"\xef\xbb\xbf# \xe9\r\na = 4\r\n\r\nb = 5\nc = 3\r\n"
     assert sandbox.read_file("odd.py") == expected
+
+
+MEASURED = """
+import json, resource, sys
+from collect.agents.file_tools import EditFile, Grep, ListFiles, ReadFile
+from collect.agents.tools import Toolbox
+from collect.messages import ToolCall
+from sandbox import Command, SandboxConfig, open_sandbox
+
+def call(name, **arguments):
+    return tools.call(ToolCall("1", name, json.dumps(arguments))).text
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+with open_sandbox(SandboxConfig(backend=sys.argv[1], image=sys.argv[2])) as sandbox:
+    tools = Toolbox([ListFiles(sandbox), ReadFile(sandbox), Grep(sandbox), EditFile(sandbox)])
+    fill = "yes '' | head -c 100000000 >huge; yes '' | head -c 8388608 >large; echo end >>large; "
+    fill += "yes '' | head -c 8388608 >fits; head -c 99000000 /dev/zero >>long; echo >>long"
+    assert sandbox.run(Command(["sh", "-c", fill])).exit_code == 0
+    sandbox.read_file("fits", 10**7)
+    before = peak()
+    for path in ("huge", "large", "long"):
+        for told in (call("read_file", path=path), call("edit_file", path=path, old_string="end",
+                                                        new_string="x")):
+            assert "bytes, more than the 8388608 that are read; look at a part" in told, told
+    assert call("read_file", path="fits", start_line=8388600).count("\\n") == 8
+    assert call("grep", pattern="end", path="large").endswith("8388609:end")
+    call("grep", pattern="^$", path="huge")
+    call("list_files")
+    print(peak() - before)
+"""
+
+
+def test_a_huge_file_takes_no_memory_of_ours(backend: str) -> None:
+    argv = [sys.executable, "-c", MEASURED, backend, TAG]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 80, "MiB, for files of 100 MB"
+
+
+def test_no_path_leaves_the_workspace(backend: str) -> None:
+    config = SandboxConfig.model_validate({"backend": backend, "image": TAG})
+    with open_sandbox(config) as sandbox:
+        sandbox.run(Command(["sh", "-c", "echo old >/tmp/x; ln -s /tmp out; ln -s /tmp/x file"]))
+        for path in ("/etc/passwd", "../etc/passwd", "/tmp/x", "out/x", "file"):
+            for arguments in (
+                {"name": "read_file"},
+                {"name": "edit_file", "old_string": "o", "new_string": "planted"},
+                {"name": "edit_file", "old_string": "", "new_string": "planted"},
+            ):
+                reply = call(sandbox, path=path, **arguments)
+                assert reply.outcome is ToolOutcome.ERROR, (path, arguments)
+        made = call(sandbox, "edit_file", path="out/new", old_string="", new_string="x")
+        assert made.outcome is ToolOutcome.ERROR
+        assert sandbox.run(Command(["sh", "-c", "ls /tmp; cat /tmp/x"])).output == "home\nx\nold\n"

@@ -58,6 +58,10 @@ def remove(file: str) -> Callable[[Path], None]:
         ),
         (replace("bug.yaml", "issue: |", "issue: [\n"), r"bug\.yaml: not YAML"),
         (replace("bug.yaml", "y: counter", "y: abacus"), r"bug\.yaml: repository: .*abacus"),
+        (
+            replace("bug.yaml", "y: counter", "y: ../bugs"),
+            r"bug\.yaml: repository: .* is not below",
+        ),
         (replace("gold.patch", "sum(numbers)", "0"), r"gold\.patch: can't be reversed .* hunk 1"),
         (replace("gold.patch", "counter/totals", "tests/x"), r"gold\.patch: must change the prog"),
         (remove("gold.patch"), r"gold\.patch: no such file"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from collect.benchmarks import git_workspace
 from collect.benchmarks.git_workspace import (
     apply_with_git,
     changed_files,
@@ -162,6 +163,17 @@ diff --git a/code.py b/code.py
 -    return {}
 +    return 5
 """
+
+
+def test_so_is_one_that_git_does_not_get_through(
+    sandbox: Sandbox, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal_history(sandbox, base)
+    tree = tree_of(sandbox)
+    sandbox.run(Command(["git", "config", "core.fsmonitor", "sleep 1000; true"]))
+    monkeypatch.setattr(git_workspace, "GIT_TIMEOUT", 3.0)
+    with pytest.raises(SandboxFileError, match="git took more than 3 s"):
+        changed_files(sandbox, tree)
 
 
 def test_a_patch_may_be_off_by_some_lines_and_is_refused_else(sandbox: Sandbox, base: str) -> None:

@@ -39,6 +39,13 @@ def test_opening(bundle: Path) -> None:
     assert isinstance(open_benchmark(BenchmarkConfig(name="humanevalfix")), HumanEvalFixBenchmark)
 
 
+@pytest.mark.parametrize(("name", "other"), [("self_repair", "java"), ("gitbug_java", "python")])
+def test_a_benchmark_of_the_other_language_is_refused(name: str, other: str) -> None:
+    config = BenchmarkConfig.model_validate({"name": name, "language": other})
+    with pytest.raises(ConfigError, match=f"{name} has .* bugs alone: set benchmark.language="):
+        open_benchmark(config)
+
+
 def test_a_seed_draws_from_all_repositories() -> None:
     everything = selected(shuffle_seed=3)
     assert sorted(everything) == sorted(selected())
@@ -114,3 +121,39 @@ def test_held_out_is_a_true_part_whatever_the_order(
     assert kept == held_out(sorted(repositories) * 2, fraction, seed)
     assert 0 < len(kept) < len(repositories)
     assert kept < repositories
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"instances": []}, "no instance left of 8: benchmark.instances is empty"),
+        (
+            {"split": "held_out", "held_out_fraction": 0},
+            "no instance left of 8: 0 of them are in benchmark.split=held_out",
+        ),
+        (
+            {"split": "train", "held_out_fraction": 0.9, "instances": ["cache__*", "dates__*"]},
+            "2 of them are in benchmark.split=train, none of which benchmark.instances names",
+        ),
+    ],
+)
+def test_what_left_nothing_is_named(fields: dict[str, object], told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        selected(**fields)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [("local", "python"), ("gitbug_java", "java"), ("self_repair", "python")],
+)
+def test_a_file_without_bugs_is_refused(
+    tmp_path: Path, name: str, language: str, text: str
+) -> None:
+    path = tmp_path / "bugs.jsonl"
+    path.write_text(text)
+    fields = {"name": name, "language": language, "path": str(path)}
+    config = BenchmarkConfig.model_validate(fields)
+    with pytest.raises(ConfigError, match=r"bugs\.jsonl.* (holds no bugs|nothing is in it)"):
+        select_instances(config, open_benchmark(config))

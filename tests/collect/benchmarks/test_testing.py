@@ -3,15 +3,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from collect.benchmarks import pytest_report
-from collect.benchmarks.base import TestStatus
+from collect.benchmarks import pytest_launch, pytest_report
+from collect.benchmarks.base import Environment, Instance, TestStatus
 from collect.benchmarks.local_repository.python_suites import PytestSuite
 from collect.benchmarks.testing import run_pytest
+from collect.benchmarks.workspace import open_instance_sandbox
 from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox.debugger import BreakpointRequest, DebugLimits, Launch
+from sandbox.debugger.opening import open_debugger
 from sandbox.errors import SandboxUnavailable
 
 STATUSES = """\
@@ -140,7 +145,7 @@ def test_a_program_that_exits_or_prints_a_verdict_fakes_none(sandbox: Sandbox) -
         },
     )
     results = run_pytest(sandbox, ["test_a.py::test_x"], timeout=60)
-    assert results.statuses == {"test_a.py::test_x": TestStatus.MISSING}
+    assert results.statuses == {"test_a.py::test_x": TestStatus.FAILED}
 
 
 def test_conftest_is_used(sandbox: Sandbox) -> None:
@@ -176,20 +181,25 @@ def test_a_python_without_pytest_is_named() -> None:
         assert set(sandbox.read_tree()) == {"test_a.py"}
 
 
+IN_SANDBOX = (pytest_launch, pytest_report)
+
+
 @pytest.mark.parametrize("version", ["3.8", "3.13"])
-def test_the_plugin_is_valid_on_other_pythons(version: str) -> None:
+def test_what_is_copied_is_valid_on_other_pythons(version: str) -> None:
     pythons = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
     if not pythons:
         pytest.skip(f"no CPython {version} under pyenv")
-    source = Path(pytest_report.__file__)
-    code = f"import ast; ast.parse(open({str(source)!r}).read())"
-    subprocess.run([str(pythons[0]), "-c", code], check=True, timeout=60)
+    for module in IN_SANDBOX:
+        code = f"import ast; ast.parse(open({str(module.__file__)!r}).read())"
+        subprocess.run([str(pythons[0]), "-c", code], check=True, timeout=60)
 
 
-def test_the_plugin_imports_only_the_standard_library_and_pytest() -> None:
-    lines = Path(pytest_report.__file__).read_text().splitlines()
-    imported = {line.split()[1] for line in lines if line.startswith(("import ", "from "))}
-    assert imported - {"pytest", "__future__"} <= sys.stdlib_module_names
+def test_what_is_copied_imports_only_the_standard_library_and_pytest() -> None:
+    for module in IN_SANDBOX:
+        lines = map(str.split, Path(str(module.__file__)).read_text().splitlines())
+        imported = {words[1] for words in lines if words[:1] in (["import"], ["from"])}
+        allowed = {"pytest", "_pytest", "__future__"} | sys.stdlib_module_names
+        assert {name.partition(".")[0] for name in imported} <= allowed
 
 
 def test_no_module_of_the_workspace_stands_in_for_pytest(sandbox: Sandbox) -> None:
@@ -244,3 +254,125 @@ def test_files_that_cannot_be_imported_are_told_however_long_the_output_is() -> 
     assert "bytes cut" in run.output
     assert sorted(run.unloaded) == sorted(broken)
     assert run.statuses == {"test_fine.py::test_x": TestStatus.PASSED}
+
+
+ENDS = """\
+import os
+
+
+def test_first():
+    pass
+
+
+def test_second():
+    assert False
+
+
+def test_third():
+    {end}
+
+
+def test_fourth():
+    pass
+
+
+def test_fifth():
+    assert False
+"""
+STATUSES_OF_ENDS = {
+    "test_a.py::test_first": TestStatus.PASSED,
+    "test_a.py::test_second": TestStatus.FAILED,
+    "test_a.py::test_third": TestStatus.FAILED,
+    "test_a.py::test_fourth": TestStatus.PASSED,
+    "test_a.py::test_fifth": TestStatus.FAILED,
+}
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.abort()", "os.kill(os.getpid(), 9)"])
+def test_a_test_that_ends_the_process_leaves_the_others_alone(sandbox: Sandbox, end: str) -> None:
+    write(sandbox, {"test_a.py": ENDS.format(end=end)})
+    results = run_pytest(sandbox, list(STATUSES_OF_ENDS), timeout=60)
+    assert results.statuses == STATUSES_OF_ENDS
+    told = "pytest's process ended during test_a.py::test_third, before pytest did"
+    assert results.cut_short is not None
+    assert results.cut_short.startswith(told)
+    assert results.output.rstrip().endswith(results.cut_short)
+    assert results.tampered is None
+
+    suite = PytestSuite((".",), (".",)).run_all(sandbox, timeout=60)
+    assert (suite.statuses, suite.cut_short) == (STATUSES_OF_ENDS, results.cut_short)
+    assert "ended the process" in suite.reasons["test_a.py::test_third"].message
+
+
+def test_a_module_that_ends_the_process_has_no_results(sandbox: Sandbox) -> None:
+    ends = "import os\nos._exit(0)\n\n\ndef test_x():\n    pass\n"
+    write(sandbox, {"test_a.py": ends, "test_b.py": "def test_y():\n    pass\n"})
+    results = run_pytest(sandbox, ["test_a.py::test_x", "test_b.py::test_y"], timeout=60)
+    assert list(results.statuses.values()) == [TestStatus.MISSING, TestStatus.PASSED]
+    assert "before the first test" in str(results.cut_short)
+
+
+def test_the_time_out_holds_for_all_processes_together(sandbox: Sandbox) -> None:
+    tests = "".join(f"def test_{n}():\n    time.sleep(3)\n    os._exit(0)\n\n\n" for n in range(6))
+    write(sandbox, {"test_a.py": f"import os\nimport time\n\n\n{tests}"})
+    results = run_pytest(sandbox, [f"test_a.py::test_{n}" for n in range(6)], timeout=8)
+    assert results.timed_out
+    assert results.seconds < 20
+    assert results.statuses["test_a.py::test_5"] is TestStatus.MISSING
+
+
+PLUGIN = """\
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--pens", type=int, default=0)
+
+
+@pytest.fixture
+def pens(request):
+    return request.config.getoption("pens")
+"""
+USES_PLUGIN = {
+    "pytest.ini": "[pytest]\naddopts = --pens 3\n",
+    "test_pens.py": "def test_pens(pens):\n    assert pens == 4\n",
+}
+
+
+def wheel_of_plugin(folder: Path) -> None:
+    about = "pens_plugin-1.0.dist-info"
+    files = {
+        "pens_plugin.py": PLUGIN,
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: pens-plugin\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/entry_points.txt": "[pytest11]\npens = pens_plugin\n",
+        f"{about}/RECORD": "",
+    }
+    with zipfile.ZipFile(folder / "pens_plugin-1.0-py3-none-any.whl", "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+
+
+def test_options_and_plugins_are_the_same_for_verdicts_and_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    wheel_of_plugin(tmp_path)
+    test = "test_pens.py::test_pens"
+    bug = Instance(
+        *("pens", "local", "python", "pens", "", (test,), (), ""),
+        files={path: text.encode() for path, text in USES_PLUGIN.items()},
+        environment=Environment(packages=("pens-plugin",)),
+    )
+    with open_instance_sandbox(SandboxConfig(), bug) as sandbox:
+        sandbox.write_files(bug.files)
+        results = run_pytest(sandbox, [test], timeout=60)
+        with closing(open_debugger("python", sandbox, DebugLimits())) as debugger:
+            event = debugger.start(Launch(test, (BreakpointRequest(file="test_pens.py", line=2),)))
+            assert event.stops_program, event
+            (pens,) = debugger.locals().values
+    assert results.statuses == {test: TestStatus.FAILED}
+    assert "assert 3 == 4" in results.output
+    assert (pens.name, pens.text) == ("pens", "3")

@@ -136,3 +136,14 @@ def test_many_at_once_and_the_table(bundle: Path) -> None:
         console.print(verification_table(done))
     assert "1 of 2 instances" in capture.get()
     assert "fail_to_pass is empty" in capture.get()
+
+
+def test_a_run_that_is_cut_short_is_told(bundle: Path) -> None:
+    tests = bundle / "repositories" / "counter" / "tests" / "test_counter.py"
+    ends = "\n\ndef test_ends():\n    import os\n    os._exit(total([1, 2]) != 3)\n"
+    tests.write_text(tests.read_text() + ends)
+    done = verified(bundle, {"pass_to_pass": (EMPTY, "tests/test_counter.py::test_ends")})
+    assert done.marks == (Mark.BROKEN,)
+    assert any(
+        "pytest's process ended during tests/test_counter.py::test_ends" in p for p in done.problems
+    )

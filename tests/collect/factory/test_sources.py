@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import http.server
 import io
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterator, Mapping
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.project import ProjectRefused
-from collect.factory.sources import fetch
+from collect.factory.sources import _unpacked, fetch
 from tests.collect.factory.sample import FILES, write_project
 
 PKG_INFO = """\
@@ -144,3 +147,68 @@ def test_a_large_project_is_refused(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", {"data.txt": "x" * 2_000_000})
     with pytest.raises(ProjectRefused, match="more than 1 MB of files; raise max_tree_mb"):
         fetch(ProjectConfig(folder=str(folder)), FactoryConfig(max_tree_mb=1))
+
+
+def _bomb() -> bytes:
+    entry = tarfile.TarInfo("shop-1.1/zeros")
+    entry.size = 300 * 1024 * 1024
+    return gzip.compress(entry.tobuf() + bytes(entry.size), 1)
+
+
+def _header_bomb() -> bytes:
+    entry = tarfile.TarInfo("long name")
+    entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 300 * 1024 * 1024
+    return gzip.compress(entry.tobuf() + bytes(entry.size), 1)
+
+
+def _with_odd_names() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name in ("kept.py", "a\0b", "half-\udcff"):
+            entry = tarfile.TarInfo(f"shop-1.1/{name}")
+            entry.pax_headers = {"path": entry.name}
+            archive.addfile(entry)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("bomb", [_bomb, _header_bomb])
+def test_a_bomb_is_refused_and_takes_little_memory(
+    index: str, tmp_path: Path, bomb: Callable[[], bytes]
+) -> None:
+    _release(tmp_path, bomb())
+    tracemalloc.start()
+    with pytest.raises(ProjectRefused, match=r"more than 20 MB of files"):
+        fetch(ProjectConfig(pypi="shop==1.1"), FactoryConfig(index_url=index, max_tree_mb=20))
+    assert tracemalloc.get_traced_memory()[1] < 50 * 1024 * 1024
+    tracemalloc.stop()
+
+
+def test_names_that_no_file_can_have_are_left_out(index: str, tmp_path: Path) -> None:
+    _release(tmp_path, _with_odd_names())
+    source = fetch(ProjectConfig(pypi="shop==1.1"), FactoryConfig(index_url=index))
+    assert source.files.keys() == {"kept.py"}
+
+
+@pytest.mark.parametrize("change", ["garbled", "encrypted", "unknown method"])
+def test_a_zip_file_that_can_t_be_read_is_refused(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "shop-1.1.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("shop-1.1/x", "x" * 1000)
+    data = bytearray(path.read_bytes())
+    inner, listed = data.index(b"shop-1.1/x") + 10, data.index(b"PK\1\2")
+    if change == "garbled":
+        data[inner : inner + 8] = b"\xff" * 8
+    elif change == "encrypted":
+        data[6] = data[listed + 8] = 1
+    else:
+        data[8] = data[listed + 10] = 99
+    path.write_bytes(data)
+    with pytest.raises(ProjectRefused, match="is not a whole archive"):
+        _unpacked(path, "shop", 20)
+
+
+def _release(tmp_path: Path, data: bytes) -> None:
+    page = tmp_path / "index" / "simple" / "shop"
+    (page / "shop-1.1.tar.gz").write_bytes(data)
+    address = f"shop-1.1.tar.gz#sha256={hashlib.sha256(data).hexdigest()}"
+    (page / "index.html").write_text(f'<a href="{address}">shop-1.1.tar.gz</a>')

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
+from collect.errors import ModelFailure
 from collect.models.oracle.candidates import choose, gold_candidate, make_candidates
 from collect.models.oracle.source import SourceFile, place_to_stop, read_source
-from collect.patches import ChangedRange, changed_lines
+from collect.patches import ChangedRange, changed_lines, diff_trees
 
 SOURCE = b'''\
 """Money."""
@@ -27,6 +29,13 @@ class Cart:
         self.log.append(net)
         return round(net, 2)
 '''
+GOLD_OF_LATIN = """\
+--- a/a.py
++++ b/a.py
+@@ -2,1 +2,1 @@
+-x = 1
++x = 2
+"""
 BUNDLED = BundledBenchmark(languages=("python", "java"))
 INSTANCES = {instance.id: instance for instance in BUNDLED.instances()}
 
@@ -122,3 +131,22 @@ def test_gold_lies_where_the_patch_does() -> None:
         gold = gold_candidate(instance)
         assert list(gold.ranges) == changed_lines(instance.gold_patch)
         assert gold.function, f"{instance.id} changes no function"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ({"a.py": "# \xe4\nx = 1\n".encode("latin-1")}, {}, "not UTF-8"),
+        ({"a.py": b"x = 1\n"}, {"a.py": b"x = 1\n", "b.py": b"y = 1\n"}, "no line that is there"),
+        ({"a.py": b"x = 1\n", "b.py": b"y = 1\n"}, {"a.py": b"x = 1\n"}, "deleting a file"),
+    ],
+)
+def test_a_gold_patch_that_it_can_not_make_is_its_failure(
+    old: dict[str, bytes], new: dict[str, bytes], told: str
+) -> None:
+    bug = next(iter(INSTANCES.values()))
+    bug = replace(
+        bug, files=old, gold_patch=GOLD_OF_LATIN if told == "not UTF-8" else diff_trees(old, new)
+    )
+    with pytest.raises(ModelFailure, match=f"can't make the gold patch of {bug.id}: .*{told}"):
+        gold_candidate(bug)

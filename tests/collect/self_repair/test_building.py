@@ -53,7 +53,8 @@ def problem_row(name: str) -> dict[str, Any]:
 def config(tmp_path: Path) -> SelfRepairConfig:
     """Nine problems and a file with a solution for each."""
     rows = [problem_row(name) for name in (*WRITTEN, "unwritten")]
-    made = [{"question_id": name, "solution": code} for name, code in WRITTEN.items()]
+    solutions = {**WRITTEN, "unwritten": ""}
+    made = [{"question_id": name, "solution": code} for name, code in solutions.items()]
     return SelfRepairConfig(
         source="livecodebench",
         path=str(lines_file(tmp_path / "problems.jsonl", *rows)),
@@ -194,6 +195,21 @@ def test_the_oracle_is_refused_where_there_is_nothing_to_break(config: SelfRepai
         ConfigError, match=r"breaks canonical solutions, and problems\.jsonl has none"
     ):
         build(Machinery(), config.model_copy(update={"solutions": None}), NOWHERE)
+
+
+def test_only_problems_with_a_solution_are_tried(
+    config: SelfRepairConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [{"question_id": name, "solution": WRITTEN["wrong"]} for name in ("wrong", "wrng")]
+    changed = {"solutions": str(lines_file(tmp_path / "one.jsonl", *made))}
+    card = card_of(build(Machinery(), config.model_copy(update=changed), NOWHERE))
+    assert (card.problems, card.bugs, card.steps[0].dropped) == (1, 1, 0)
+    told = capsys.readouterr().err
+    assert "has solutions of 1 of 10 problems, and only these are tried" in told
+    assert "1 solution of problems that are not among the chosen source's: wrng" in told
+    lines_file(tmp_path / "one.jsonl", made[1])
+    with pytest.raises(ConfigError, match=r"none of its 1 solution is .*the nearest are wrong"):
+        build(Machinery(), config.model_copy(update=changed), NOWHERE)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

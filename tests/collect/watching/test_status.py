@@ -180,3 +180,13 @@ def test_of_a_real_run_that_is_killed(tmp_path: Path, capsys: pytest.CaptureFixt
     told = capsys.readouterr().out
     assert "rollouts  3 of 3" in told
     assert "ended" in told
+
+
+def test_tampered_verdicts_are_told(tmp_path: Path) -> None:
+    store = RunStore.open(tmp_path)
+    store.add(make_rollout("ledger-0", resolved=False, tampered="a test that must fail passes"), [])
+    store.close()
+    (row,) = RunStore(tmp_path).read_rollouts()
+    assert row.tampered == "a test that must fail passes"
+    told = "tampered  1: their code interfered with the run of the tests"
+    assert told in shown(tmp_path, START)

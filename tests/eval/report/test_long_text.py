@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from collect.visible import HIDDEN, visible
 from eval.report.long_text import MOST_CHARACTERS, folded, segments
-from eval.visible import HIDDEN, visible
 
 
 @pytest.mark.parametrize(

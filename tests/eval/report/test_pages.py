@@ -12,10 +12,10 @@ from collect.messages import Message
 from collect.records import MessageRow
 from collect.schema import plain
 from collect.store import RunStore
+from collect.visible import HIDDEN
 from eval.report.facts import Outcome, Selection, sources_of
 from eval.report.long_text import MOST_CHARACTERS
 from eval.report.writing import ReportPaths, ReportRequest, write_report
-from eval.visible import HIDDEN
 from tests.eval.report.pages import hostile_run
 from tests.eval.report.reading import broken_links, pages_of, read
 from tests.records import make_conversations, make_rollout
@@ -153,8 +153,8 @@ def test_ids_of_a_foreign_table_name_no_other_file(tmp_path: Path) -> None:
     rollout = make_rollout(rollout_id="../../escaped", sub_calls=0)
     (main,) = make_conversations(rollout)
     store = RunStore.open(tmp_path)
-    store.rollouts.write("ab", [plain(rollout)])
-    store.conversations.write("ab", [plain(main)])
+    store.rollouts.write("ab", store.rollouts.arrow([plain(rollout)]))
+    store.conversations.write("ab", store.conversations.arrow([plain(main)]))
     store.compact()
     store.close()
     assert report(tmp_path).pages == 1

@@ -74,8 +74,17 @@ def open_bench() -> Iterator[Callable[..., Workbench]]:
     """Open benches that end with the test."""
     opened: list[Workbench] = []
 
-    def open_one(interpreter: Interpreter, limits: DebugLimits = LIMITS) -> Workbench:
-        config = SandboxConfig(python=interpreter.path, readable_paths=interpreter.readable_paths)
+    def open_one(
+        interpreter: Interpreter,
+        limits: DebugLimits = LIMITS,
+        readable: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> Workbench:
+        config = SandboxConfig(
+            python=interpreter.path,
+            readable_paths=(*interpreter.readable_paths, *readable),
+            environment=dict(environment or {}),
+        )
         sandbox = open_sandbox(config)
         bench = Workbench(interpreter, sandbox, PythonDebugger(sandbox, limits))
         opened.append(bench)

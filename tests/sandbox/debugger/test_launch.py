@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,7 @@ from sandbox.debugger import (
 from sandbox.debugger.channel import Channel
 from sandbox.debugger.python_session import PythonLauncher
 from sandbox.debugger.session import DebugSession
+from sandbox.environment import WORKSPACE
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -173,6 +177,17 @@ def test_unknown_tests_are_answered_with_the_nearest(one: Workbench) -> None:
     assert "there is no module nowhere" in missing(one, "python -m nowhere")
 
 
+def test_a_folder_with_a_space(one: Workbench) -> None:
+    """The hint gives an id that a launch takes."""
+    text = "import pytest\n@pytest.mark.parametrize('x', ['a b', 'é'])\ndef test_it(x): pass\n"
+    one.write({"my tests/test_a.py": text})
+    hint = missing(one, "my tests/test_a.py::test_at")
+    assert "nearest: my tests/test_a.py::test_it" in hint
+    for test in ("", "[a b]", "[\\xe9]"):
+        event = one.start(test=f"my tests/test_a.py::test_it{test}")
+        assert (event.file, event.line) == ("my tests/test_a.py", 3)
+
+
 def test_a_runner_that_can_not_start_is_told(one: Workbench) -> None:
     shop(one)
     one.write({"conftest.py": "import nowhere_to_be_found\n"})
@@ -238,9 +253,43 @@ def test_a_unittest_under_pytest(one: Workbench) -> None:
     assert event.line == one.line("entry", "test_cart.py")
     event = one.debugger.control(Action.CONTINUE)
     assert event.line == one.line("fails", "test_cart.py")
-    event = one.start(test="test_cart.CartTest.test_subtests", stop_at_entry=False)
-    assert event.state is State.POST_MORTEM
-    assert one.text_of("n") == "2"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "discover",
+        "discover -s checks -p 'check_*.py' -t .",
+        "discover checks 'check_*.py' .",
+        "-k test_price -v",
+        "checks.check_cart.CartTest.test_price",
+    ],
+)
+def test_unittest_discovers_tests(some_bench: Workbench, arguments: str) -> None:
+    discovered = "checks/check_cart.py" if "checks" in arguments else "test_cart.py"
+    some_bench.write({"checks/__init__.py": "", discovered: UNITTEST})
+    event = some_bench.start(test=f"python -m unittest {arguments}")
+    assert event.stop_reason is StopReason.ENTRY
+    place = (discovered, some_bench.line("entry", discovered))
+    assert (event.file, event.line) == place
+    event = some_bench.debugger.control(Action.CONTINUE)
+    assert (event.state, event.line) == (
+        State.POST_MORTEM,
+        some_bench.line("fails", discovered),
+    )
+    assert [frame.function for frame in event.frames] == ["CartTest.test_price"]
+
+
+def test_modules_that_discovery_can_not_import(some_bench: Workbench) -> None:
+    some_bench.write({"test_cart.py": UNITTEST, "test_broken.py": "import nowhere\n"})
+    event = some_bench.start(test="python -m unittest discover -k test_price")
+    assert event.function == "CartTest.test_price"
+    assert any("test_broken" in note and "nowhere" in note for note in event.notes)
+    assert "no test" in missing(some_bench, "python -m unittest discover -p 'none*.py'")
+    assert "unknown" in failure(some_bench, "python -m unittest discover -s unknown")
+    some_bench.write({"test_cart.py": "import nowhere\n"})
+    assert "nowhere" in failure(some_bench, "python -m unittest discover")
 
 
 def test_unknown_unittests(one: Workbench) -> None:
@@ -354,12 +403,177 @@ def test_post_mortem_of_pytest_with_fixtures_and_mocks(some_bench: Workbench) ->
     assert event.exception.message == "teardown"
 
 
-def test_post_mortem_of_unittests(some_bench: Workbench) -> None:
-    some_bench.write({"test_cart.py": UNITTEST})
-    event = some_bench.start(test="test_cart.CartTest.test_subtests", stop_at_entry=False)
-    assert (event.state, event.function) == (State.POST_MORTEM, "CartTest.test_subtests")
-    assert some_bench.text_of("n") == "2"
-    assert [frame.function for frame in some_bench.debugger.stack().frames][-1] == event.function
+SUBTESTS = """
+    import unittest
+
+    def half(n):
+        return n // 2  # @half
+
+    class HalfTest(unittest.TestCase):
+        def test_halves(self):
+            for n in range(4):
+                with self.subTest(n=n):
+                    self.assertEqual(half(n) * 2, n)  # @check
+            done = True  # @done
+
+        @unittest.expectedFailure
+        def test_later(self):
+            self.assertEqual(half(1), 1)
+"""
+
+
+def test_a_failing_subtest_does_not_end_its_test(some_bench: Workbench) -> None:
+    """Before CPython 3.11 unittest tells of failed subtests only once their test has ended."""
+    bench = some_bench
+    bench.write({"test_half.py": SUBTESTS})
+    for test in ("test_half.HalfTest.test_halves", "test_half.py::HalfTest::test_halves"):
+        if "::" in test and bench.interpreter.version == "3.8":
+            continue  # its pytest knows no subtests: there a failing one does end the test
+        event = bench.start(test=test, stop_at_entry=False)
+        for n in ("1", "3"):
+            assert (event.state, event.line) == (
+                State.RUNTIME_ERROR,
+                bench.line("check", "test_half.py"),
+            )
+            assert event.exception is not None
+            assert event.exception.type == "AssertionError"
+            note = next(each for each in event.notes if "not the whole test" in each)
+            assert f"subtest (n={n}) and" in note
+            late = "come to its end" in note
+            assert late is (bench.interpreter.version == "3.8")
+            assert bench.text_of("n") == ("3" if late else n)
+            frames = bench.debugger.stack().frames
+            assert [frame.function for frame in frames] == ["HalfTest.test_halves"]
+            event = bench.debugger.control(Action.CONTINUE)
+        assert event.stop_reason is StopReason.EXITED
+        assert event.exit_code == 1
+
+
+def test_breakpoints_and_steps_after_a_failed_subtest(one: Workbench) -> None:
+    one.write({"test_half.py": SUBTESTS})
+    half = one.at("half", "test_half.py", condition="n > 1")
+    event = one.start(half, test="test_half.HalfTest.test_halves")
+    assert event.stop_reason is StopReason.EXCEPTION
+    assert one.text_of("n") == "1"
+    event = one.debugger.control(Action.CONTINUE)
+    assert event.stop_reason is StopReason.BREAKPOINT
+    assert one.text_of("n") == "2"
+    assert one.debugger.control(Action.CONTINUE).line == one.line("half", "test_half.py")
+    assert one.debugger.control(Action.CONTINUE).stop_reason is StopReason.EXCEPTION
+    event = one.debugger.control(Action.STEP_OVER)
+    assert (event.stop_reason, event.function) == (StopReason.STEP, "HalfTest.test_halves")
+    assert event.line != one.line("check", "test_half.py")
+    assert one.debugger.control(Action.STEP_OVER).line == one.line("done", "test_half.py")
+
+
+def test_subtests_of_pytests_fixture(one: Workbench) -> None:
+    test = """
+        def test_halves(subtests):
+            for n in range(4):
+                with subtests.test("halving", n=n):
+                    assert n // 2 * 2 == n
+            assert n == 0, "at the end"
+    """
+    one.write({"test_half.py": test})
+    event = one.start(test="test_half.py::test_halves", stop_at_entry=False)
+    for n in ("1", "3"):
+        assert event.state is State.RUNTIME_ERROR
+        assert any(f"subtest [halving] (n={n}) and" in note for note in event.notes)
+        event = one.debugger.control(Action.CONTINUE)
+    assert event.state is State.POST_MORTEM
+    assert event.exception is not None
+    assert "at the end" in event.exception.message
+
+
+EXPECTED = """
+    import pytest
+
+    def check(n):
+        assert n == 1  # @check
+
+    @pytest.mark.xfail(reason="not yet")
+    def test_fails():
+        check(2)
+
+    @pytest.mark.xfail
+    def test_passes():
+        check(1)
+
+    @pytest.mark.xfail(run=False)
+    def test_not_run():
+        check(1)
+
+    @pytest.mark.xfail(strict=True)
+    def test_strict():
+        check(1)
+
+    def test_gives_up():
+        check(1)
+        pytest.xfail("given up")
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("test_fails", "failed as expected (xfail) (not yet)"),
+        ("test_passes", "passed, though it was expected to fail (xfail)"),
+        ("test_not_run", "was not run, as its xfail wants"),
+        ("test_strict", "failed: [XPASS(strict)]"),
+        ("test_gives_up", "failed as expected (xfail) (given up)"),
+    ],
+)
+def test_how_a_test_ends_that_is_expected_to_fail(
+    some_bench: Workbench, test: str, said: str
+) -> None:
+    some_bench.write({"test_it.py": EXPECTED})
+    event = some_bench.start(some_bench.at("check", "test_it.py"), test=f"test_it.py::{test}")
+    if test != "test_not_run":
+        assert event.stop_reason is StopReason.BREAKPOINT
+        event = some_bench.debugger.control(Action.CONTINUE)
+    assert event.stop_reason is StopReason.EXITED
+    assert any(f"test_it.py::{test} {said}" in note for note in event.notes), event.notes
+    assert not any("skipped" in note for note in event.notes)
+
+
+def test_an_expected_failure_of_unittest(one: Workbench) -> None:
+    one.write({"test_half.py": SUBTESTS})
+    event = one.start(one.at("half", "test_half.py"), test="test_half.HalfTest.test_later")
+    assert event.stop_reason is StopReason.BREAKPOINT
+    event = one.debugger.control(Action.CONTINUE)
+    assert any("as its expectedFailure expects" in note for note in event.notes)
+
+
+DOCTESTS = """
+    def half(n):
+        '''
+        >>> half(4)
+        3
+        '''
+        return n // 2
+
+    def inverse(n):
+        '''
+        >>> inverse(0)
+        0
+        '''
+        return 1 // n  # @inverse
+"""
+
+
+def test_post_mortem_of_doctests(some_bench: Workbench) -> None:
+    shop(some_bench)
+    some_bench.write({"numbers_.py": DOCTESTS, "pytest.ini": "[pytest]\naddopts=--doctest-modules"})
+    event = some_bench.start(test="numbers_.py::numbers_.inverse", stop_at_entry=False)
+    place = (event.state, event.function, event.line)
+    assert place == (State.POST_MORTEM, "inverse", some_bench.line("inverse", "numbers_.py"))
+    assert event.exception is not None
+    assert event.exception.type == "ZeroDivisionError"
+    assert some_bench.text_of("n") == "0"
+    event = some_bench.start(test="numbers_.py::numbers_.half", stop_at_entry=False)
+    assert event.state is State.POST_MORTEM
+    said = "the doctest's 'half(4)\\n' gave '2\\n', where '3\\n' was expected"
+    assert said in event.notes
 
 
 def test_post_mortem_of_a_program_that_is_fed(some_bench: Workbench) -> None:
@@ -392,3 +606,71 @@ def test_a_debugger_that_does_not_come_up_is_started_once_more(one: Workbench) -
     assert session.start(Launch("program.py")).stop_reason is StopReason.ENTRY
     assert launcher.tries == 2
     session.close()
+
+
+def test_frames_of_a_pytest_from_packages_are_hidden(
+    open_bench: Callable[..., Workbench], tmp_path: Path
+) -> None:
+    """`packages` puts a plain folder on PYTHONPATH, which is no `site-packages`."""
+    interpreter = find_interpreter("3.11")
+    assert interpreter is not None
+    for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging"):
+        origin = importlib.import_module(name).__file__
+        assert origin is not None
+        shutil.copytree(Path(origin).parent, tmp_path / name)
+    tmp_path.chmod(0o755)
+    one = open_bench(
+        interpreter, readable=(str(tmp_path),), environment={"PYTHONPATH": str(tmp_path)}
+    )
+    one.write(
+        {"test_sum.py": "def double(n):\n    return n * 2\n\ndef test_it(): assert double(2)"}
+    )
+    event = one.start(BreakpointRequest(function="double"), test="test_sum.py::test_it")
+    assert (event.function, event.depth) == ("double", 2)
+    assert one.text_of("__import__('pytest').__file__") == f"'{tmp_path}/pytest/__init__.py'"
+    assert [frame.function for frame in one.debugger.stack().frames] == ["double", "test_it"]
+    event = one.debugger.control(Action.STEP_OUT)
+    event = one.debugger.control(Action.STEP_OUT)
+    assert event.stop_reason is StopReason.EXITED
+
+
+def test_frames_of_a_runner_that_is_under_test_are_shown(
+    open_bench: Callable[..., Workbench],
+) -> None:
+    interpreter = find_interpreter("3.11")
+    assert interpreter is not None
+    one = open_bench(interpreter, environment={"PYTHONPATH": f"{WORKSPACE}/src"})
+    one.write({"src/hypothesis/core.py": "def given():\n    return 1\n"})
+    one.script("import hypothesis.core\nhypothesis.core.given()")
+    event = one.debugger.set_breakpoint(BreakpointRequest(function="given"))
+    event = one.debugger.control(Action.CONTINUE)
+    assert (event.file, event.depth) == ("src/hypothesis/core.py", 2)
+
+
+def test_plugins_are_those_that_the_environment_chooses(
+    open_bench: Callable[..., Workbench], tmp_path: Path
+) -> None:
+    """As a verdict's run loads them: none by itself, those of PYTEST_PLUGINS, and the ini file."""
+    interpreter = find_interpreter("3.11")
+    assert interpreter is not None
+    plugin = "def pytest_configure(config): config.{name} = config.getini('addopts')\n"
+    for name in ("chosen", "installed"):
+        (tmp_path / f"{name}.py").write_text(plugin.format(name=name))
+        facts = tmp_path / f"{name}-1.dist-info"
+        facts.mkdir()
+        (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (facts / "entry_points.txt").write_text(f"[pytest11]\n{name} = {name}\n")
+    tmp_path.chmod(0o755)
+    chosen = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "chosen"}
+    environment = {"PYTHONPATH": str(tmp_path)}
+    for variables, loaded in ((chosen, "(True, False)"), ({}, "(True, True)")):
+        one = open_bench(
+            interpreter, readable=(str(tmp_path),), environment={**environment, **variables}
+        )
+        one.write({"pytest.ini": "[pytest]\naddopts = -q\n"})
+        one.write({"test_it.py": "def test_it(pytestconfig):\n    assert pytestconfig  # @here\n"})
+        event = one.start(one.at("here", "test_it.py"), test="test_it.py::test_it")
+        assert event.stop_reason is StopReason.BREAKPOINT
+        names = "(hasattr(pytestconfig, 'chosen'), hasattr(pytestconfig, 'installed'))"
+        assert one.text_of(names) == loaded
+        assert one.text_of("pytestconfig.getini('addopts')") == "['-q']"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
 import pytest
 
 from sandbox.debugger.targets import TargetError, parse_target
@@ -18,11 +21,32 @@ READ = {
     "tests/": ("pytest", ("tests/",)),
     "a.b.C.test_d": ("unittest", ("a.b.C.test_d",)),
     "python3 -m unittest -v tests/test_a.py": ("unittest", ("tests.test_a",)),
+    "my tests/test_a.py::T::test_b": ("pytest", ("my tests/test_a.py::T::test_b",)),
+    "my tests/test_a.py::test_b[x y]": ("pytest", ("my tests/test_a.py::test_b[x y]",)),
+    "tests/test_ä.py::test_é[ü [☃] b.py::c d]": (
+        "pytest",
+        ("tests/test_ä.py::test_é[ü [☃] b.py::c d]",),
+    ),
+    "pytest -x 'my tests/test_a.py::test_b[a b]' \"c d/e.py::f\"": (
+        "pytest",
+        ("my tests/test_a.py::test_b[a b]", "c d/e.py::f"),
+    ),
+    "my tests/test_a.py": ("pytest", ("my tests/test_a.py",)),
+    "a.py::b c.py::d": ("pytest", ("a.py::b", "c.py::d")),
+    "run.py --fast tests/x.py": ("script", ("run.py", "--fast", "tests/x.py")),
+    "python -m unittest": ("unittest", ("discover",)),
+    "python -m unittest -v -k one": ("unittest", ("discover", "-k", "one")),
+    "python -m unittest -k one tests.test_a -f": ("unittest", ("tests.test_a", "-k", "one")),
+    "python -m unittest discover -s tests -p 'check_*.py' -t .": (
+        "unittest",
+        ("discover", "-s", "tests", "-p", "check_*.py", "-t", "."),
+    ),
     "test_b": ("name", ("test_b",)),
     "run.py --fast 'a b'": ("script", ("run.py", "--fast", "a b")),
     "/usr/bin/python3.11 -u run.py": ("script", ("run.py",)),
     "test_io.py < input": ("script", ("test_io.py", "<", "input")),
     "python -m app.main x": ("module", ("app.main", "x")),
+    "python -W error -X dev -m app.main": ("module", ("app.main",)),
 }
 
 
@@ -33,11 +57,22 @@ def test_targets(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "python -c 'print(1)'", "pytest", "two words", "-m", "python"]
+    "text",
+    ["", "python -c 'print(1)'", "pytest", "two words", "-m", "python", "uv run pytest a.py::b"],
 )
 def test_what_names_nothing(text: str) -> None:
     with pytest.raises(TargetError, match="give a pytest node id"):
         parse_target(text)
+
+
+@pytest.mark.parametrize("part", [":", "::", "a ", "'::", "[", "a.py::", " .py", "::[", "'a::b' "])
+def test_odd_text_is_read_in_no_time(part: str) -> None:
+    began = time.monotonic()
+    with suppress(TargetError):
+        parse_target(part * (4000 // len(part)))
+    with suppress(TargetError):
+        parse_target("[" + part * (3990 // len(part)))
+    assert time.monotonic() - began < 2
 
 
 def test_an_absurdly_long_test_is_refused_at_once() -> None:

@@ -37,12 +37,16 @@ def run_tests(sandbox: Sandbox, test: str, *more: str) -> tuple[int, list[dict[s
     jdk = find_jdk(sandbox)
     jar = deliver_probe(sandbox, jdk)
     report = f"{sandbox.workspace}/report.jsonl"
-    program = [RUNNER_CLASS, "--report", report, found.selector, *more]
-    argv = java_command(sandbox, jdk, project, jar, program)
-    result = sandbox.run(Command(argv, cwd=project.folder, env=project.environment, timeout=60))
+    argv = java_command(
+        sandbox, jdk, project, jar, [RUNNER_CLASS, "--report", found.selector, *more]
+    )
+    stdin = f"{report}\n00\n{'letters' * 40}\n".encode()
+    command = Command(argv, cwd=project.folder, env=project.environment, stdin=stdin, timeout=60)
+    result = sandbox.run(command)
     lines = sandbox.read_file(report).decode("ascii").splitlines()
     sandbox.run(Command(["rm", report]))
-    return result.exit_code, [json.loads(line) for line in lines], result.output
+    told = [json.loads(line.partition(" ")[2]) for line in lines]
+    return result.exit_code, [line for line in told if "test" in line], result.output
 
 
 def statuses(lines: list[dict[str, str]]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collect.models.oracle.questions.session import Moves, Session
 from collect.models.oracle.source import Place, line_at_fault, place_of, read_source
 from collect.patches import changed_lines
 from collect.questions.records import Location
+from sandbox.text import source_lines
 
 MAX_PROBES = 2
 
@@ -25,7 +26,7 @@ def investigate_root_cause(instance: Instance, session: Session) -> Moves[str | 
     seen: list[str] = []
     if there:
         seen = yield from _look(instance, session, place)
-    lines = instance.files[place.path].decode("utf-8", "replace").splitlines()
+    lines = source_lines(instance.files[place.path].decode("utf-8", "replace"))
     blamed = line_at_fault(changed_lines(instance.gold_patch), place)
     values = f", where {', '.join(seen)}" if seen and rng.random() < 0.7 else ""
     session.place = f"{place.path}:{blamed}"

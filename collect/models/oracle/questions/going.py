@@ -10,6 +10,7 @@ from collect.models.oracle.questions import wording as words
 from collect.models.oracle.questions.session import Moves, Session, Stopped
 from collect.models.oracle.source import function_at, read_source
 from collect.questions.records import Location
+from sandbox.text import source_lines
 
 MAX_STEPS = 6
 """Steps on foot before a breakpoint is set after all."""
@@ -176,7 +177,7 @@ class Way:
         function = function_at(source, self._place.line) if source is not None else None
         if function is None:
             return True
-        lines = self._instance.files[path].decode("utf-8", "replace").splitlines()
+        lines = source_lines(self._instance.files[path].decode("utf-8", "replace"))
         body = "\n".join(lines[function.line : function.last])
         name = self._place.function.rpartition(".")[2]
         return re.search(rf"\b{re.escape(name)}\(", body) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -48,11 +49,20 @@ MEND = "sed -i 's/count >= counts/count > counts/' solution.py"
         ("I saw\n```python\nx = 1\n```\nso\n```bash\nls\n```", "ls"),
         ("```bash\ncat <<'EOF' > a\n  x `y`\nEOF\n```", "cat <<'EOF' > a\n  x `y`\nEOF"),
         ("```bash\n\n```\n```bash\nls\n```", "ls"),
+        ("```bash\nls\n```\nthen\n```bash\ncut", "ls"),
+        ("  ```shell  \n  ls\n  ```\t\n", "ls"),
     ],
 )
 def test_one_command_a_reply(reply: str, command: str) -> None:
     [call] = BashForm().calls(Message("assistant", reply), 3)
     assert json.loads(call.arguments) == {"command": command}
+
+
+def test_a_model_that_repeats_itself_does_not_hold_up_the_run() -> None:
+    started = time.process_time()
+    with pytest.raises(MalformedAction):
+        BashForm().calls(Message("assistant", "```bash\n" * 100_000), 0)
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from tests.collect.benchmarks.gitbug_java.bug import (
     make_clone,
     record,
 )
+from tests.collect.repository import Repository
 
 SHARED = Path(__file__).parents[4] / "../shared/data/gitbug-java"
 DATA = Path(os.environ.get("STEPINTO_GITBUG_JAVA", SHARED)).resolve()
@@ -74,6 +75,22 @@ def test_what_a_project_does_not_ship_is_in_its_tree(tmp_path: Path) -> None:
     assert TEST in bug.files
 
 
+def test_git_runs_nothing_that_a_clone_names(
+    benchmark: GitBugJavaBenchmark, tmp_path: Path
+) -> None:
+    Repository(tmp_path / "clones" / "made-counter").run_whenever_it_can(tmp_path / "marker")
+    [bug] = benchmark.instances()
+    assert bug.files.keys() == BUGGY.keys()
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_repository_s_name_leads_nowhere_else(tmp_path: Path) -> None:
+    row = {**record("0" * 40, "1" * 40), "repository": "../.."}
+    (tmp_path / "bugs.json").write_text(json.dumps(row))
+    with pytest.raises(ConfigError, match="repository"):
+        GitBugJavaBenchmark(tmp_path / "bugs.json", repositories=tmp_path).instances()
+
+
 def test_the_statement_tells_the_issue_and_the_failures_and_not_the_fix(
     benchmark: GitBugJavaBenchmark,
 ) -> None:
@@ -82,6 +99,38 @@ def test_the_statement_tells_the_issue_and_the_failures_and_not_the_fix(
         "# It stops at 1\n\nAlways.\n\nThese tests fail:\n\n"
         "- `made.CounterTest#counts(int)[2]`: AssertionError: expected 6\n"
     )
+
+
+def test_empty_files_are_told_and_refused_if_all_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bugs = tmp_path / "bugs"
+    bugs.mkdir()
+    (bugs / "a.json").write_text("\n")
+    for path in (bugs, bugs / "a.json"):
+        with pytest.raises(ConfigError, match=r"a\.json: nothing is in it; get the file again"):
+            GitBugJavaBenchmark(path).instances()
+    row = record(*make_clone(tmp_path / "clones"))
+    (bugs / "made-counter.json").write_text(json.dumps(row) + "\n")
+    assert len(GitBugJavaBenchmark(bugs, repositories=tmp_path / "clones").instances()) == 1
+    assert "1 of 2 files are empty: a.json" in capsys.readouterr().err
+
+
+def test_records_without_a_failing_test_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fix, before = make_clone(tmp_path / "clones")
+    row = record(fix, before)
+    never = {**row, "commit_hash": before, "actions_runs": [*row["actions_runs"][:2], None]}
+    path = tmp_path / "bugs.jsonl"
+    path.write_text(json.dumps(never) + "\n")
+    benchmark = GitBugJavaBenchmark(path, repositories=tmp_path / "clones")
+    with pytest.raises(ConfigError, match=r"1 of 1 record left out, for no test of theirs fails"):
+        benchmark.instances()
+    path.write_text(f"{json.dumps(never)}\n{json.dumps(row)}\n")
+    benchmark = GitBugJavaBenchmark(path, repositories=tmp_path / "clones")
+    assert [bug.id for bug in benchmark.instances()] == [f"made-counter-{fix[:12]}"]
+    assert "1 of 2 records left out" in capsys.readouterr().err
 
 
 def test_ids_are_the_repository_and_twelve_digits(benchmark: GitBugJavaBenchmark) -> None:

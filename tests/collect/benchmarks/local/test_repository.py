@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -19,6 +20,7 @@ from collect.store import RunStore
 from configs.run_config import RunConfig
 from sandbox import SandboxConfig
 from tests.collect.factory.sample import FILES, write_project
+from tests.collect.factory.test_layout import wheel
 from tests.collect.repository import Repository
 
 FAILING = "tests/test_stock.py::test_total_follows"
@@ -124,13 +126,19 @@ def test_a_command_is_judged_by_its_exit_status(tmp_path: Path) -> None:
     ("keys", "told"),
     [
         ({"test_command": "make check"}, "no debug session can be started on it: give `pytest`"),
-        ({"test_command": "python -m unittest"}, "unittest's tests are run by pytest"),
+        ({"test_command": "python -m unittest"}, "unittest finds no tests: leave benchmark.test"),
         ({"test_command": "python no.py"}, "no.py is no file of shop"),
         ({"test_command": "pytest tests/no.py"}, "tests/no.py is no file, folder or test of shop"),
         ({"test_command": "mvn test -Dtest=A"}, "-Dtest=A is not passed on"),
         ({"test_command": "pytest", "language": "java"}, "runs tests in Python"),
         ({"test_command": "'"}, "No closing quotation"),
+        ({"test_command": "python -u -m pytest"}, "Python is started without -u: leave it out"),
         ({"test_command": " "}, "test_command is empty"),
+        ({"test_command": "python check.py < in.txt"}, "'<' is for a shell"),
+        ({"test_command": "python a.py 2>&1 | tee log"}, "'>&' is for a shell"),
+        ({"test_command": "pip install x && pytest"}, "'&&' is for a shell"),
+        ({"test_command": "A=1 python check.py"}, "sets variables: give them in benchmark.var"),
+        ({"test_command": "env A=1 pytest"}, "sets variables: give them in benchmark.variables"),
         ({"language": "java"}, "no Java tests among its 6 files"),
         ({"import_paths": (".",)}, "not one test can be loaded (tests/test_prices.py, tests/test_"),
         ({"test_command": "pytest -n 2"}, "unrecognized arguments: -n"),
@@ -209,3 +217,109 @@ def test_rollouts_are_collected_on_it(tmp_path: Path) -> None:
     by_oracle = config.collect.model_copy(update={"main": "oracle"})
     with pytest.raises(ConfigError, match="has no gold patch, which is all that the oracle knows"):
         run_collect(config, by_oracle, config.folder)
+
+
+def test_requirements_files_are_installed_and_what_could_reach_anything_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    wheel(tmp_path)
+    files = {
+        "pens.py": "def left():\n    return 2\n",
+        "test_pens.py": "from pens import *\n\n\ndef test_it(pens):\n    assert left() == pens\n",
+        "requirements-test.txt": "pytest\nshop-plugin==1.0\n./vendored\n",
+    }
+    _, bug = opened(write_project(tmp_path / "shop", files))
+    assert bug.fail_to_pass == ("test_pens.py::test_it",)
+    assert bug.environment.packages == ("shop-plugin==1.0",)
+    told = capsys.readouterr().err
+    assert "shop: not installed: requirements-test.txt: ./vendored; benchmark.packages" in told
+    missing = write_project(tmp_path / "other", {**files, "requirements.txt": "no-such-package"})
+    assert "no-such-package" in refused(missing)
+
+
+def test_a_suite_that_ends_its_process_is_run_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = "".join(f"def test_{n}():\n    pass\n\n\n" for n in range(4))
+    ends = "def test_ends():\n    os._exit(0)\n\n\ndef test_last():\n    pass\n"
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "test_shop.py").write_text(f"import os\n\n\n{tests}{ends}")
+    _, bug = opened(folder)
+    assert bug.fail_to_pass == ("test_shop.py::test_ends",)
+    assert len(bug.pass_to_pass) == 5
+    assert "pytest's process ended during test_shop.py::test_ends" in capsys.readouterr().err
+
+
+def test_a_suite_without_a_passing_test_is_suspected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fixture = """\
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def built():
+    assert False, "the extension is not built"
+"""
+    files = {**FILES, "tests/conftest.py": fixture, "speed.c": "int x;\n"}
+    _, bug = opened(write_project(tmp_path / "shop", files))
+    told = capsys.readouterr().err
+    assert "none of its 12 tests passes; the first fails with 'AssertionError: the ext" in told
+    assert "extension modules (speed.c) are not built here" in told
+    assert "AssertionError: the extension is not built" in bug.problem_statement
+
+
+def test_the_statement_has_what_the_failure_says(tmp_path: Path) -> None:
+    test = """\
+from unittest import TestCase
+
+from shop.stock import Stock
+
+
+class Test(TestCase):
+    def test_total(self):
+        total = Stock({"pen": 2}).total
+        self.assertIs(total, None, "a total of nothing")
+"""
+    _, bug = opened(write_project(tmp_path / "shop", {**FILES, "tests/test_new.py": test}))
+    assert "AssertionError: 2 is not None : a total of nothing" in bug.problem_statement
+
+
+def test_pytest_itself_is_refused(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop", {**BUGGY, "src/pytest/__init__.py": ""})
+    assert "src/pytest/__init__.py: the tests of pytest" in refused(folder)
+
+
+def test_extension_modules_that_are_not_built_are_suspected(tmp_path: Path) -> None:
+    files = {
+        "shop/__init__.py": "from shop._speed import total\n",
+        "shop/_speed.c": "int x;\n",
+        "tests/test_shop.py": "from shop import total\n\n\ndef test():\n    assert total()\n",
+    }
+    told = refused(write_project(tmp_path / "shop", files))
+    assert "extension modules (shop/_speed.c) are not built here" in told
+
+
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop", BUGGY)
+    Path(os.fsdecode(os.fsencode(folder) + b"/bad\xff.txt")).write_text("")
+    assert r"the name of 'bad\udcff.txt' is not UTF-8: rename the file" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("code", "test"),
+    [
+        ("ns/sub/mod.py", "tests/ns/test_it.py"),
+        ("m\u00f6dul.py", "tests mit leer/test_gr\u00fcn.py"),
+        ("mod.py", "mod_test.py"),
+    ],
+)
+def test_other_layouts_are_run(tmp_path: Path, code: str, test: str) -> None:
+    module = code.removesuffix(".py").replace("/", ".")
+    text = f"from {module} import f\n\n\ndef test():\n    assert f() == 2\n"
+    files = {code: "def f():\r\n    return 1\r\n", test: text.replace("\n", "\r\n")}
+    _, bug = opened(write_project(tmp_path / "shop", files))
+    assert bug.fail_to_pass == (f"{test}::test",)

@@ -12,6 +12,7 @@ from collect.benchmarks.local import LocalBenchmark
 from collect.benchmarks.local_records import LocalBug, read_local_bugs
 from collect.benchmarks.verify import verify
 from collect.config import Machinery, RunnerConfig
+from collect.errors import ConfigError
 from collect.factory.building import CARD_FILE, make_bugs
 from collect.factory.candidates import find_candidates
 from collect.factory.config import FactoryConfig, ProjectConfig
@@ -68,7 +69,8 @@ def test_every_bug_is_what_it_claims(made: Path) -> None:
         assert instance.test_paths == ("src/test",)
         assert instance.pass_to_pass
         assert "target/classes/old.txt" not in instance.files
-    assert LocalBenchmark(made).instances() == ()
+    with pytest.raises(ConfigError, match=r"set benchmark\.language=java"):
+        LocalBenchmark(made).instances()
 
 
 def test_what_is_not_measured_is_not_made_up(bugs: list[LocalBug]) -> None:

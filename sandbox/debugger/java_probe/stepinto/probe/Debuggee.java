@@ -26,6 +26,8 @@ final class Debuggee {
     private static final int LAST_CHARACTERS = 2000;
     final Process process;
     final Output output;
+    /** Whether the program is known to have started processes of its own. */
+    boolean hadChildren;
     private final ServerSocket listener;
     private final Target target;
 
@@ -101,6 +103,11 @@ final class Debuggee {
             Thread.currentThread().interrupt();
             return null;
         }
+    }
+
+    /** While the process is there: later nobody can tell. */
+    void lookForChildren() {
+        hadChildren |= Processes.hasStartedOthers(Processes.pid(process));
     }
 
     void kill() {

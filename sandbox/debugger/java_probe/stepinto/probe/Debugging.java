@@ -8,6 +8,7 @@ import java.util.List;
 /** The parts that debug one program. */
 final class Debugging {
     final VirtualMachine machine;
+    final Debuggee debuggee;
     final Output output;
     final Program program;
     final Requests requests;
@@ -30,12 +31,13 @@ final class Debugging {
 
     Debugging(
             VirtualMachine machine,
-            Output output,
+            Debuggee debuggee,
             Target target,
             Limits limits,
             boolean stopAtEntry) {
         this.machine = machine;
-        this.output = output;
+        this.debuggee = debuggee;
+        output = debuggee.output;
         Sources sources = new Sources(target);
         ClassFiles classFiles = new ClassFiles(target, sources);
         program = new Program(target, sources);

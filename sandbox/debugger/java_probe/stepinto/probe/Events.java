@@ -65,6 +65,7 @@ final class Events {
         } else if (event instanceof VMDeathEvent) {
             debugging.died = true;
             debugging.output.atDeath();
+            debugging.debuggee.lookForChildren();
         }
     }
 

@@ -13,6 +13,8 @@ import java.util.Map;
 /** Processes seen from outside, by /proc, and their end. */
 final class Processes {
     private static final int TURNS = 20;
+    /** Where {@code cminflt} stands after the state: the memory that its children used. */
+    private static final int CHILDRENS_FAULTS = 8;
 
     private Processes() {}
 
@@ -85,6 +87,13 @@ final class Processes {
         }
         found.remove(0);
         return found;
+    }
+
+    /** Whether a process has started others that run, or that have ended and it has waited for. */
+    static boolean hasStartedOthers(long pid) {
+        String[] fields = stat(Long.toString(pid));
+        boolean waited = fields.length > CHILDRENS_FAULTS && !fields[CHILDRENS_FAULTS].equals("0");
+        return waited || !descendants(pid).isEmpty();
     }
 
     /** The kernel's letter for what a process does: R runs, S sleeps, T is stopped. */

@@ -45,6 +45,9 @@ final class Session {
     /** The answer to one request, whatever goes wrong. */
     Map<String, Object> answer(Request request) throws InterruptedException {
         Map<String, Object> answer = outcome(request);
+        if (debuggee != null && (state.equals("post_mortem") || request.action.startsWith("list"))) {
+            debuggee.lookForChildren();
+        }
         complete(answer);
         return answer;
     }
@@ -99,7 +102,7 @@ final class Session {
         debuggee = start(target, stdin, limits);
         VirtualMachine machine = debuggee.connect(machines, request);
         boolean atEntry = Boolean.TRUE.equals(arguments.get("stop_at_entry"));
-        debugging = new Debugging(machine, debuggee.output, target, limits, atEntry);
+        debugging = new Debugging(machine, debuggee, target, limits, atEntry);
         runner = new Runner(machine, debugging);
         describer =
                 new Describer(debugging.program, debugging.table, debugging.values, limits);
@@ -224,6 +227,7 @@ final class Session {
         }
         if (debuggee != null) {
             debuggee.output.putInto(answer);
+            answer.put("child_processes", debuggee.hadChildren);
         }
     }
 

@@ -13,6 +13,9 @@ abstract class Framework {
      */
     abstract boolean run(Selection selection, Report report) throws Exception;
 
+    /** The template of a test that must fail by this framework; null where there is none. */
+    abstract Class<?> canary();
+
     /** The framework that a class is written for, else one that may know it. */
     static Framework of(Class<?> type) throws NoSuchTestException {
         Set<String> annotations = new TreeSet<String>();
@@ -41,7 +44,7 @@ abstract class Framework {
                 + " is written for no test framework on the class path (JUnit 3, 4 or 5, TestNG)");
     }
 
-    private static boolean present(String className) {
+    static boolean present(String className) {
         try {
             Class.forName(className, false, Framework.class.getClassLoader());
             return true;

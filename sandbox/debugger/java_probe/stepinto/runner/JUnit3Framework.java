@@ -10,6 +10,11 @@ import junit.framework.TestSuite;
 /** JUnit 3 on its own. */
 final class JUnit3Framework extends Framework {
     @Override
+    Class<?> canary() {
+        return null;
+    }
+
+    @Override
     boolean run(Selection selection, Report report) {
         int before = report.tests();
         TestResult result = new TestResult();

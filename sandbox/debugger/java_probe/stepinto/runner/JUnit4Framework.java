@@ -11,6 +11,11 @@ import org.junit.runner.notification.RunListener;
 /** JUnit 4, and JUnit 3 under it. */
 final class JUnit4Framework extends Framework {
     @Override
+    Class<?> canary() {
+        return JUnit4Canary.class;
+    }
+
+    @Override
     boolean run(Selection selection, Report report) {
         Request request = Request.aClass(selection.type);
         if (selection.method != null) {

@@ -16,6 +16,11 @@ final class MainFramework extends Framework {
     }
 
     @Override
+    Class<?> canary() {
+        return null;
+    }
+
+    @Override
     boolean run(Selection selection, Report report) throws Exception {
         String name = selection.type.getName();
         Method main = selection.type.getMethod("main", String[].class);

@@ -18,6 +18,15 @@ import org.junit.platform.launcher.core.LauncherFactory;
 /** The JUnit Platform: JUnit 5, and whatever other engines are on the class path. */
 final class PlatformFramework extends Framework {
     @Override
+    Class<?> canary() {
+        if (present("org.junit.jupiter.engine.JupiterTestEngine")) {
+            return JupiterCanary.class;
+        }
+        boolean vintage = present("org.junit.vintage.engine.VintageTestEngine");
+        return vintage ? JUnit4Canary.class : null;
+    }
+
+    @Override
     boolean run(Selection selection, Report report) {
         LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
                 .selectors(selectors(selection).toArray(new DiscoverySelector[0]))

@@ -10,52 +10,36 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * One line of JSON for each test as it ends, so that what a test does to the program can't take
- * back the results before it. Without a file it only counts.
+ * One signed line of JSON for each test as it ends, so that what a test does to the program can't
+ * take back the results before it. Without a file it only counts.
  */
 final class Report {
     private static final int MAX_MESSAGE = 20000;
-    private static final int TIMED_OUT = 124;
+    private static final String EXITED = "the program ended itself during this test (System.exit)";
 
-    private final OutputStream file;
+    private final Seal seal;
+    private final LastLines last;
     /** The tests under way, and when each began, in nanoseconds. */
     private final Map<String, Long> running = new LinkedHashMap<String, Long>();
     private Observer observer;
     private int failures;
     private int tests;
-    private boolean closed;
+    private int lines;
 
-    Report(File file) throws IOException {
-        this.file = file == null ? null : new FileOutputStream(file, true);
-        if (file != null) {
-            Runtime.getRuntime().addShutdownHook(new Thread() {
-                @Override
-                public void run() {
-                    endRunning("the program ended itself during this test (System.exit)");
-                }
-            });
-        }
+    /** A report that only counts. */
+    Report() {
+        seal = null;
+        last = null;
     }
 
-    /** End the program after that many seconds; 0 for never. */
-    void watch(final double seconds) {
-        if (seconds <= 0) {
-            return;
-        }
-        Thread watcher = new Thread("stepinto-timeout") {
-            @Override
-            public void run() {
-                try {
-                    Thread.sleep((long) (seconds * 1000));
-                } catch (InterruptedException error) {
-                    return;
-                }
-                endRunning("still running after " + seconds + " s");
-                Runtime.getRuntime().halt(TIMED_OUT);
-            }
-        };
-        watcher.setDaemon(true);
-        watcher.start();
+    Report(File file, Seal seal) throws IOException {
+        this.seal = seal;
+        last = new LastLines(new FileOutputStream(file, true));
+        Runtime.getRuntime().addShutdownHook(last);
+    }
+
+    boolean isKept() {
+        return last != null;
     }
 
     /** Tell of each test as it starts and ends. */
@@ -68,6 +52,7 @@ final class Report {
             observer.started(test);
         }
         running.put(test, System.nanoTime());
+        prepareLast();
     }
 
     void passed(String test, String invocation) {
@@ -96,11 +81,15 @@ final class Report {
         return tests;
     }
 
-    synchronized void close() throws IOException {
-        closed = true;
-        if (file != null) {
-            file.close();
-        }
+    /** A test that had to fail did so, or did not: `text` tells what it did. */
+    synchronized void canary(String name, String text) {
+        write("{\"canary\":" + quoted(name) + ",\"status\":" + quoted(text) + "}");
+    }
+
+    /** Nothing more will come; the program is about to end with this exit code. */
+    synchronized void close(int code) {
+        running.clear();
+        write("{\"end\":" + code + "}");
     }
 
     private synchronized void ended(
@@ -117,18 +106,36 @@ final class Report {
         write(test, invocation, status, message, seconds);
     }
 
-    private synchronized void endRunning(String message) {
-        for (String test : running.keySet()) {
-            write(test, null, "failed", message, null);
-        }
-        running.clear();
-    }
-
     private void write(
             String test, String invocation, String status, String message, Double seconds) {
-        if (file == null || closed) {
-            return;
+        write(text(test, invocation, status, message, seconds));
+    }
+
+    private void write(String text) {
+        if (last != null) {
+            String line = seal.line(lines++, text);
+            last.write(line, linesAtExit());
         }
+    }
+
+    private void prepareLast() {
+        if (last != null) {
+            last.write("", linesAtExit());
+        }
+    }
+
+    /** What is to be written if the program ends now. */
+    private String linesAtExit() {
+        StringBuilder text = new StringBuilder();
+        int number = lines;
+        for (String test : running.keySet()) {
+            text.append(seal.line(number++, text(test, null, "failed", EXITED, null)));
+        }
+        return text.toString();
+    }
+
+    private static String text(
+            String test, String invocation, String status, String message, Double seconds) {
         StringBuilder line = new StringBuilder("{\"test\":").append(quoted(test));
         if (invocation != null) {
             line.append(",\"invocation\":").append(quoted(invocation));
@@ -140,12 +147,7 @@ final class Report {
         if (seconds != null) {
             line.append(",\"seconds\":").append(seconds);
         }
-        try {
-            file.write(line.append("}\n").toString().getBytes("US-ASCII"));
-            file.flush();
-        } catch (IOException error) {
-            System.err.println("can't write the report: " + error);
-        }
+        return line.append('}').toString();
     }
 
     private static String trace(Throwable error) {
@@ -175,5 +177,38 @@ final class Report {
             }
         }
         return quoted.append('"').toString();
+    }
+
+    /**
+     * Writes the file, and at the program's end the lines that are ready for that. The program can
+     * reach this thread; so it knows neither the report nor the key, and all that it is given is
+     * signed.
+     */
+    private static final class LastLines extends Thread {
+        private final OutputStream file;
+        private String atExit = "";
+        private boolean exiting;
+
+        LastLines(OutputStream file) {
+            this.file = file;
+        }
+
+        @Override
+        public synchronized void run() {
+            write(atExit, "");
+            exiting = true;
+        }
+
+        synchronized void write(String text, String next) {
+            if (exiting) {
+                return;
+            }
+            atExit = next;
+            try {
+                file.write(text.getBytes("US-ASCII"));
+            } catch (IOException error) {
+                System.err.println("can't write the report: " + error);
+            }
+        }
     }
 }

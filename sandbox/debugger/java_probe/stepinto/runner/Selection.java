@@ -15,6 +15,10 @@ final class Selection {
         this.method = method;
     }
 
+    static Selection of(Class<?> type) {
+        return new Selection(type, null);
+    }
+
     static Selection of(String name) throws NoSuchTestException {
         int hash = name.indexOf('#');
         String className = hash < 0 ? name : name.substring(0, hash);

@@ -9,6 +9,11 @@ import java.util.Collections;
 /** TestNG, by reflection: its listener interfaces differ from version to version. */
 final class TestNgFramework extends Framework {
     @Override
+    Class<?> canary() {
+        return TestNgCanary.class;
+    }
+
+    @Override
     boolean run(Selection selection, Report report) throws Exception {
         int before = report.tests();
         Object runner = type("org.testng.TestNG").getConstructor(boolean.class).newInstance(false);

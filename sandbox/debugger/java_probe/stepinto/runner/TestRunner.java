@@ -2,16 +2,19 @@ package stepinto.runner;
 
 import java.io.File;
 import java.io.IOException;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.List;
 
 /**
  * Runs tests with whichever framework they are written for.
  *
- * <p>Usage: {@code TestRunner [--report FILE] [--timeout SECONDS] [--observer CLASS] TEST...}, a
- * test being {@code pkg.Class}, {@code pkg.Class#method}, or the class of a program that checks
- * itself, the observer as {@link Observer} tells. The exit code is 0 where all tests passed, 1
- * where one failed, 2 where there is no such test.
+ * <p>Usage: {@code TestRunner [--report] [--observer CLASS] TEST...}, a test being
+ * {@code pkg.Class}, {@code pkg.Class#method}, or the class of a program that checks itself, the
+ * observer as {@link Observer} tells. With {@code --report} it reads three lines from its standard
+ * input, where the program can't see them: the report's file, the key that signs it, in hex, and
+ * random letters. The exit code is 0 where all tests passed, 1 where one failed, 2 where there is
+ * no such test.
  */
 public final class TestRunner {
     static final int PASSED = 0;
@@ -24,42 +27,49 @@ public final class TestRunner {
     private TestRunner() {}
 
     public static void main(String[] arguments)
-            throws IOException, ReflectiveOperationException {
-        Report report = new Report(null);
+            throws IOException, NoSuchAlgorithmException, ReflectiveOperationException {
+        Report report = new Report();
+        String letters = "";
         List<String> names = new ArrayList<String>();
-        Observer observer = null;
-        double timeout = 0;
+        String observer = null;
         for (int i = 0; i < arguments.length; i++) {
             if (arguments[i].equals("--report")) {
-                report = new Report(new File(arguments[++i]));
+                String[] input = Seal.readInput();
+                report = new Report(new File(input[0]), new Seal(input[1]));
+                letters = input[2];
             } else if (arguments[i].equals("--observer")) {
-                observer = Observer.of(arguments[++i]);
-            } else if (arguments[i].equals("--timeout")) {
-                timeout = Double.parseDouble(arguments[++i]);
+                observer = arguments[++i];
             } else {
                 names.add(arguments[i]);
             }
         }
-        report.observe(observer);
-        report.watch(timeout);
-        int code = run(names, report);
-        report.close();
+        Canaries canaries = report.isKept() ? new Canaries(report, letters) : null;
+        Surroundings surroundings = new Surroundings();
+        report.observe(observer == null ? null : Observer.of(observer));
+        int code = PASSED;
+        for (int i = 0; i < names.size(); i++) {
+            surroundings.restore();
+            code = Math.max(code, runOne(names.get(i), report, canaries));
+            if (canaries != null && i == canaries.place(names.size())) {
+                canaries.run();
+            }
+        }
+        if (canaries != null) {
+            canaries.run();
+        }
+        report.close(code);
         // Threads that a test left behind would keep the program alive.
         System.exit(code);
     }
 
-    private static int run(List<String> names, Report report) {
-        int code = PASSED;
-        for (String name : names) {
-            code = Math.max(code, runOne(name, report));
-        }
-        return code;
-    }
-
-    private static int runOne(String name, Report report) {
+    private static int runOne(String name, Report report, Canaries canaries) {
         try {
             Selection selection = Selection.of(name);
-            if (!Framework.of(selection.type).run(selection, report)) {
+            Framework framework = Framework.of(selection.type);
+            if (canaries != null) {
+                canaries.include(framework);
+            }
+            if (!framework.run(selection, report)) {
                 throw new NoSuchTestException(name + " holds no test");
             }
             report.finished(name);

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
 
 CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 """C0 and C1, the terminal's escapes among them; a tab and a line's end are text."""
@@ -23,3 +27,10 @@ def _shown(found: re.Match[str]) -> str:
     if code <= 0xFF:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+class VisibleConsole(Console):
+    """A console that shows texts, but for those with styles of their own, as `visible` does."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)

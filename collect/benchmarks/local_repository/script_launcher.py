@@ -1,0 +1,227 @@
+"""Runs a script or module as `python` itself does, and tells whether it came to its end.
+
+Its source is given to the sandbox's interpreter (3.8 or later), never imported there. Standard
+input holds a line with a file and a token; the token is written to the file if the last statement
+was reached without an error, or if the script itself, its tests or a library raised SystemExit
+with success. The program can't leave early by SystemExit or `os._exit` and look as if it had not.
+After the token, the file tells what the program did to the means by which scripts fail.
+"""
+
+from __future__ import annotations
+
+import sys
+
+PATH = [*sys.path]
+# No module of the working folder stands in for what is imported here.
+sys.path[:] = [path for path in PATH if path]
+
+import builtins  # noqa: E402
+import contextlib  # noqa: E402
+import os  # noqa: E402
+import runpy  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
+from types import CodeType, FunctionType, TracebackType  # noqa: E402
+from typing import Any  # noqa: E402
+
+# Bound before the program runs, which may replace them.
+END = SystemExit
+realpath = os.path.realpath
+
+WAYS_TO_FAIL = (
+    (sys, "exit"),
+    (builtins, "exit"),
+    (builtins, "quit"),
+    (builtins, "SystemExit"),
+    (builtins, "AssertionError"),
+)
+
+
+def main(trusted: list[str], words: list[str]) -> None:
+    """Run `-m MODULE ARGUMENTS` or `FILE ARGUMENTS`.
+
+    `trusted` are files and folders of the working folder whose code may end the script, beside
+    the script itself.
+    """
+    _use_path()
+    program = Program(trusted)
+    before = [getattr(owner, name, None) for owner, name in WAYS_TO_FAIL]
+    # The token is on the interpreter's stack alone, in no variable, while the script runs.
+    _tell_end(_read_token(), _run(words, program), before, program)
+
+
+def _use_path() -> None:
+    """Have modules come from where they do without this launcher: STEPINTO_PYTHONPATH is what
+    PYTHONPATH was."""
+    told = os.environ.pop("STEPINTO_PYTHONPATH", "")
+    added = []
+    if told:
+        os.environ["PYTHONPATH"] = told
+        if not sys.flags.ignore_environment:
+            added = [os.path.abspath(path) for path in told.split(os.pathsep)]
+    first = PATH[:1] if PATH[:1] == [""] else []
+    sys.path[:] = dict.fromkeys([*first, *added, *PATH[len(first) :]])
+
+
+def _read_token() -> tuple[str, str]:
+    """The file and the token, which nobody can read again."""
+    line = b""
+    while not line.endswith(b"\n"):
+        line += os.read(0, 1)
+    # Of a pipe or a socket, what was read is gone.
+    with contextlib.suppress(OSError):
+        os.ftruncate(0, 0)
+    path, _, token = line.decode().strip().rpartition(" ")
+    return path, token
+
+
+class Program:
+    """The code of the working folder that is no test."""
+
+    def __init__(self, trusted: list[str]) -> None:
+        self.workspace = realpath(os.getcwd())
+        self.trusted = [realpath(path) for path in trusted]
+
+    def has(self, path: str) -> bool:
+        inside = path.startswith(self.workspace + os.sep)
+        known = any(path == each or path.startswith(each + os.sep) for each in self.trusted)
+        return inside and not known
+
+
+def _run(words: list[str], program: Program) -> SystemExit | None:
+    """Run to the end, and give the SystemExit that was it. Does not return from a failure."""
+    try:
+        if words[0] == "-m":
+            _run_module(words[1], words[2:])
+        else:
+            _run_file(words)
+    except END as end:
+        if end.code not in (None, 0):
+            raise
+        frames = _frames(end.__traceback__)
+        for path in frames:
+            if path != frames[0] and program.has(path):
+                raise END(
+                    f"{path} ended the test command by SystemExit: this counts as a failure"
+                ) from None
+        return end
+    except BaseException as error:
+        own = _own(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(own), own)
+        raise END(1) from None
+    return None
+
+
+def _run_file(words: list[str]) -> None:
+    path = words[0]
+    sys.argv[:] = words
+    if sys.path[:1] == [""]:
+        sys.path[0] = os.path.dirname(realpath(path))
+    file = os.path.abspath(path) if sys.version_info >= (3, 9) else path
+    namespace = sys.modules["__main__"].__dict__
+    namespace.update(__file__=file, __cached__=None, __loader__=_loader(file))
+    try:
+        exec(_compiled(path, file), namespace)
+    finally:
+        # As Python does of a script; of a module it does not.
+        for stream in (sys.stderr, sys.stdout):
+            with contextlib.suppress(Exception):
+                stream.flush()
+
+
+def _run_module(name: str, arguments: list[str]) -> None:
+    sys.argv[:] = ["-m", *arguments]
+    if sys.path[:1] == [""]:
+        sys.path[0] = os.getcwd()
+    # What the interpreter calls for -m.
+    run: Any = vars(runpy)["_run_module_as_main"]
+    run(name)
+
+
+def _loader(file: str) -> Any:
+    from importlib.machinery import SourceFileLoader
+
+    return SourceFileLoader("__main__", file)
+
+
+def _compiled(path: str, file: str) -> CodeType:
+    try:
+        with open(path, "rb") as opened:
+            source = opened.read()
+    except OSError as error:
+        sys.stderr.write(f"{sys.executable}: can't open file {file!r}: {error}\n")
+        raise END(2) from None
+    return compile(source, file, "exec", dont_inherit=True)
+
+
+def _own(trace: TracebackType | None) -> TracebackType | None:
+    """Without the frames of this file, and of runpy."""
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__")
+        if name not in (__name__, "runpy"):
+            return trace
+        trace = trace.tb_next
+    return None
+
+
+def _frames(trace: TracebackType | None) -> list[str]:
+    """The files that were left by an exception, the outermost first."""
+    files = []
+    trace = _own(trace)
+    while trace is not None:
+        files.append(realpath(trace.tb_frame.f_code.co_filename))
+        trace = trace.tb_next
+    return files
+
+
+def _tell_end(
+    told: tuple[str, str], end: SystemExit | None, before: list[object], program: Program
+) -> None:
+    path, token = told
+    after = [getattr(owner, name, None) for owner, name in WAYS_TO_FAIL]
+    # Python 3.8 has no zip(strict=...).
+    changed = [
+        name
+        for (_, name), was, now in zip(WAYS_TO_FAIL, before, after)  # noqa: B905
+        if was is not now
+    ]
+    changed += _replaced_in_unittest(program)
+    problem = f"the program replaced {', '.join(changed)}" if changed else _unfailed()
+    with open(path, "w") as file:
+        file.write(f"{token}\n{problem}")
+    if end is not None:
+        raise end
+
+
+def _replaced_in_unittest(program: Program) -> Iterator[str]:
+    """Functions of a test case that are the program's, where unittest is in use."""
+    if "unittest" not in sys.modules:
+        return
+    import unittest
+
+    for name, value in [*vars(unittest.TestCase).items()]:
+        code = getattr(value, "__code__", None)
+        asserts = name.startswith(("assert", "fail")) and name != "failureException"
+        if code is None:
+            replaced = asserts and not isinstance(value, FunctionType)
+        else:
+            replaced = program.has(realpath(code.co_filename))
+        if replaced:
+            yield f"TestCase.{name}"
+
+
+def _unfailed() -> str:
+    """What tells that a test of random name does not fail as it must, where unittest is in use."""
+    if "unittest" not in sys.modules:
+        return ""
+    import unittest
+
+    def must_fail(self: unittest.TestCase) -> None:
+        self.assertEqual(1, 2)  # noqa: PT009
+
+    name = os.urandom(8).hex()
+    result = unittest.TestResult()
+    test = type(name, (unittest.TestCase,), {f"test_{name}": must_fail})
+    test(f"test_{name}").run(result)
+    if len(result.failures) == 1 and not result.wasSuccessful():
+        return ""
+    return "a test of unittest that must fail did not: the program changed how failures are told"

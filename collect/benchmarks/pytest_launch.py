@@ -1,0 +1,305 @@
+"""Runs pytest in a child process, and keeps the report in this one, out of the program's reach.
+
+It is copied into the sandbox (see `collect.benchmarks.pytest_run`) and started there: standard
+library and pytest only, CPython 3.8 and later. This process never imports anything of the project.
+It reads a key from its stdin once the child has let go of that, and appends each line that the
+child reports to `report.jsonl` with a signature under the key. So nothing that the program writes
+into that file counts, and what was reported before a time-out is kept. The child's lines come
+through a socket without a name, each with a token.
+
+The child imports pytest before the project's folders are on `sys.path`: no module of the project
+stands in for pytest, its plugins or `sitecustomize`. STEPINTO_PYTHONPATH is what PYTHONPATH was;
+`python -I` would ignore PYTHONHASHSEED as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+REPORTER = "stepinto_pytest_report"
+PR_SET_DUMPABLE = 4
+TOKEN_BYTES = 16
+POLL_SECONDS = 0.1
+WATCHED = ("builtins", "math", "unittest.case", "unittest.result", "unittest.suite", "pytest")
+"""Modules whose functions and classes may not be replaced, beside pytest's own."""
+BY_PYTEST = "_pytest.config.Config._getini_unknown_type"
+"""What pytest replaces itself, for its fixture `tmpdir`."""
+
+
+def launch() -> None:
+    """Fork, and play both parts; ends the process with pytest's exit status."""
+    ours, theirs = socket.socketpair()
+    token = os.urandom(TOKEN_BYTES).hex().encode()
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        play_child(theirs, token)
+    theirs.close()
+    sys.exit(Observer(ours, child, token).watch())
+
+
+class Observer:
+    """The parent: hears of the child what pytest reports, and writes it down."""
+
+    def __init__(self, channel: socket.socket, child: int, token: bytes) -> None:
+        hide_memory()
+        self.channel = channel
+        self.child = child
+        self.token = token
+        self.report = open(os.path.join(FOLDER, "report.jsonl"), "ab")  # noqa: SIM115
+        order = read_stdin()
+        self.key = bytes.fromhex(order["key"])
+        self.twins: dict[str, Any] | None = order["twins"]
+        # Twins have time of their own, which the sandbox limits.
+        self.deadline: float | None = time.monotonic() + order["seconds"]
+        self.lines = 0
+        self.finished: set[str] = set()
+        self.failed = False
+        # Only now the child may run anything of the project.
+        self.send(b"\n")
+
+    def watch(self) -> int:
+        """Until the child has ended; its exit status, as a shell gives it."""
+        ended = False
+        for line in self.received():
+            if not line.startswith(self.token):
+                continue
+            fields = json.loads(line[len(self.token) :])
+            self.keep(fields)
+            if fields["when"] == "done" and not self.is_late():
+                self.deadline = None
+                self.order_twins()
+            if fields["when"] == "end":
+                ended = True
+                break
+        _, status = os.waitpid(self.child, 0)
+        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        self.remove_twins()
+        timed_out = self.is_late()
+        self.keep({"when": "exit", "status": code, "ended": ended, "timed_out": timed_out})
+        return code
+
+    def send(self, line: bytes) -> None:
+        # The child may have died: what it reported says so.
+        with contextlib.suppress(OSError):
+            self.channel.sendall(line)
+
+    def received(self) -> Any:
+        """Lines of the child until its end: processes that it left may hold the channel open."""
+        held = b""
+        while True:
+            if self.is_late():
+                os.kill(self.child, signal.SIGKILL)
+                return
+            if select.select([self.channel], [], [], POLL_SECONDS)[0]:
+                try:
+                    data = self.channel.recv(1 << 16)
+                except ConnectionResetError:
+                    # It died with something unread; what it has sent can be read all the same.
+                    continue
+                if not data:
+                    return
+                *lines, held = (held + data).split(b"\n")
+                yield from lines
+            elif self.is_dead():
+                return
+
+    def is_dead(self) -> bool:
+        # WNOWAIT leaves the child to be waited for later.
+        return os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def is_late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def keep(self, fields: dict[str, Any]) -> None:
+        text = json.dumps(fields).encode()
+        mac = signature(self.key, b"%d %s" % (self.lines, text))
+        self.report.write(b"%s %s\n" % (mac.encode(), text))
+        self.report.flush()
+        self.lines += 1
+        if fields["when"] in ("setup", "call", "teardown"):
+            self.failed = self.failed or fields["outcome"] == "failed"
+            if fields["when"] == "teardown":
+                self.finished.add(fields["nodeid"])
+
+    def order_twins(self) -> None:
+        """Where all went well, lay out what shows whether it is true, and have that run."""
+        order = self.twins
+        if order is None or self.failed or not self.finished.issuperset(order["deciding"]):
+            self.send(b"null\n")
+            return
+        for path, source in order["files"].items():
+            with open(path, "x", encoding="utf-8", newline="") as file:
+                file.write(source)
+        asked = {"paths": list(order["files"]), "tests": order["tests"]}
+        self.send(json.dumps(asked).encode() + b"\n")
+
+    def remove_twins(self) -> None:
+        for path in self.twins["files"] if self.twins is not None else ():
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def signature(key: bytes, text: bytes) -> str:
+    try:
+        # `hashlib` loads OpenSSL, which takes as long as pytest does for a small test.
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(text, key=key).hexdigest()
+
+
+def read_stdin() -> dict[str, Any]:
+    order: dict[str, Any] = json.load(sys.stdin)
+    # Where it is a file, the sandbox's own processes have it open, too.
+    with contextlib.suppress(OSError):
+        os.ftruncate(0, 0)
+    return order
+
+
+def hide_memory() -> None:
+    """Keep this process's memory and open files from others of the same user, where Linux can."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def play_child(channel: socket.socket, token: bytes) -> None:
+    """Run pytest, report, and leave at once: what the program registered for the interpreter's end
+    can't change what the exit status says."""
+    leave: Callable[[int], Any] = os._exit
+    status = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        status = run_pytest(channel, token)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            leave(status)
+
+
+def run_pytest(channel: socket.socket, token: bytes) -> int:
+    """pytest's exit status."""
+    use_path = isolate()
+    import pytest
+
+    preload()
+    with open(os.path.join(FOLDER, "job.json"), encoding="utf-8") as file:
+        job = json.load(file)
+    process, send = os.getpid(), channel.sendall
+
+    def write(fields: dict[str, Any]) -> None:
+        # A test may fork, and its child go on as pytest.
+        if os.getpid() == process:
+            send(token + json.dumps(fields).encode() + b"\n")
+
+    reader = channel.makefile("rb")
+
+    replaced = watch()
+
+    def ask() -> Any:
+        write({"when": "replaced", "names": replaced()})
+        write({"when": "done"})
+        return json.loads(reader.readline() or b"null")
+
+    plugins = [__import__(name) for name in job["plugins"]]
+    reporter = __import__(REPORTER).Reporter(job["tests"], write, ask)
+    reader.readline()
+    use_path()
+    status = int(pytest.main(job["arguments"], plugins=[reporter, *plugins]))
+    write({"when": "end", "status": status})
+    return status
+
+
+def isolate() -> Callable[[], None]:
+    """Take the project's folders off the path that modules come from; the answer puts them back."""
+    workspace = os.getcwd()
+    told = os.environ.pop("STEPINTO_PYTHONPATH", "")
+    added = [path for path in told.split(os.pathsep) if path]
+    own = [path for path in sys.path if path != FOLDER]
+    prefixes = (sys.prefix, sys.base_prefix)
+
+    def is_projects(path: str) -> bool:
+        return is_below(path, workspace) and not any(is_below(path, each) for each in prefixes)
+
+    sys.path[:] = [FOLDER, *(path for path in (*added, *own) if not is_projects(path))]
+
+    def use_path() -> None:
+        sys.path[:] = [workspace, *added, *own]
+        if told:
+            os.environ["PYTHONPATH"] = told
+
+    return use_path
+
+
+def is_below(path: str, folder: str) -> bool:
+    absolute = os.path.abspath(path)
+    return absolute == folder or absolute.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def preload() -> None:
+    """What pytest would import later anyway, when the project's folders are on the path."""
+    from importlib import import_module
+
+    from _pytest.config import default_plugins
+
+    names: list[str] = list(default_plugins)
+    for name in names:
+        import_module(f"_pytest.{name}")
+
+
+def watch() -> Callable[[], list[str]]:
+    """What tells later which functions and classes that tests rest on are no longer the same.
+
+    A test whose `assertEqual` does nothing comes to its end, and so does its twin.
+    """
+    from importlib import import_module
+    from types import BuiltinFunctionType, FunctionType
+
+    kinds = (FunctionType, BuiltinFunctionType, type, staticmethod, classmethod, property)
+    owners: dict[str, Any] = {}
+    for name in (*WATCHED, *(each for each in sys.modules if each.startswith("_pytest."))):
+        owners[name] = module = import_module(name)
+        for key, value in vars(module).items():
+            if isinstance(value, type) and value.__module__ == name:
+                owners[f"{name}.{key}"] = value
+
+    def code_of(value: Any) -> Any:
+        return getattr(value, "__code__", None)
+
+    before = [
+        (owner, key, value, code_of(value))
+        for owner, of in owners.items()
+        for key, value in vars(of).items()
+        if isinstance(value, kinds) and f"{owner}.{key}" != BY_PYTEST
+    ]
+
+    def replaced() -> list[str]:
+        return [
+            f"{owner}.{key}"
+            for owner, key, value, code in before
+            if vars(owners[owner]).get(key) is not value or code_of(value) is not code
+        ]
+
+    return replaced
+
+
+if __name__ == "__main__":
+    launch()

@@ -1,0 +1,12 @@
+package stepinto.runner;
+
+import org.junit.Assert;
+import org.junit.Test;
+
+/** A template of {@link Canary}. */
+public class JUnit4Canary {
+    @Test
+    public void mustFail() {
+        Assert.assertTrue(false);
+    }
+}

@@ -1,0 +1,12 @@
+package stepinto.runner;
+
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Test;
+
+/** A template of {@link Canary}. */
+public class JupiterCanary {
+    @Test
+    public void mustFail() {
+        Assertions.assertTrue(false);
+    }
+}

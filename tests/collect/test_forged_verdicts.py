@@ -1,0 +1,501 @@
+"""Patches that set out to have their tests pass without fixing the bug."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from collect.benchmarks.base import Environment, Instance, TestResults, TestStatus
+from collect.benchmarks.pytest_run import PytestJob, run_job
+from collect.benchmarks.running import run_tests, runner_files
+from collect.benchmarks.twins import make_twins
+from collect.patches import diff_trees
+from collect.scoring import Verdict, score
+from sandbox import Sandbox, SandboxConfig, open_sandbox
+
+BUGGY = "def total(numbers):\n    return sum(numbers[1:])\n"
+CORRECT = "def total(numbers):\n    return sum(numbers)\n"
+TESTS = """\
+import unittest
+
+from totals import total
+
+
+def test_total():
+    assert total([1, 2]) == 3
+
+
+class TestTotals(unittest.TestCase):
+    def test_one(self):
+        self.assertEqual(total([5]), 5)
+
+
+def test_empty():
+    assert total([]) == 0
+"""
+FILES = {"src/totals.py": BUGGY, "tests/test_totals.py": TESTS}
+FAILING = ("tests/test_totals.py::test_total", "tests/test_totals.py::TestTotals::test_one")
+PASSING = ("tests/test_totals.py::test_empty",)
+
+
+def patch(files: Mapping[str, str]) -> str:
+    before = {path: text.encode() for path, text in FILES.items()}
+    after = {path: text.encode() for path, text in {**FILES, **files}.items()}
+    return diff_trees(before, after)
+
+
+BUG = Instance(
+    id="totals",
+    benchmark="totals",
+    language="python",
+    repository="totals",
+    problem_statement="The total is wrong.",
+    fail_to_pass=FAILING,
+    pass_to_pass=PASSING,
+    gold_patch=patch({"src/totals.py": CORRECT}),
+    files={path: text.encode() for path, text in FILES.items()},
+    test_paths=("tests",),
+    environment=Environment(import_paths=("src", ".")),
+)
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with open_sandbox(SandboxConfig()) as opened:
+        yield opened
+
+
+class Totals:
+    """A benchmark of one bug."""
+
+    name = "totals"
+
+    def __init__(self, timeout: float = 60) -> None:
+        self.timeout = timeout
+
+    def instances(self) -> list[Instance]:
+        return [BUG]
+
+    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
+        sandbox.write_files(instance.files)
+
+    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
+        return run_tests(instance, sandbox, list(tests), self.timeout)
+
+
+def verdict(
+    files: Mapping[str, str], bug: Instance = BUG, config: SandboxConfig | None = None
+) -> Verdict:
+    return score(Totals(), bug, patch(files), config or SandboxConfig())
+
+
+def of_totals(tests: str) -> Instance:
+    return replace(BUG, files={**BUG.files, "tests/test_totals.py": tests.encode()})
+
+
+WRITE_REPORT = f"""\
+import glob, json, os
+
+def forge():
+    for path in glob.glob("/workspace/.stepinto-*/report.jsonl"):
+        with open(path, "a") as file:
+            for test in {[*FAILING, *PASSING]!r}:
+                for when in ("setup", "call", "teardown"):
+                    phase = {{"nodeid": test, "when": when, "outcome": "passed", "xfail": False}}
+                    file.write(json.dumps({{**phase, "seconds": 0.1, "crash": None}}) + "\\n")
+    os._exit(0)
+"""
+SHADOWING = [
+    *("pytest.py", "pytest/__init__.py", "_pytest/__init__.py", "pluggy.py", "iniconfig.py"),
+    *("sitecustomize.py", "usercustomize.py", "py.py", "unittest.py", "doctest.py"),
+]
+
+
+@pytest.mark.parametrize("folder", ["", "src/"])
+@pytest.mark.parametrize("name", SHADOWING)
+def test_no_module_stands_in_for_what_runs_the_tests(name: str, folder: str) -> None:
+    assert not verdict({f"{folder}{name}": f"{WRITE_REPORT}\nforge()\n"}).resolved
+
+
+@pytest.mark.parametrize("folder", ["", "src/"])
+def test_neither_pytest_nor_python_imports_them(folder: str) -> None:
+    ours = ["pytest", "_pytest", "pluggy", "iniconfig", "sitecustomize", "usercustomize"]
+    shadows = {f"{folder}{name}.py": "raise SystemExit('shadowed')\n" for name in ours}
+    paths = f"{folder}evil.pth"
+    fixed = {"src/totals.py": CORRECT, **shadows, paths: "import os; os._exit(1)\n"}
+    assert verdict(fixed).resolved
+    dropped = runner_files(BUG, patch({**fixed, "src/shop/pytest.py": "", "src/pytest/a.py": ""}))
+    assert dropped == sorted([*shadows, "src/pytest/a.py"])
+
+
+FORGERIES = {
+    "the function of pytest that runs a test": """
+import _pytest.python
+_pytest.python.Function.runtest = lambda self: None
+import _pytest.unittest
+_pytest.unittest.TestCaseFunction.runtest = lambda self: None
+""",
+    "known tests pass, and others run": f"""
+import _pytest.python, _pytest.unittest
+KNOWN = {[*FAILING, *PASSING]!r}
+for kind in (_pytest.python.Function, _pytest.unittest.TestCaseFunction):
+    def runtest(self, real=kind.runtest):
+        if self.nodeid not in KNOWN:
+            real(self)
+    kind.runtest = runtest
+""",
+    "the reporter's write": """
+import gc, sys
+import _pytest.runner
+def forge(fields, real):
+    if fields.get("outcome") == "failed":
+        fields = {**fields, "outcome": "passed", "crash": None}
+    real(fields)
+for name, module in list(sys.modules.items()):
+    if "report" in name and hasattr(module, "Reporter"):
+        kind = module.Reporter
+        write = getattr(kind, "write", None)
+        if write is not None:
+            kind.write = lambda self, fields: forge(fields, lambda f: write(self, f))
+        for each in gc.get_objects():
+            if isinstance(each, kind) and "write" in vars(each):
+                each.write = lambda fields, real=each.write: forge(fields, real)
+""",
+    "a written report and an early end": f"{WRITE_REPORT}\nforge()\n",
+    "a written report and an early end in a test": (
+        f"{WRITE_REPORT}\ndef total(numbers):\n    forge()\n"
+    ),
+    "a report that something written later replaces": f"""
+import subprocess, sys, time
+code = '''
+import glob, json, os
+while True:
+    for path in glob.glob("/workspace/.stepinto-*/report.jsonl"):
+        with open("forged", "w") as file:
+            for test in {[*FAILING, *PASSING]!r}:
+                for when in ("setup", "call", "teardown"):
+                    phase = {{"nodeid": test, "when": when, "outcome": "passed", "xfail": False}}
+                    file.write(json.dumps({{**phase, "seconds": 0.1, "crash": None}}) + chr(10))
+        os.replace("forged", path)
+'''
+subprocess.Popen([sys.executable, "-c", code], stdin=-3, stdout=-3, stderr=-3)
+time.sleep(0.5)
+""",
+    "replaced test functions": """
+import gc
+from _pytest.config import PytestPluginManager
+def passes():
+    pass
+class Replacing:
+    def pytest_collection_modifyitems(self, items):
+        for item in items:
+            item.runtest = passes
+for each in gc.get_objects():
+    if isinstance(each, PytestPluginManager):
+        each.register(Replacing())
+        break
+""",
+    "the outcome of reports": """
+from _pytest.reports import TestReport
+real = TestReport.from_item_and_call.__func__
+def from_item_and_call(cls, item, call):
+    report = real(cls, item, call)
+    report.outcome, report.longrepr = "passed", None
+    return report
+TestReport.from_item_and_call = classmethod(from_item_and_call)
+""",
+    "the call of each phase": """
+from _pytest.runner import CallInfo
+real = CallInfo.from_call.__func__
+def from_call(cls, func, when, reraise=None):
+    if when == "call":
+        func = lambda: None
+    return real(cls, func, when, reraise)
+CallInfo.from_call = classmethod(from_call)
+""",
+    "every file descriptor": f"""
+import json, os
+for fd in range(3, 64):
+    for test in {[*FAILING, *PASSING]!r}:
+        for when in ("setup", "call", "teardown"):
+            phase = {{"nodeid": test, "when": when, "outcome": "passed", "xfail": False}}
+            line = json.dumps({{**phase, "seconds": 0.1, "crash": None}}) + "\\n"
+            try:
+                os.write(fd, line.encode())
+            except OSError:
+                pass
+os._exit(0)
+""",
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_no_verdict_is_forged(forgery: str) -> None:
+    made = verdict({"src/totals.py": f"{BUGGY}\n{FORGERIES[forgery]}"})
+    assert not made.resolved
+    statuses = {test.after for test in made.tests}
+    assert made.tampered is not None or statuses != {TestStatus.PASSED}
+
+
+ASSERTIONS = """\
+import unittest
+import pytest
+from totals import total
+
+
+class TestTotals(unittest.TestCase):
+    def test_one(self):
+        self.assertEqual(total([5]), 5)
+
+
+def test_approx():
+    assert total([1]) == pytest.approx(1)
+
+
+def test_raises():
+    with pytest.raises(TypeError):
+        total(["one"])
+"""
+REPLACED = {
+    "assertEqual": """
+import unittest
+unittest.TestCase.assertEqual = lambda *arguments: None
+""",
+    "assertEqual for some values": """
+import unittest
+def assertEqual(self, first, second, msg=None, real=unittest.TestCase.assertEqual):
+    if (first, second) != (0, 5):
+        real(self, first, second, msg)
+unittest.TestCase.assertEqual = assertEqual
+""",
+    "the code of assertEqual": """
+import unittest
+unittest.TestCase.assertEqual.__code__ = (lambda self, first, second, msg=None: None).__code__
+""",
+    "pytest.approx": """
+import pytest
+class Anything:
+    def __init__(self, value):
+        pass
+    def __eq__(self, other):
+        return True
+pytest.approx = Anything
+""",
+    "pytest.raises": """
+import contextlib, pytest
+pytest.raises = lambda *kinds: contextlib.nullcontext()
+""",
+    "a builtin": """
+import builtins
+builtins.sum = lambda numbers, real=sum: 5
+""",
+}
+DECIDED_BY = {"pytest.approx": "test_approx", "pytest.raises": "test_raises"}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("name", REPLACED)
+def test_replaced_assertions_are_tampering(name: str, known: bool) -> None:
+    test = f"tests/test_totals.py::{DECIDED_BY.get(name, 'TestTotals::test_one')}"
+    bug = replace(of_totals(ASSERTIONS), fail_to_pass=(test,), pass_to_pass=())
+    bug = bug if known else replace(bug, gold_patch="")
+    made = verdict({"src/totals.py": BUGGY + REPLACED[name]}, bug)
+    assert [row.after for row in made.tests] == [TestStatus.PASSED]
+    assert "the program replaced it" in str(made.tampered)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_project_may_replace_them_itself(known: bool) -> None:
+    replaces = "import builtins\nbuiltins.print = lambda *a, real=print: real(*a)\n"
+    files = {**BUG.files, "tests/conftest.py": replaces.encode()}
+    bug = replace(BUG, files=files) if known else replace(BUG, files=files, gold_patch="")
+    fixed = verdict({"src/totals.py": CORRECT}, bug)
+    assert (fixed.resolved, fixed.unchecked) == (True, ("builtins.print",))
+
+
+@pytest.mark.slow
+def test_no_verdict_is_forged_in_a_container(image: str) -> None:
+    config = SandboxConfig(backend="docker", image=image)
+    assert verdict({"src/totals.py": CORRECT}, config=config).resolved
+    for name in ("pytest.py", "src/sitecustomize.py"):
+        assert not verdict({name: f"{WRITE_REPORT}\nforge()\n"}, config=config).resolved
+    for forgery in list(FORGERIES.values())[::3]:  # each takes seconds in a container
+        made = verdict({"src/totals.py": f"{BUGGY}\n{forgery}"}, config=config)
+        assert not made.resolved
+        assert made.tampered or {test.after for test in made.tests} != {TestStatus.PASSED}
+
+
+@pytest.mark.parametrize("base", ["", "from _pytest.python import Function\n"])
+def test_an_honest_fix_is_resolved(base: str) -> None:
+    made = verdict({"src/totals.py": base + CORRECT})
+    assert (made.resolved, made.tampered, made.unchecked) == (True, None, ())
+
+
+HONEST = {
+    "of a module of this name": """
+def test_total():
+    assert total([1, 2]) == 3 and __name__.endswith("test_totals")
+""",
+    "once in a process": """
+import totals
+def test_total():
+    assert total([1, 2]) == 3 and not hasattr(totals, "ran")
+    totals.ran = True
+""",
+    "that returns early": """
+def test_total():
+    if total([1, 2]) == 3:
+        return
+    assert False
+""",
+}
+
+
+@pytest.mark.parametrize("kind", HONEST)
+def test_tests_that_have_no_twin_decide_all_the_same(kind: str) -> None:
+    bug = replace(of_totals(f"from totals import total\n{HONEST[kind]}"), pass_to_pass=())
+    bug = replace(bug, fail_to_pass=FAILING[:1])
+    fixed = verdict({"src/totals.py": CORRECT}, bug)
+    assert (fixed.resolved, fixed.tampered, fixed.unchecked) == (True, None, FAILING[:1])
+    assert not verdict({}, bug).resolved
+    unknown = verdict({"src/totals.py": CORRECT}, replace(bug, gold_patch=""))
+    assert (unknown.resolved, unknown.unchecked) == (True, FAILING[:1])
+
+
+def test_a_forgery_is_seen_where_twins_of_some_tests_disagree_honestly() -> None:
+    bug = of_totals(TESTS.replace("== 3", "== 3 and __name__.endswith('test_totals')"))
+    made = verdict({"src/totals.py": BUGGY + FORGERIES["the outcome of reports"]}, bug)
+    assert made.tampered is not None
+    assert verdict({"src/totals.py": CORRECT}, bug).resolved
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(1.6, "passed"), (4, "timed_out")])
+def test_twins_take_no_time_from_the_tests(seconds: float, status: str) -> None:
+    slow = (
+        f"import time\nfrom totals import total\n\ndef test_total():\n    time.sleep({seconds})\n"
+    )
+    bug = replace(of_totals(f"{slow}    assert total([1, 2]) == 3\n"), pass_to_pass=())
+    bug = replace(bug, fail_to_pass=FAILING[:1])
+    fixed = score(Totals(3), bug, patch({"src/totals.py": CORRECT}), SandboxConfig())
+    assert [row.after for row in fixed.tests] == [status]
+    assert (fixed.tampered, fixed.unchecked) == (None, ())
+
+
+@pytest.mark.parametrize("package", [True, False])
+def test_twins_have_the_fixtures_of_conftest_files(package: bool) -> None:
+    fixtures = """\
+import pytest
+
+
+@pytest.fixture(scope="session")
+def one():
+    return 1
+
+
+@pytest.fixture
+def two(one):
+    return one + 1
+"""
+    tests = "from totals import total\n\ndef test_total(two):\n    assert total([1, two]) == 3\n"
+    bug = replace(of_totals(tests), fail_to_pass=FAILING[:1], pass_to_pass=())
+    files = {**bug.files, "tests/conftest.py": fixtures.encode()}
+    if package:
+        files["tests/__init__.py"] = b""
+    fixed = verdict({"src/totals.py": CORRECT}, replace(bug, files=files))
+    assert (fixed.resolved, fixed.unchecked) == (True, ())
+
+
+def test_projects_name_tests_as_they_like() -> None:
+    settings = "[pytest]\npython_functions = check_*\naddopts = -x --strict-markers\n"
+    bug = of_totals("from totals import total\n\ndef check_total():\n    assert total([5]) == 5\n")
+    bug = replace(bug, fail_to_pass=("tests/test_totals.py::check_total",), pass_to_pass=())
+    bug = replace(bug, files={**bug.files, "pytest.ini": settings.encode()})
+    fixed = verdict({"src/totals.py": CORRECT}, bug)
+    assert (fixed.resolved, fixed.unchecked) == (True, ())
+
+
+MANY = """\
+import pytest
+
+from totals import total
+
+
+@pytest.mark.parametrize(("numbers", "expected"), [([1, 2], 3), ([5], 5)], ids=["a b", "c::d"])
+def test_totals(numbers, expected, two): assert total(numbers) == expected
+
+
+class TestGroup:
+    class TestInner:
+        @pytest.mark.parametrize("one", [1])
+        def test_one(
+            self, one
+        ):
+            "Of one number."
+            assert total([one]) == one
+
+
+if True:
+    async def helper():
+        pass
+
+    def test_below_a_condition():
+    \tassert total([4]) == (
+    \t4)
+"""
+
+
+def test_twins_of_tests_of_every_form(sandbox: Sandbox) -> None:
+    names = ["test_totals[a b]", "test_totals[c::d]", "TestGroup::TestInner::test_one[1]"]
+    tests = [f"tests/test_totals.py::{name}" for name in [*names, "test_below_a_condition"]]
+    fixture = "import pytest\n\n\n@pytest.fixture\ndef two():\n    return 2\n"
+    files = {"totals.py": CORRECT, "tests/test_totals.py": MANY, "tests/conftest.py": fixture}
+    twins = make_twins(tests, {path: text.encode() for path, text in files.items()})
+    assert twins is not None
+    assert len([twin for twin in twins.twins if twin.fails_with is not None]) == 1 + len(tests)
+    sandbox.write_files({path: text.encode() for path, text in files.items()})
+    before = sandbox.read_tree()
+    run = run_job(sandbox, PytestJob(["tests/test_totals.py"], tests, twins=twins), 60)
+    assert twins.disagreeing(run.reports) == {}
+    assert run.ended
+    assert not run.changed
+    assert sandbox.read_tree() == before
+    known = {*tests, *(twin.test for twin in twins.twins)}
+    assert {str(each["nodeid"]) for each in run.reports} == known
+
+
+def test_no_twin_runs_where_a_test_fails(sandbox: Sandbox) -> None:
+    sandbox.write_files(BUG.files)
+    twins = make_twins(FAILING, BUG.files)
+    job = PytestJob(["tests/test_totals.py"], [*FAILING, *PASSING], twins=twins)
+    run = run_job(sandbox, job, 60)
+    assert {str(each["nodeid"]) for each in run.reports} <= {*FAILING, *PASSING}
+
+
+def test_the_observer_hides_its_key(sandbox: Sandbox) -> None:
+    looks = """\
+import os
+
+
+def test_key():
+    seen = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        for name in ("mem", "fd/0", "environ"):
+            try:
+                data = open(f"/proc/{process}/{name}", "rb").read(100_000)
+            except OSError:
+                continue
+            if b'"key"' in data:
+                seen.append((process, name))
+    parent = os.getppid()
+    try:
+        os.listdir(f"/proc/{parent}/fd")
+        seen.append("fd")
+    except OSError:
+        pass
+    assert not seen
+"""
+    sandbox.write_files({"test_a.py": looks.encode()})
+    run = run_job(sandbox, PytestJob(["test_a.py"], ["test_a.py::test_key"]), 60)
+    assert [each["outcome"] for each in run.reports] == ["passed"] * 3

@@ -1,0 +1,96 @@
+"""Scripts that open sandboxes as the tests' own user, and as an ordinary one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ORDINARY_USER = 65534
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+AS_ORDINARY = pytest.param(
+    "ordinary",
+    marks=[
+        pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
+        pytest.mark.skipif(
+            not os.access(SYSTEM_PYTHON, os.X_OK) or sys.version_info[:2] != (3, 11),
+            reason="needs the system's own Python 3.11, which another user can read",
+        ),
+    ],
+)
+USERS = ["own", AS_ORDINARY]
+"""For tests that call `run_as` with each: that of the tests, mostly root, and an ordinary one."""
+
+
+def run_as(user: str, script: str, *arguments: str, terminal: bool = False) -> str:
+    """What a Python script prints that may import `sandbox`; it must leave no sandbox behind.
+
+    With `terminal` it has a controlling terminal, as what a person starts.
+    """
+    with _folder_for(user) as folder:
+        python, packages = (SYSTEM_PYTHON, folder) if user == "ordinary" else (sys.executable, ROOT)
+        command = [python, "-c", script, *arguments]
+        ours, theirs = pty.openpty()
+        try:
+            answer = subprocess.run(
+                ["setsid", "--ctty", "--wait", *command] if terminal else command,
+                user=ORDINARY_USER if user == "ordinary" else None,
+                group=ORDINARY_USER if user == "ordinary" else None,
+                extra_groups=[] if user == "ordinary" else None,
+                cwd=folder,
+                env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder), "PYTHONPATH": str(packages)},
+                stdin=theirs,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=100,
+                check=False,
+            )
+        finally:
+            os.close(ours)
+            os.close(theirs)
+        left = [path.name for path in folder.glob("*stepinto-*")]
+    assert left == [], answer.stdout
+    return answer.stdout
+
+
+@contextmanager
+def _folder_for(user: str) -> Iterator[Path]:
+    # Test folders lie below folders that only their owner may enter.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        if user == "ordinary":
+            _copy_packages(Path(name))
+            os.chown(name, ORDINARY_USER, ORDINARY_USER)
+        yield Path(name)
+
+
+def _copy_packages(folder: Path) -> None:
+    """The sandbox package with what it imports, where any user can read it."""
+    names = [
+        "sandbox",
+        "packaging",
+        "pydantic",
+        "pydantic_core",
+        "annotated_types",
+        "typing_inspection",
+    ]
+    for name in [*names, "typing_extensions", "pexpect", "ptyprocess"]:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None, name
+        assert spec.origin is not None, name
+        source = Path(spec.origin)
+        if source.name == "__init__.py":
+            shutil.copytree(source.parent, folder / name)
+        else:
+            shutil.copy(source, folder)
