@@ -8,6 +8,7 @@ import pty
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ORDINARY_USER = 65534
 SYSTEM_PYTHON = "/usr/bin/python3"
+INSTALLED = Path(sysconfig.get_path("purelib"))
 
 AS_ORDINARY = pytest.param(
     "ordinary",
@@ -70,27 +72,74 @@ def _folder_for(user: str) -> Iterator[Path]:
     # Test folders lie below folders that only their owner may enter.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         if user == "ordinary":
-            _copy_packages(Path(name))
+            _copy_packages(["sandbox", *SANDBOX_IMPORTS], Path(name))
             os.chown(name, ORDINARY_USER, ORDINARY_USER)
         yield Path(name)
 
 
-def _copy_packages(folder: Path) -> None:
-    """The sandbox package with what it imports, where any user can read it."""
-    names = [
-        "sandbox",
-        "packaging",
-        "pydantic",
-        "pydantic_core",
-        "annotated_types",
-        "typing_inspection",
-    ]
-    for name in [*names, "typing_extensions", "pexpect", "ptyprocess"]:
+def run_tests_as_ordinary(module: Path, chosen: str) -> str:
+    """What pytest says when an ordinary user runs those of a module's tests that `-k` chooses.
+
+    They may import what tests of scoring import.
+    """
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        folder = Path(name)
+        python = str(folder / "venv/bin/python")
+        venv = [SYSTEM_PYTHON, "-m", "venv", "--without-pip", "--symlinks", f"{name}/venv"]
+        subprocess.run(venv, check=True)
+        installed = next(folder.glob("venv/lib/python3.*/site-packages"))
+        _copy_packages([*SANDBOX_IMPORTS, *TEST_IMPORTS], installed)
+        _copy_packages(["collect", "configs", "sandbox", "tests"], folder)
+        shutil.copy(ROOT / "pyproject.toml", folder)
+        os.chown(folder, ORDINARY_USER, ORDINARY_USER)
+        tests = [str(module.relative_to(ROOT)), "-k", chosen]
+        answer = subprocess.run(
+            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+            user=ORDINARY_USER,
+            group=ORDINARY_USER,
+            extra_groups=[],
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", "TMPDIR": name, "HOME": name},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+    return answer.stdout
+
+
+SANDBOX_IMPORTS = [
+    *("annotated_types", "packaging", "pexpect", "ptyprocess", "pydantic", "pydantic_core"),
+    *("typing_extensions", "typing_inspection"),
+]
+TEST_IMPORTS = [
+    *(
+        "_hypothesis_globals",
+        "_hypothesis_pytestplugin",
+        "_pytest",
+        "hypothesis",
+        "iniconfig",
+        "pluggy",
+        "py",
+        "pygments",
+    ),
+    *("pytest", "sortedcontainers", "unidiff"),
+]
+
+
+def _copy_packages(names: list[str], folder: Path) -> None:
+    """What these are imported from, to a folder that any user can read."""
+    for name in names:
         spec = importlib.util.find_spec(name)
         assert spec is not None, name
         assert spec.origin is not None, name
         source = Path(spec.origin)
+        if source.is_relative_to(INSTALLED):
+            for metadata in INSTALLED.glob(f"{name}-*.dist-info"):
+                shutil.copytree(metadata, folder / metadata.name)
         if source.name == "__init__.py":
-            shutil.copytree(source.parent, folder / name)
+            leave_out = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source.parent, folder / name, ignore=leave_out)
         else:
             shutil.copy(source, folder)
