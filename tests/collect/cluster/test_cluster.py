@@ -24,7 +24,8 @@ import ray
 from benchmarks.ray_nodes import RayNodes
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.cluster import health, workers
+from collect.cluster import health
+from collect.cluster import workers as ray_workers
 from collect.cluster.cluster import RayCluster, Turn
 from collect.cluster.connecting import nodes_with_room
 from collect.config import Machinery, RayConfig, RunnerConfig
@@ -517,7 +518,7 @@ def test_nodes_are_looked_at_again_where_ray_does_not_answer(
             raise RuntimeError("the head is out of reach")
         return nodes_with_room(ray)
 
-    monkeypatch.setattr(workers, "nodes_with_room", unsteady)
+    monkeypatch.setattr(ray_workers, "nodes_with_room", unsteady)
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
         row, _ = cluster.do(work)
     assert row.failure_type is None
@@ -527,10 +528,10 @@ def test_nodes_are_looked_at_again_where_ray_does_not_answer(
 def test_a_worker_that_starts_while_the_run_ends(
     nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wait = workers.Workers.wait
+    wait = ray_workers.Workers.wait
     waited, ended = threading.Semaphore(1), threading.Event()
 
-    def late(started: workers.Workers, future: Future[Any]) -> Any:
+    def late(started: ray_workers.Workers, future: Future[Any]) -> Any:
         """The second node's worker is lost just when the run ends."""
         if waited.acquire(blocking=False):
             return wait(started, future)
@@ -539,7 +540,7 @@ def test_a_worker_that_starts_while_the_run_ends(
         ended.set()
         raise ray.exceptions.RayError("it is gone")
 
-    monkeypatch.setattr(workers.Workers, "wait", late)
+    monkeypatch.setattr(ray_workers.Workers, "wait", late)
     with doing(RolloutWork, nodes, tmp_path):
         pass
     assert ended.wait(SECONDS)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-import collect.factory.suite as suites
+from collect.factory import suite as suites
 from collect.factory.candidates import find_candidates
 from collect.factory.config import FactoryConfig, ProjectConfig
 from collect.factory.layout import arrange
