@@ -12,6 +12,9 @@ import java.util.List;
 
 /** Runs methods of the program for the evaluator, and keeps alive what they return. */
 final class Calls {
+    /** How the classes are named that compiled code is put in. */
+    static final String SNIPPET = "StepIntoSnippet";
+
     private final Types types;
     private final Invoker invoker;
     private final ValueText values;
@@ -47,7 +50,7 @@ final class Calls {
             return new EvaluationFailed(values.describe(error.raised));
         }
         String type = TypeNames.simple(method.declaringType().name());
-        boolean code = type.startsWith(SnippetSource.CLASS);
+        boolean code = type.startsWith(SNIPPET);
         String name = code ? "the code" : type + "." + method.name() + "()";
         return new EvaluationFailed(name + ": " + error.getMessage(), error.timedOut);
     }

@@ -128,7 +128,7 @@ final class Lexer {
         if (end >= source.length() || line < 0 || line > end) {
             throw new EvaluationFailed("a text block is not closed, or holds no line; add \"\"\"");
         }
-        String content = TextBlock.content(source.substring(line + 1, end));
+        String content = unindented(source.substring(line + 1, end));
         StringBuilder text = new StringBuilder();
         Lexer inner = new Lexer(content);
         while (inner.at < content.length()) {
@@ -221,5 +221,31 @@ final class Lexer {
             throw new EvaluationFailed("'" + unit + "' is no character of Java's outside strings");
         }
         add(Token.Kind.OPERATOR, start, null);
+    }
+
+    /** A text block without its common indentation; escapes are left as they are. */
+    private static String unindented(String raw) {
+        String[] lines = raw.split("\n", -1);
+        int common = Integer.MAX_VALUE;
+        for (int at = 0; at < lines.length; at++) {
+            boolean counts = !lines[at].trim().isEmpty() || at == lines.length - 1;
+            common = counts ? Math.min(common, indentation(lines[at])) : common;
+        }
+        StringBuilder text = new StringBuilder();
+        for (int at = 0; at < lines.length; at++) {
+            String line = lines[at];
+            String rest = line.substring(Math.min(common, indentation(line)));
+            text.append(rest.replaceAll("[ \t]+$", ""));
+            text.append(at < lines.length - 1 ? "\n" : "");
+        }
+        return text.toString();
+    }
+
+    private static int indentation(String line) {
+        int at = 0;
+        while (at < line.length() && Character.isWhitespace(line.charAt(at))) {
+            at++;
+        }
+        return at;
     }
 }

@@ -1,6 +1,7 @@
 package stepinto.probe;
 
 import java.io.IOException;
+import java.util.function.Consumer;
 
 /** Starts the probe: it serves the host over its standard input and output. */
 public final class Main {
@@ -20,5 +21,33 @@ public final class Main {
         Threads.start("rescue", new Watchdog(wire, session[0]::endLateInvocation));
         Threads.start("watchdog", new Watchdog(wire, session[0]::killLate));
         session[0].serve();
+    }
+
+    /** Looks again and again at the request that is not answered yet, from a thread of its own. */
+    private static final class Watchdog implements Runnable {
+        private static final int TICK_MILLIS = 20;
+        private final Wire wire;
+        private final Consumer<Request> check;
+
+        Watchdog(Wire wire, Consumer<Request> check) {
+            this.wire = wire;
+            this.check = check;
+        }
+
+        @Override
+        public void run() {
+            try {
+                while (true) {
+                    wire.awaitPending();
+                    Thread.sleep(TICK_MILLIS);
+                    Request pending = wire.pending();
+                    if (pending != null) {
+                        check.accept(pending);
+                    }
+                }
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 }

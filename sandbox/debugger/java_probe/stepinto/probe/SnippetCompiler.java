@@ -118,7 +118,7 @@ final class SnippetCompiler {
         private final String text;
 
         Source(String text) {
-            super(URI.create("string:///" + SnippetSource.CLASS + ".java"), Kind.SOURCE);
+            super(URI.create("string:///" + Calls.SNIPPET + ".java"), Kind.SOURCE);
             this.text = text;
         }
 

@@ -16,14 +16,13 @@ import java.util.Set;
 
 /** The source of a class whose one method does what a snippet does in a frame. */
 final class SnippetSource {
-    static final String CLASS = "StepIntoSnippet";
     private static final String OUT = "out$";
 
     /** The parameters of the method, one a variable; then {@code Object[]} for what is assigned. */
-    final List<SnippetVariable> variables = new ArrayList<>();
+    final List<Variable> variables = new ArrayList<>();
 
     /** The variables that the snippet assigns: the items of the last argument. */
-    final List<SnippetVariable> assigned = new ArrayList<>();
+    final List<Variable> assigned = new ArrayList<>();
 
     private final Scope scope;
     private final String code;
@@ -33,7 +32,7 @@ final class SnippetSource {
         this.scope = scope;
         this.imports = scope.services.types.imports(scope.here);
         List<Lookup.Level> levels = new Lookup(scope).levels();
-        Map<String, SnippetVariable> locals = locals(levels);
+        Map<String, Variable> locals = locals(levels);
         SnippetNames names = new SnippetNames(
                 snippet, levels, locals.keySet(), scope.services.types);
         this.code = names.rewritten();
@@ -44,10 +43,10 @@ final class SnippetSource {
                 boolean named = SourceTypes.canName(each.type.name());
                 String plain = nameable(each.type.name());
                 String type = named ? TypeVariables.applied(each.type, plain) : plain;
-                variables.add(new SnippetVariable(name, type, each.instance, null));
+                variables.add(new Variable(name, type, each.instance, null));
             }
         }
-        for (SnippetVariable variable : locals.values()) {
+        for (Variable variable : locals.values()) {
             if (!names.used.contains(variable.name)) {
                 continue;
             }
@@ -58,9 +57,9 @@ final class SnippetSource {
         }
     }
 
-    private Map<String, SnippetVariable> locals(List<Lookup.Level> levels)
+    private Map<String, Variable> locals(List<Lookup.Level> levels)
             throws EvaluationFailed {
-        Map<String, SnippetVariable> found = new LinkedHashMap<>();
+        Map<String, Variable> found = new LinkedHashMap<>();
         for (Lookup.Level level : levels) {
             captured(level, found);
         }
@@ -72,7 +71,7 @@ final class SnippetSource {
                 String type = SourceTypes.canName(name)
                         ? SourceTypes.of(name, local.genericSignature(), typeVariables)
                         : nameable(name);
-                found.put(local.name(), new SnippetVariable(
+                found.put(local.name(), new Variable(
                         local.name(), type, frame.getValue(local), Slots.local(scope, local)));
             }
         } catch (AbsentInformationException absent) {
@@ -82,18 +81,18 @@ final class SnippetSource {
             Scope.Declared variable = (Scope.Declared) scope.declared(name);
             String type =
                     variable.source() == null ? nameable(variable.type()) : variable.source();
-            found.put(name, new SnippetVariable(name, type, variable.get().value, variable));
+            found.put(name, new Variable(name, type, variable.get().value, variable));
         }
         return found;
     }
 
-    private static void captured(Lookup.Level level, Map<String, SnippetVariable> found) {
+    private static void captured(Lookup.Level level, Map<String, Variable> found) {
         for (Field field : level.type.fields()) {
             if (level.instance != null && field.name().startsWith("val$")) {
                 String name = field.name().substring(4);
                 Value value = level.instance.getValue(field);
                 String type = SourceTypes.of(field.typeName(), null, TypeVariables.NONE);
-                found.putIfAbsent(name, new SnippetVariable(name, type, value, null));
+                found.putIfAbsent(name, new Variable(name, type, value, null));
             }
         }
     }
@@ -145,7 +144,7 @@ final class SnippetSource {
         for (String declaration : declarations()) {
             text.append(declaration).append('\n');
         }
-        text.append("@SuppressWarnings(\"all\") final class ").append(CLASS);
+        text.append("@SuppressWarnings(\"all\") final class ").append(Calls.SNIPPET);
         text.append(" { static Object run(").append(parameters()).append(") throws Throwable {\n");
         boolean assigns = !assigned.isEmpty();
         text.append(assigns ? "try {\n" : "").append(body);
@@ -172,7 +171,7 @@ final class SnippetSource {
 
     private String parameters() {
         StringBuilder text = new StringBuilder();
-        for (SnippetVariable variable : variables) {
+        for (Variable variable : variables) {
             text.append(variable.type).append(' ').append(variable.name).append(", ");
         }
         return text.append("Object[] ").append(OUT).toString();
@@ -188,5 +187,22 @@ final class SnippetSource {
 
     private static String store(int place, String name) {
         return OUT + "[" + place + "] = " + name + "; ";
+    }
+
+    /** A variable of the frame as a parameter of compiled code. */
+    static final class Variable {
+        final String name;
+        /** As source writes it. */
+        final String type;
+        final Value value;
+        /** Null for what can't be assigned: {@code this}, captured variables. */
+        final Expression.Variable target;
+
+        Variable(String name, String type, Value value, Expression.Variable target) {
+            this.name = name;
+            this.type = type;
+            this.value = value;
+            this.target = target;
+        }
     }
 }

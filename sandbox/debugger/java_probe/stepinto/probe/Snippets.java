@@ -125,7 +125,7 @@ final class Snippets {
         }
         Method method = type.methodsByName("run").get(0);
         List<Value> arguments = new ArrayList<>();
-        for (SnippetVariable variable : source.variables) {
+        for (SnippetSource.Variable variable : source.variables) {
             arguments.add(variable.value);
         }
         ArrayReference out = out(source.assigned.size() + kept.size());
@@ -146,9 +146,9 @@ final class Snippets {
 
     private ReferenceType define(String text, ReferenceType host)
             throws EvaluationFailed, NotCompiled {
-        String name = SnippetSource.CLASS + ++number;
+        String name = Calls.SNIPPET + ++number;
         boolean hides = loader.hides();
-        Map<String, byte[]> made = compiled(text.replace(SnippetSource.CLASS, name), hides);
+        Map<String, byte[]> made = compiled(text.replace(Calls.SNIPPET, name), hides);
         byte[] main = null;
         for (Map.Entry<String, byte[]> each : made.entrySet()) {
             if (each.getKey().endsWith(name)) {
@@ -175,10 +175,10 @@ final class Snippets {
         return (ArrayReference) services.calls.keep(type.newInstance(size));
     }
 
-    private void assign(List<SnippetVariable> assigned, ArrayReference out)
+    private void assign(List<SnippetSource.Variable> assigned, ArrayReference out)
             throws EvaluationFailed {
         for (int at = 0; at < assigned.size(); at++) {
-            SnippetVariable variable = assigned.get(at);
+            SnippetSource.Variable variable = assigned.get(at);
             Value value = services.calls.keep(out.getValue(at));
             Value plain = Types.isPrimitive(variable.type)
                     ? services.conversions.unbox(value) : value;

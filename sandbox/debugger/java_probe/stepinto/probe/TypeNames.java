@@ -7,6 +7,7 @@ import com.sun.jdi.StringReference;
 import com.sun.jdi.Type;
 import com.sun.jdi.Value;
 import java.util.List;
+import java.util.Locale;
 
 /** Names of types as a reader writes them: without package, nested classes by dots. */
 final class TypeNames {
@@ -63,5 +64,31 @@ final class TypeNames {
                 || binaryName.startsWith("jdk.")
                 || binaryName.startsWith("sun.")
                 || binaryName.startsWith("com.sun.");
+    }
+
+    /** As {@code Class.forName} takes it: {@code [I}, {@code [[La.B;}; other names as they are. */
+    static String forName(String binaryName) {
+        int array = binaryName.indexOf('[');
+        if (array < 0) {
+            return binaryName;
+        }
+        StringBuilder text = new StringBuilder();
+        for (int at = array; at < binaryName.length(); at += 2) {
+            text.append('[');
+        }
+        String item = binaryName.substring(0, array);
+        int primitive = " boolean byte char short int long float double ".indexOf(" " + item + " ");
+        return text + (primitive < 0 ? "L" + item + ";" : letter(item));
+    }
+
+    private static String letter(String primitive) {
+        switch (primitive) {
+            case "boolean":
+                return "Z";
+            case "long":
+                return "J";
+            default:
+                return primitive.substring(0, 1).toUpperCase(Locale.ROOT);
+        }
     }
 }

@@ -82,7 +82,7 @@ final class Types {
         ReferenceType type = machine.classesByName("java.lang.Class").get(0);
         Method method = type.methodsByName("forName", FOR_NAME).get(0);
         List<Value> arguments = Arrays.asList(
-                machine.mirrorOf(JniNames.of(name)),
+                machine.mirrorOf(TypeNames.forName(name)),
                 machine.mirrorOf(true),
                 here == null ? null : here.classLoader());
         try {

@@ -38,7 +38,7 @@ final class Wire implements Runnable {
                             new InputStreamReader(System.in, StandardCharsets.US_ASCII), 1 << 16);
             String line;
             while ((line = lines.readLine()) != null) {
-                take(JsonReader.object(line));
+                take(Json.object(line));
             }
         } catch (IOException error) {
             nonce = null; // EIO: the other side of the pseudo-terminal is gone
@@ -96,7 +96,7 @@ final class Wire implements Runnable {
     private synchronized void write(Object id, Map<String, Object> fields) throws IOException {
         StringBuilder line = new StringBuilder(nonce).append(' ');
         fields.put("id", id);
-        JsonWriter.write(fields, line);
+        Json.write(fields, line);
         send(line.append('\n').toString());
     }
 

@@ -5,12 +5,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Reads one JSON text: maps, lists, strings, longs, doubles, booleans, null. */
-final class JsonReader {
+/** JSON texts as maps, lists, strings, longs, doubles, booleans and null, and the other way. */
+final class Json {
+    private static final String HEX = "0123456789abcdef";
     private final String text;
     private int at;
 
-    private JsonReader(String text) {
+    private Json(String text) {
         this.text = text;
     }
 
@@ -19,7 +20,7 @@ final class JsonReader {
     static Map<String, Object> object(String text) {
         Object value;
         try {
-            value = new JsonReader(text).value();
+            value = new Json(text).value();
         } catch (IndexOutOfBoundsException error) {
             throw new IllegalArgumentException("the JSON text ends too early: " + text, error);
         }
@@ -150,5 +151,58 @@ final class JsonReader {
             return Long.valueOf(digits);
         }
         return Double.valueOf(digits);
+    }
+
+    /** Write a value as one line of ASCII. */
+    static void write(Object value, StringBuilder out) {
+        if (value instanceof Map) {
+            writeMap((Map<?, ?>) value, out);
+        } else if (value instanceof List) {
+            writeList((List<?>) value, out);
+        } else if (value instanceof String) {
+            writeString((String) value, out);
+        } else {
+            out.append(value);
+        }
+    }
+
+    private static void writeMap(Map<?, ?> fields, StringBuilder out) {
+        char before = '{';
+        for (Map.Entry<?, ?> field : fields.entrySet()) {
+            out.append(before);
+            writeString((String) field.getKey(), out);
+            out.append(':');
+            write(field.getValue(), out);
+            before = ',';
+        }
+        out.append(before == '{' ? "{}" : "}");
+    }
+
+    private static void writeList(List<?> items, StringBuilder out) {
+        char before = '[';
+        for (Object item : items) {
+            out.append(before);
+            write(item, out);
+            before = ',';
+        }
+        out.append(before == '[' ? "[]" : "]");
+    }
+
+    private static void writeString(String text, StringBuilder out) {
+        out.append('"');
+        for (int at = 0; at < text.length(); at++) {
+            char letter = text.charAt(at);
+            if (letter == '"' || letter == '\\') {
+                out.append('\\').append(letter);
+            } else if (letter >= ' ' && letter < 127) {
+                out.append(letter);
+            } else {
+                out.append("\\u");
+                for (int shift = 12; shift >= 0; shift -= 4) {
+                    out.append(HEX.charAt(letter >> shift & 15));
+                }
+            }
+        }
+        out.append('"');
     }
 }
