@@ -7,6 +7,14 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import stepinto.probe.program.Named;
+import stepinto.probe.program.Program;
+import stepinto.probe.program.Stack;
+import stepinto.probe.program.TypeNames;
+import stepinto.probe.rendering.Rendered;
+import stepinto.probe.rendering.ValueText;
+import stepinto.probe.stops.BreakpointTable;
+import stepinto.probe.wire.Limits;
 
 /** Puts places, values and stops into the fields of an answer, within the launch's limits. */
 final class Describer {

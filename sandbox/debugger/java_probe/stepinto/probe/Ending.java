@@ -6,6 +6,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import stepinto.probe.launch.Debuggee;
+import stepinto.probe.launch.Processes;
+import stepinto.probe.threads.Diagnosis;
 
 /** How the program came to its end, as the fields of an answer. */
 final class Ending {

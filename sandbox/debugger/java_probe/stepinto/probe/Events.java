@@ -15,6 +15,14 @@ import com.sun.jdi.event.VMDeathEvent;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.FrameAt;
+import stepinto.probe.stops.Breakpoint;
+import stepinto.probe.stops.Entry;
+import stepinto.probe.stops.Escape;
+import stepinto.probe.stops.Expectations;
+import stepinto.probe.stops.Restarts;
+import stepinto.probe.stops.ReturnWatch;
 
 /** What happened at one place of one thread: together it makes one stop, or none. */
 final class Events {

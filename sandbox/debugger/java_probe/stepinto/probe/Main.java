@@ -2,6 +2,10 @@ package stepinto.probe;
 
 import java.io.IOException;
 import java.util.function.Consumer;
+import stepinto.probe.launch.Machines;
+import stepinto.probe.threads.Threads;
+import stepinto.probe.wire.Request;
+import stepinto.probe.wire.Wire;
 
 /** Starts the probe: it serves the host over its standard input and output. */
 public final class Main {

@@ -10,6 +10,8 @@ import com.sun.jdi.event.VMDisconnectEvent;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.StepRequest;
 import java.util.ArrayList;
+import stepinto.probe.threads.Diagnosis;
+import stepinto.probe.wire.Request;
 
 /** Lets the program run, to its next stop, its end or the deadline. */
 final class Runner {

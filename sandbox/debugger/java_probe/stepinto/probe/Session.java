@@ -10,6 +10,16 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import stepinto.probe.launch.Debuggee;
+import stepinto.probe.launch.Machines;
+import stepinto.probe.program.Stack;
+import stepinto.probe.program.Target;
+import stepinto.probe.stops.Stepper;
+import stepinto.probe.wire.Answers;
+import stepinto.probe.wire.Limits;
+import stepinto.probe.wire.Refusal;
+import stepinto.probe.wire.Request;
+import stepinto.probe.wire.Wire;
 
 /** One debug session: takes requests, and answers each with what came of it. */
 final class Session {

@@ -5,6 +5,7 @@ import com.sun.jdi.ThreadReference;
 import com.sun.jdi.Value;
 import java.util.ArrayList;
 import java.util.List;
+import stepinto.probe.stops.Breakpoint;
 
 /** Why and where the program stopped. */
 final class Stop {
