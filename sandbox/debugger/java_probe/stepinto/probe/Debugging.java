@@ -40,7 +40,7 @@ final class Debugging {
     final Evaluator evaluator;
     final EventInbox events;
     final Diagnosis diagnosis;
-    /** To be told with the next answer. */
+    /** To be shown with the next answer. */
     final List<String> notes = new ArrayList<>();
     /** The one that runs the test or {@code main}. */
     ThreadReference mainThread;

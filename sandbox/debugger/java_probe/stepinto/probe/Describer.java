@@ -24,7 +24,7 @@ final class Describer {
     private final BreakpointTable table;
     private final ValueText values;
     private final Limits limits;
-    /** Whose name is not told: the thread that runs the test or {@code main}. */
+    /** The thread whose name is not shown: it runs the test or {@code main}. */
     private ThreadReference main;
 
     Describer(Program program, BreakpointTable table, ValueText values, Limits limits) {

@@ -39,7 +39,7 @@ final class Events {
         this.set = set;
     }
 
-    /** The stop that they make; null where the program is to go on. */
+    /** The stop that they make; null if the program is to go on. */
     Stop handle() throws IncompatibleThreadStateException {
         for (Event event : set) {
             if (event instanceof LocatableEvent) {

@@ -21,7 +21,7 @@ public final class Main {
         wire.greet();
         Threads.start("wire", wire);
         Threads.start("loader", machines);
-        // Two threads, for the one that talks to the program may be kept waiting by it.
+        // Two threads, because the one that talks to the program may have to wait for it.
         Threads.start("rescue", new Watchdog(wire, session[0]::endLateInvocation));
         Threads.start("watchdog", new Watchdog(wire, session[0]::killLate));
         session[0].serve();

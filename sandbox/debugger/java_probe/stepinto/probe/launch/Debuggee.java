@@ -64,7 +64,7 @@ public final class Debuggee {
         return builder.redirectErrorStream(true).redirectInput(input);
     }
 
-    /** The virtual machine, once it has connected. Raises Refusal where none does in time. */
+    /** The virtual machine, once it has connected. Raises Refusal if none does in time. */
     public VirtualMachine connect(Machines machines, Request request) throws IOException, Refusal {
         try (ServerSocket closing = listener) {
             Socket socket = accept(request);
@@ -99,7 +99,7 @@ public final class Debuggee {
         return new Refusal("launch_failed", command + " " + what + ":\n" + text.substring(cut));
     }
 
-    /** How it ended, waiting for that a little; null where it still runs. */
+    /** How it ended, waiting for that a little; null if it still runs. */
     public Integer exitCode() {
         try {
             return process.waitFor(2, TimeUnit.SECONDS) ? process.exitValue() : null;

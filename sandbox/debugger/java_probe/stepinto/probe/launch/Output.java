@@ -9,7 +9,7 @@ import java.util.Map;
 /**
  * What the program writes, in order and bounded.
  *
- * <p>It is read only where the pipe is known to hold something, under a lock: so an answer can
+ * <p>It is read only if the pipe is known to hold something, under a lock: so an answer can
  * take all that the program wrote before its stop, which a thread blocked in a read could still
  * be holding back.
  */
@@ -117,7 +117,7 @@ public final class Output implements Runnable {
             return late > half;
         }
 
-        /** The text, its middle cut where it was too long; the ring starts over. */
+        /** The text, its middle cut if it was too long; the ring starts over. */
         String take() {
             if (head.size() == 0) {
                 return "";

@@ -18,7 +18,7 @@ public final class Processes {
 
     private Processes() {}
 
-    /** The number of a process, on every JDK; 0 where it can't be told. */
+    /** The number of a process, on every JDK; 0 if it can't be told. */
     public static long pid(Process process) {
         try {
             return (Long) Process.class.getMethod("pid").invoke(process);
@@ -102,7 +102,7 @@ public final class Processes {
         return fields.length == 0 ? "?" : fields[0];
     }
 
-    /** The fields of /proc/PID/stat from the state on; none where it is no process. */
+    /** The fields of /proc/PID/stat from the state on; none if it is no process. */
     private static String[] stat(String pid) {
         if (!Character.isDigit(pid.charAt(0))) {
             return new String[0];
@@ -116,7 +116,7 @@ public final class Processes {
         }
     }
 
-    /** The signal of an exit code as a shell has it; null where there was none. */
+    /** The signal of an exit code as a shell has it; null if there was none. */
     public static String signalName(int exitCode) {
         String[] names = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS",
             "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM"};

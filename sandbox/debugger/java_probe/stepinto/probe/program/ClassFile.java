@@ -24,7 +24,7 @@ public final class ClassFile {
 
     /** As the virtual machine names it: {@code demo.Outer$Inner}. */
     public final String name;
-    /** Null where it was not recorded. */
+    /** Null if it was not recorded. */
     final String source;
     public final List<Code> methods = new ArrayList<>();
     private final Object[] constants;
@@ -85,7 +85,7 @@ public final class ClassFile {
         source = found;
     }
 
-    /** Null where the file can't be read or is no class file. */
+    /** Null if the file can't be read or is no class file. */
     static ClassFile read(File file) {
         try {
             return new ClassFile(Files.readAllBytes(file.toPath()));

@@ -48,7 +48,7 @@ public final class ClassFiles {
         return found;
     }
 
-    /** Whether a class file may come from a source: not where it has a source of its own name. */
+    /** Whether a class file may come from a source: not if it has a source of its own name. */
     private static boolean mayCome(String name, File source) {
         if (!name.endsWith(ENDING)) {
             return false;
@@ -59,7 +59,7 @@ public final class ClassFiles {
         return own.equals(source.getName()) || !new File(source.getParentFile(), own).exists();
     }
 
-    /** Every class of the program that may hold a method: all those of a class name where given. */
+    /** The program's classes that may hold a method; if a class name is given, only those of it. */
     public List<ClassFile> named(String qualifier) {
         List<ClassFile> found = new ArrayList<>();
         for (String root : target.classRoots) {
@@ -85,14 +85,14 @@ public final class ClassFiles {
         return dotted.equals(wanted) || dotted.endsWith("." + wanted);
     }
 
-    /** The source of a class; null where it is not here. */
+    /** The source of a class; null if it is not here. */
     public String sourceOf(ClassFile type) {
         int dot = type.name.lastIndexOf('.');
         String folder = dot < 0 ? "" : type.name.substring(0, dot + 1).replace('.', '/');
         return type.source == null ? null : sources.find(folder + type.source);
     }
 
-    /** The class of exactly that name; null where the program has none. */
+    /** The class of exactly that name; null if the program has none. */
     public ClassFile exactly(String name) {
         for (String root : target.classRoots) {
             File file = new File(root, name.replace('.', '/') + ENDING);

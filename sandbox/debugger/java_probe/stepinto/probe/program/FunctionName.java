@@ -6,9 +6,9 @@ import java.util.List;
 /** A function as a request names it, and the methods that it means. */
 public final class FunctionName {
     public final String spec;
-    /** Empty where none is named. */
+    /** Empty if none is named. */
     public final String file;
-    /** Class, with or without its package; empty where none is named. */
+    /** Class, with or without its package; empty if none is named. */
     public final String qualifier;
     public final String method;
     /** The simple names of the parameter types; null for every overload. */
@@ -81,7 +81,7 @@ public final class FunctionName {
         return parameters == null || parameters.equals(parameterTypes(code.descriptor));
     }
 
-    /** The name to show, the signature with it where one was given. */
+    /** The name to show, with the signature if one was given. */
     public String shown(ClassFile type) {
         String name = TypeNames.simple(type.name) + "." + wanted(type);
         return parameters == null ? name : name + "(" + String.join(", ", parameters) + ")";

@@ -6,7 +6,7 @@ import com.sun.jdi.Value;
 public final class Named {
     public final String name;
 
-    /** Its declared type, to be shown for null; null where unknown. */
+    /** Its declared type, to be shown for null; null if unknown. */
     public final String declared;
 
     public final Value value;

@@ -21,13 +21,13 @@ public final class Nearest {
         return close.isEmpty() ? "" : "; nearest: " + String.join(", ", close);
     }
 
-    /** Of names that are not near: all where they are few, or else the nearest there are. */
+    /** Of names that are not near: all if they are few, else the nearest. */
     public static String inScope(String wanted, Collection<String> names) {
         String heading = names.size() <= SHOWN ? "; in scope: " : "; nearest names in scope: ";
         return heading + String.join(", ", closest(wanted, names, 0));
     }
 
-    /** As {@code names}; files are near by their own name, wherever they lie. */
+    /** As {@code names}; files are near by their own name, in any folder. */
     static String files(String wanted, Collection<String> paths) {
         String base = wanted.substring(wanted.lastIndexOf('/') + 1);
         Set<String> close = new LinkedHashSet<>();

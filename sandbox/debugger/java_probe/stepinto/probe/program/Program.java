@@ -57,7 +57,7 @@ public final class Program {
         return false;
     }
 
-    /** The file of a place: absolute, or as the class has it where its source is not here. */
+    /** The file of a place: absolute, or as the class has it if its source is not here. */
     public String path(Location location) {
         Facts facts = facts(location.declaringType());
         if (facts.path == null) {

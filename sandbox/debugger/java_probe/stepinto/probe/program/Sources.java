@@ -22,7 +22,7 @@ public final class Sources {
         this.target = target;
     }
 
-    /** The file of a path relative to a source root; null where there is none. */
+    /** The file of a path relative to a source root; null if there is none. */
     public String find(String relative) {
         for (String root : target.sourceRoots) {
             File file = new File(root, relative);
@@ -33,13 +33,13 @@ public final class Sources {
         return null;
     }
 
-    /** A path relative to the workspace where it lies below that. */
+    /** A path relative to the workspace if it lies below it. */
     public String relative(String path) {
         String prefix = target.workspace + "/";
         return path.startsWith(prefix) ? path.substring(prefix.length()) : path;
     }
 
-    /** The lines of a file as they were when first read; none where it can't be read. */
+    /** The lines of a file as they were when first read; none if it can't be read. */
     public String[] lines(String path) {
         String[] lines = texts.get(path);
         if (lines == null) {
@@ -68,13 +68,13 @@ public final class Sources {
         }
     }
 
-    /** The text of a line without its indentation; empty where there is none. */
+    /** The text of a line without its indentation; empty if there is none. */
     public String line(String path, int number) {
         String[] lines = lines(path);
         return number > 0 && number <= lines.length ? lines[number - 1].trim() : "";
     }
 
-    /** The one file that a name means: a path, or its end. Refuses with the nearest names. */
+    /** The one file with this path, or end of a path. Refuses others with the nearest names. */
     public String file(String name) throws Refusal {
         File direct = name.startsWith("/") ? new File(name) : new File(target.workspace, name);
         if (direct.isFile()) {
@@ -145,7 +145,7 @@ public final class Sources {
         return slash < 0 ? "" : folder.substring(0, slash);
     }
 
-    /** As its package declaration has it; null where it has none. */
+    /** As in its package declaration; null if it has none. */
     private String declaredPackage(String path) {
         for (String line : lines(path)) {
             String text = line.trim();

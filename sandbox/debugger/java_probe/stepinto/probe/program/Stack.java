@@ -36,7 +36,7 @@ public final class Stack {
         }
     }
 
-    /** Where every frame of a thread is; nothing where it has ended or runs. */
+    /** Where every frame of a thread is; nothing if it has ended or runs. */
     public static List<Location> places(ThreadReference thread) {
         List<Location> found = new ArrayList<>();
         try {

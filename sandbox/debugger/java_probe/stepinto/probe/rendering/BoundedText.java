@@ -98,7 +98,7 @@ final class BoundedText {
         return String.format(Locale.ROOT, "... %,d more", left);
     }
 
-    /** Where the text stands, to come back to. */
+    /** The position in the text, to return to. */
     int mark() {
         return text.length();
     }

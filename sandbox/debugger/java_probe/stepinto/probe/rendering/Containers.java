@@ -18,7 +18,7 @@ import stepinto.probe.threads.InvocationFailed;
 import stepinto.probe.threads.Invoker;
 
 /**
- * Tells collections from other objects, and opens them.
+ * Recognises collections and opens them.
  *
  * <p>The usual ones of {@code java.util} are read through their fields, which is fast and runs
  * nothing; the others of the JDK by their public methods, under a deadline.
@@ -36,7 +36,7 @@ final class Containers {
         this.invoker = invoker;
     }
 
-    /** What an object holds; null where it is no collection that can be opened. */
+    /** What an object holds; null if it is no collection that can be opened. */
     Contents of(ObjectReference object) {
         if (object instanceof ArrayReference) {
             ArrayReference array = (ArrayReference) object;

@@ -20,7 +20,7 @@ abstract class Contents {
         }
     }
 
-    /** How items are told apart. */
+    /** What kind of container it is. */
     enum Shape {
         LIST,
         SET,

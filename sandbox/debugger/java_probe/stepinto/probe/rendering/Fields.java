@@ -29,7 +29,7 @@ public final class Fields {
         /** Of all pages together. */
         public final int size;
 
-        /** Where the next page begins; {@link Rendered#END} where there is none. */
+        /** Where the next page begins; {@link Rendered#END} if there is none. */
         final int nextStart;
 
         Page(List<Named> values, int start, int size) {

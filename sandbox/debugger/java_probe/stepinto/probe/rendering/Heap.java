@@ -41,7 +41,7 @@ public final class Heap {
     /**
      * The values of fields that one class declares itself.
      *
-     * @throws LayoutUnknown where this version of the class has no such field
+     * @throws LayoutUnknown if this version of the class has no such field
      */
     List<Value> values(ObjectReference object, ReferenceType type, String... names) {
         List<Field> wanted = new ArrayList<>();

@@ -20,7 +20,7 @@ enum Kind {
     ENTRY,
     LAMBDA,
     RECORD,
-    /** By the fields, for want of a {@code toString} of its own. */
+    /** By the fields, because it has no {@code toString} of its own. */
     FIELDS,
     /** By its {@code toString}. */
     TEXT;
@@ -34,7 +34,7 @@ enum Kind {
                     "java.lang.Boolean", "java.lang.Character", "java.lang.Float",
                     "java.lang.Short", "java.lang.Byte"));
 
-    /** How objects of a class are shown; arrays, strings and collections are told apart before. */
+    /** How objects of a class are shown; arrays, strings and collections are handled before. */
     static Kind of(ReferenceType type) {
         String name = type.name();
         if (BOXES.contains(name)) {

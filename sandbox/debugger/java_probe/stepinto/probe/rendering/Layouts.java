@@ -79,7 +79,7 @@ final class Layouts {
         return READERS.containsKey(className);
     }
 
-    /** The items of an object, by a class in its ancestry; null where that class is not known. */
+    /** The items of an object, by a class in its ancestry; null if that class is not known. */
     Contents read(ObjectReference object, ReferenceType type) {
         Reader reader = READERS.get(type.name());
         return reader == null ? null : reader.read(this, object, type);
@@ -120,7 +120,7 @@ final class Layouts {
         return Contents.array(Shape.LIST, elements, head, size);
     }
 
-    /** One or two items; where there is one, the other field holds a marker or null. */
+    /** One or two items; if there is one, the other field holds a marker or null. */
     private Contents one(ObjectReference object, ReferenceType type, Shape shape) {
         List<Value> read = heap.values(object, type, "e0", "e1");
         Value second = read.get(1);

@@ -21,7 +21,7 @@ abstract class Nodes implements Iterator<Contents.Item> {
         this.left = size;
     }
 
-    /** The first node; null where there is none. */
+    /** The first node; null if there is none. */
     abstract ObjectReference first();
 
     /** The node after the given one, its item read before; null at the end. */

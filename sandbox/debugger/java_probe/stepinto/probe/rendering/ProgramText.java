@@ -62,7 +62,7 @@ final class ProgramText {
         locksKnown = false;
     }
 
-    /** Why {@code toString} had better not be run, so that the fields have to do; else null. */
+    /** Why {@code toString} should not be run and the fields are shown instead; else null. */
     String obstacle(ReferenceType type) {
         if (endless.contains(type) || spent >= ANSWER_MILLIS) {
             return "was too slow before and not run";
@@ -82,7 +82,7 @@ final class ProgramText {
     /**
      * Appends what {@code toString} says, or why it says nothing. Throws Full.
      *
-     * @return false where nothing was appended, for no method can be run here
+     * @return false if nothing was appended, because no method can be run here
      */
     boolean put(ObjectReference object, BoundedText text, boolean alone) {
         Said answer = ask(object, "toString");
@@ -99,7 +99,7 @@ final class ProgramText {
         return true;
     }
 
-    /** Appends an exception's message; false where it has none. Throws Full. */
+    /** Appends an exception's message; false if it has none. Throws Full. */
     boolean putMessage(ObjectReference exception, BoundedText text) {
         ClassType type = (ClassType) exception.referenceType();
         Method method = type.concreteMethodByName("getMessage", SIGNATURE);

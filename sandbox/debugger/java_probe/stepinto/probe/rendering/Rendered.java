@@ -10,7 +10,7 @@ public final class Rendered {
     /** Whether the text was cut, or items or levels were left out. */
     public final boolean truncated;
 
-    /** Where the next page of the text begins, in characters; {@link #END} where it was all. */
+    /** Where the next page of the text begins, in characters; {@link #END} if it was all. */
     public final int nextStart;
 
     Rendered(String text, boolean truncated, int nextStart) {

@@ -37,7 +37,7 @@ final class Rendering {
         this.text = text;
     }
 
-    /** Appends a value; where the text gets full, says how much is left. */
+    /** Appends a value; if the text gets full, says how much is left. */
     void render(Value value) {
         try {
             put(value);

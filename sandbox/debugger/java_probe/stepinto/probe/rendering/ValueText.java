@@ -44,7 +44,7 @@ public final class ValueText {
         return text.rendered();
     }
 
-    /** The message of an exception; null where it has none. Bounded. */
+    /** The message of an exception; null if it has none. Bounded. */
     public String message(ObjectReference exception) {
         BoundedText text = new BoundedText(0, limits.valueChars, limits.valueLines);
         try {

@@ -35,7 +35,7 @@ public final class BreakpointTable {
         this.restarts = new Restarts(requests);
     }
 
-    /** Set one. Raises Refusal where its file, line, function, exception or condition is wrong. */
+    /** Set one. Raises Refusal if its file, line, function, exception or condition is wrong. */
     public Breakpoint add(Map<String, Object> arguments, List<String> notes) throws Refusal {
         Object kept = arguments.get("number");
         int number = kept == null ? nextNumber : ((Number) kept).intValue();
@@ -138,7 +138,7 @@ public final class BreakpointTable {
         }
     }
 
-    /** Bind what waits for classes that were loaded while nobody was told. */
+    /** Bind what waits for classes that were loaded while events were off. */
     public void recheck(List<String> notes) {
         for (Breakpoint point : new ArrayList<>(breakpoints.values())) {
             for (String name : point.pending() ? point.classes : new ArrayList<String>()) {

@@ -14,7 +14,7 @@ public final class Escape {
     final ThreadReference thread;
     final ObjectReference exception;
     private final Location thrown;
-    /** As the virtual machine has it; null where nothing catches it. */
+    /** As the virtual machine has it; null if nothing catches it. */
     private final Location caught;
     private final boolean passedOn;
     private final Program program;
@@ -67,7 +67,7 @@ public final class Escape {
         return places;
     }
 
-    /** The index of the frame that catches it; the number of frames where none does. */
+    /** The index of the frame that catches it; the number of frames if none does. */
     private int catcher() {
         if (catcher < 0) {
             catcher = find();
@@ -100,7 +100,7 @@ public final class Escape {
         return index;
     }
 
-    /** The depth of the frame that catches it, 1 the outermost; 0 where none does. */
+    /** The depth of the frame that catches it, 1 the outermost; 0 if none does. */
     int catchDepth() {
         return places().size() - catcher();
     }

@@ -10,7 +10,7 @@ import stepinto.probe.program.Target;
 import stepinto.probe.threads.Requests;
 
 /**
- * Tells the exception that ends the test or the program while its frames still live.
+ * Finds the exception that ends the test or the program while its frames still live.
  *
  * <p>Most of them are caught: a test's by its runner, others by a finally block that passes them
  * on. So each one is looked at, which costs a fifth of a millisecond: classes that raise many are
@@ -51,7 +51,7 @@ public final class Failures {
         requests.enable(caught);
     }
 
-    /** The program caught an exception: leave its class out where that happens too often. */
+    /** The program caught an exception: leave its class out if that happens too often. */
     public void onCaught(Escape escape, List<String> notes) {
         if (caught == null) {
             return;

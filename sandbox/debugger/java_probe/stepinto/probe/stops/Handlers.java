@@ -17,7 +17,7 @@ import stepinto.probe.program.ClassFiles;
 /**
  * What the program's own methods do with exceptions, from their class files.
  *
- * <p>The virtual machine calls an exception caught also where a finally block or the end of a
+ * <p>The virtual machine also calls an exception caught if a finally block or the end of a
  * synchronized one only passes it on.
  */
 public final class Handlers {

@@ -22,7 +22,7 @@ final class Places {
         this.classFiles = classFiles;
     }
 
-    /** Place on a line, or on the next one that holds code; notes where it was moved. */
+    /** Place on a line, or on the next one that holds code; with a note if it was moved. */
     void onLine(Breakpoint point, String file, int wanted, String text, List<String> notes)
             throws Refusal {
         point.path = sources.file(file);
@@ -59,7 +59,7 @@ final class Places {
         }
     }
 
-    /** The line now, where a restart gives the text that the line had when it was set. */
+    /** The line now, if a restart gives the text that the line had when it was set. */
     private int shifted(String path, int line, String text, List<String> notes) {
         if (text.isEmpty() || sources.line(path, line).equals(text)) {
             return line;
@@ -81,7 +81,8 @@ final class Places {
 
     /**
      * Place at the entry of {@code method}, {@code Class.method}, {@code Class.method(int)},
-     * {@code Class.<init>} or {@code path/File.java:method}: every overload but for a signature.
+     * {@code Class.<init>} or {@code path/File.java:method}: every overload
+     * unless a signature is given.
      */
     void onFunction(Breakpoint point, String file, String spec) throws Refusal {
         FunctionName name = new FunctionName(file, spec);

@@ -11,7 +11,7 @@ import java.util.Set;
 import stepinto.probe.program.ByteCode;
 import stepinto.probe.threads.Requests;
 
-/** Tells a call of a method from a loop that comes back to the method's first instruction. */
+/** Distinguishes calls of a method from loops that jump back to its first instruction. */
 public final class Restarts {
     /** Marks the requests. */
     public static final String PROPERTY = "stepinto.restart";

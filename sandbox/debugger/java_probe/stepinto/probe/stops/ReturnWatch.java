@@ -18,8 +18,8 @@ import stepinto.probe.threads.Requests;
 /**
  * Learns what one frame returns.
  *
- * <p>To be told of every method's exit slows a program down a hundredfold, so that is asked for
- * only once the frame stands at an instruction that returns.
+ * <p>An event for every method's exit slows a program down a hundredfold, so it is requested only
+ * once the frame stands at an instruction that returns.
  */
 public final class ReturnWatch {
     /** Marks the requests. */
@@ -44,7 +44,7 @@ public final class ReturnWatch {
         this.points = points;
     }
 
-    /** Watch the frame of that depth; where {@code lineOnly}, while it stays on its line. */
+    /** Watch the frame of that depth; if {@code lineOnly}, only while it stays on its line. */
     void watch(ThreadReference inThread, int ofDepth, Location place, boolean lineOnly) {
         thread = inThread;
         depth = ofDepth;
@@ -95,7 +95,7 @@ public final class ReturnWatch {
         }
     }
 
-    /** Watch no longer. */
+    /** Stop watching. */
     void stop() {
         for (EventRequest request : watching) {
             requests.delete(request);

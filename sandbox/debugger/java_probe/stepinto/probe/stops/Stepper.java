@@ -116,7 +116,7 @@ public final class Stepper {
         phase = Phase.IDLE;
     }
 
-    /** No step is likely to follow: watch the exceptions on its way no longer. */
+    /** No step is likely to follow: stop watching for exceptions. */
     public void release() {
         if (exceptions != null) {
             requests.delete(exceptions);
@@ -155,7 +155,7 @@ public final class Stepper {
         arm(Phase.THROUGH, StepRequest.STEP_INTO, foreign.patterns());
     }
 
-    /** The virtual machine has stepped: whether the step ends here. Notes say where it can't. */
+    /** The virtual machine has stepped: whether the step ends here. Notes say if it can't. */
     public boolean onStep(Location place, List<String> notes)
             throws IncompatibleThreadStateException {
         int depth = thread.frameCount();

@@ -15,7 +15,7 @@ import stepinto.probe.program.Program;
 import stepinto.probe.program.Stack;
 import stepinto.probe.program.TypeNames;
 
-/** What the threads of a paused program are at. */
+/** What the threads of a paused program are doing. */
 public final class Diagnosis {
     public static final String ENDLESS_LOOP = "endless_loop";
     static final String STDIN = "waiting_for_stdin";
@@ -63,7 +63,7 @@ public final class Diagnosis {
         return best;
     }
 
-    /** What keeps the program from coming to an end, as a kill reason; notes tell the details. */
+    /** What keeps the program from ending, as a kill reason; notes give the details. */
     public String reason(ThreadReference main, List<String> notes) {
         List<ThreadReference> own = ownThreads(main);
         boolean waiting = !own.isEmpty();
@@ -145,7 +145,7 @@ public final class Diagnosis {
         return false;
     }
 
-    /** In words: running, sleeping, waiting, blocked on a lock and by whom it is held. */
+    /** In words: running, sleeping, waiting, blocked on a lock and who holds it. */
     public String doing(ThreadReference thread) {
         switch (thread.status()) {
             case ThreadReference.THREAD_STATUS_RUNNING:
@@ -165,7 +165,7 @@ public final class Diagnosis {
         }
     }
 
-    /** What a thread waits for, and who holds it; as given where that is not told. */
+    /** What a thread waits for, and who holds it; {@code unknown} if that is not known. */
     private static String monitor(ThreadReference thread, String unknown) {
         try {
             ObjectReference wanted = thread.currentContendedMonitor();

@@ -43,7 +43,7 @@ public final class EventInbox {
     }
 
     /**
-     * The next events that nobody has seen; null where none come in time.
+     * The next events that nobody has seen; null if none come in time.
      *
      * @throws VMDisconnectedException if none can come any more
      */
@@ -67,7 +67,7 @@ public final class EventInbox {
         aside.add(set);
     }
 
-    /** The next events, those put aside first; null where none come in time. */
+    /** The next events, those put aside first; null if none come in time. */
     public synchronized EventSet next(long millis) throws InterruptedException {
         return aside.isEmpty() ? take(millis) : aside.poll();
     }

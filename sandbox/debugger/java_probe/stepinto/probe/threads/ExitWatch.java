@@ -14,9 +14,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Sees that a method run for the debugger ends the program.
+ * Notices that a method run for the debugger ends the program.
  *
- * <p>The virtual machine would never come to its end then: it waits for the debugger, which waits
+ * <p>Without this the virtual machine would never end: it waits for the debugger, which waits
  * for the method.
  */
 final class ExitWatch {
@@ -39,7 +39,7 @@ final class ExitWatch {
         }
     }
 
-    /** The exit code that a set of events tells of; null where it is no exit. */
+    /** The exit code that a set of events tells of; null if it is no exit. */
     Integer code(EventSet set) throws IncompatibleThreadStateException {
         for (Event event : set) {
             if (event instanceof BreakpointEvent && requests.contains(event.request())) {

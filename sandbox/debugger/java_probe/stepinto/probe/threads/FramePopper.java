@@ -26,7 +26,7 @@ final class FramePopper {
     /**
      * Whether the method, whose frame is the one above {@code depth} others, returns now.
      *
-     * <p>Not where the thread waits or is in native code, nor where native code called a method of
+     * <p>Not if the thread waits or is in native code, nor where native code called a method of
      * the frames above.
      */
     boolean end(ThreadReference thread, int depth)

@@ -9,13 +9,13 @@ import com.sun.jdi.VirtualMachine;
 /**
  * The locks that other threads hold while they are paused.
  *
- * <p>A method that is run for the debugger and needs one of them waits for ever, and a thread that
+ * <p>A method that is run for the debugger and needs one of them waits forever, and a thread that
  * waits for a lock can't be called back.
  */
 public final class HeldLocks {
     private HeldLocks() {}
 
-    /** The name of another thread that holds a lock; null where none does. */
+    /** The name of another thread that holds a lock; null if none does. */
     public static String holder(ThreadReference current) {
         VirtualMachine machine = current.virtualMachine();
         if (!machine.canGetOwnedMonitorInfo()) {

@@ -6,7 +6,7 @@ import com.sun.jdi.ObjectReference;
 public final class InvocationFailed extends Exception {
     private static final long serialVersionUID = 1;
 
-    /** What the method raised; null where it raised nothing. */
+    /** What the method raised; null if it raised nothing. */
     public final transient ObjectReference raised;
 
     /** Whether the method did not end in time. */

@@ -36,7 +36,7 @@ public interface Invoker {
             long millis)
             throws InvocationFailed;
 
-    /** The thread that methods run in; null where there is none. */
+    /** The thread that methods run in; null if there is none. */
     default ThreadReference thread() {
         return null;
     }

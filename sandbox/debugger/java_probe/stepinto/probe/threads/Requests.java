@@ -41,7 +41,7 @@ public final class Requests {
         manager().deleteEventRequest(request);
     }
 
-    /** Be told when a class is loaded; its loaded versions now. */
+    /** Ask for an event when a class is loaded; returns its versions that are loaded now. */
     public List<ReferenceType> await(String name) {
         if (prepared.add(name)) {
             ClassPrepareRequest request = manager().createClassPrepareRequest();

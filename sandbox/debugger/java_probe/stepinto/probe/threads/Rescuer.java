@@ -21,7 +21,7 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * A thread in the program, never let to run, from which others can be stopped.
+ * A thread in the program, never allowed to run, from which others can be stopped.
  *
  * <p>The debug interface itself can't stop a thread that runs a method for the debugger: it puts
  * that off until the method has ended, and takes the whole virtual machine down when asked twice.

@@ -30,7 +30,7 @@ public final class ThreadInvoker implements Invoker {
     private ExitWatch exits;
     private FramePopper popper;
     private final Interrupts interrupts;
-    /** The code with which a method has ended the program; null where none has. */
+    /** The code with which a method has ended the program; null if none has. */
     private volatile Integer exitCode;
     private ThreadReference thread;
     private boolean atEvent;
@@ -185,12 +185,12 @@ public final class ThreadInvoker implements Invoker {
                 : owner.invokeMethod(thread, method, arguments, alone);
     }
 
-    /** What a method that runs too long is at, as a kill reason; null where none does. */
+    /** What a method that runs too long is doing, as a kill reason; null if none does. */
     public String lateReason() {
         return lateReason;
     }
 
-    /** The code with which a method has ended the program; null where none has. */
+    /** The code with which a method has ended the program; null if none has. */
     public Integer exitCode() {
         return exitCode;
     }

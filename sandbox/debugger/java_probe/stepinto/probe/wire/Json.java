@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** JSON texts as maps, lists, strings, longs, doubles, booleans and null, and the other way. */
+/** Reads JSON texts as maps, lists, strings, longs, doubles, booleans and null; writes them. */
 final class Json {
     private static final String HEX = "0123456789abcdef";
     private final String text;
@@ -15,7 +15,7 @@ final class Json {
         this.text = text;
     }
 
-    /** Raises IllegalArgumentException where the text is no JSON object. */
+    /** Raises IllegalArgumentException if the text is no JSON object. */
     @SuppressWarnings("unchecked")
     static Map<String, Object> object(String text) {
         Object value;

@@ -68,7 +68,7 @@ public final class Wire implements Runnable {
         return request;
     }
 
-    /** The request that is not answered yet; null where there is none. */
+    /** The request that is not answered yet; null if there is none. */
     public synchronized Request pending() {
         return pending;
     }

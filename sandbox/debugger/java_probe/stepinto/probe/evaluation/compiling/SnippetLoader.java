@@ -20,7 +20,7 @@ import stepinto.probe.evaluation.values.Types;
 import stepinto.probe.program.EvaluationFailed;
 
 /**
- * Brings a compiled class into the program.
+ * Loads a compiled class into the program.
  *
  * <p>From Java 15 on it is a hidden nest mate of the class whose code the frame runs: it may use
  * that one's private members, and nothing of the program can find it. Before, it is a class of the

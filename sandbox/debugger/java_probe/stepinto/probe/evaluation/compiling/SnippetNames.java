@@ -132,7 +132,7 @@ final class SnippetNames {
         return text.append(source.substring(copied)).toString();
     }
 
-    /** The parameter that stands for {@code Outer.this} here; null where there is none. */
+    /** The parameter that stands for {@code Outer.this} here; null if there is none. */
     private String outerThis(int at) {
         boolean fits = tokens.get(at).kind == Token.Kind.NAME
                 && token(at + 1).is(".") && token(at + 2).is("this") && !token(at - 1).is(".");

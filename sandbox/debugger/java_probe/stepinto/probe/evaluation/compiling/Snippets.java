@@ -86,7 +86,7 @@ public final class Snippets {
         }
     }
 
-    /** Where the end is not reached, or a variable has no value there, none can be kept. */
+    /** If the end is not reached, or a variable has no value there, none can be kept. */
     private void runWithoutKeeping(
             SnippetSource source, Scope scope, Map<String, TypeName> kept, NotCompiled failure)
             throws EvaluationFailed {
@@ -100,7 +100,7 @@ public final class Snippets {
         }
     }
 
-    /** The compiler's refusal, told from what running the code raises. */
+    /** A compile error, kept apart from what running the code raises. */
     private static final class NotCompiled extends Exception {
         private static final long serialVersionUID = 1;
 

@@ -17,7 +17,7 @@ final class SourceTypes {
      * The type of a variable.
      *
      * @param typeName its erased type, by its binary name
-     * @param generic its signature with type arguments; null where it has none
+     * @param generic its signature with type arguments; null if it has none
      * @param variables the type variables that the signature may name
      */
     static String of(String typeName, String generic, TypeVariables variables) {

@@ -113,7 +113,7 @@ public final class Parser {
         return left;
     }
 
-    /** Takes an operator of a level; null where there is none. */
+    /** Takes an operator of a level; null if there is none. */
     private String operator(int level) {
         for (String operator : LEVELS.get(level)) {
             boolean greater = operator.startsWith(">");
@@ -167,7 +167,7 @@ public final class Parser {
         }
     }
 
-    /** The type of a cast, taken with its brackets; null where there is none. */
+    /** The type of a cast, taken with its brackets; null if there is none. */
     private TypeName cast() throws NeedsCompiler {
         if (!tokens.at("(")) {
             return null;

@@ -154,7 +154,7 @@ final class Tokens {
         return count;
     }
 
-    /** Skips {@code <...>}; false, with the place anywhere, where these are no type arguments. */
+    /** Skips {@code <...>}; false, with the place anywhere, if these are no type arguments. */
     boolean skipTypeArguments() {
         int depth = 0;
         do {

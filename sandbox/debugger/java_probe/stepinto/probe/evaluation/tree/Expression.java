@@ -8,14 +8,14 @@ public abstract class Expression {
     public abstract Operand evaluate(Scope scope) throws EvaluationFailed;
 
     /**
-     * The numeric type that its value would have, found without evaluating it; null where it is
-     * none, or only the evaluation tells.
+     * The numeric type that its value would have, found without evaluating it; null if it is
+     * none, or only the evaluation can tell.
      */
     String numericType(Scope scope) throws EvaluationFailed {
         return null;
     }
 
-    /** Where it stands for a variable: the variable. */
+    /** The variable, if it stands for one. */
     Variable variable(Scope scope) throws EvaluationFailed {
         throw new EvaluationFailed("only a variable, a field or an array element can be assigned");
     }

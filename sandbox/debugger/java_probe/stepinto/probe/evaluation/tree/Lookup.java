@@ -20,7 +20,7 @@ import stepinto.probe.program.Variables;
 
 /** Finds what a simple name means in a frame, from the innermost declaration outwards. */
 public final class Lookup {
-    /** The class of the frame, or one around it, and its instance where there is one. */
+    /** The class of the frame, or one around it, and its instance, if there is one. */
     public static final class Level {
         public final ReferenceType type;
         public final ObjectReference instance;
@@ -37,7 +37,7 @@ public final class Lookup {
         this.scope = scope;
     }
 
-    /** The variable of a name; null where there is none. */
+    /** The variable of a name; null if there is none. */
     Expression.Variable variable(String name) throws EvaluationFailed {
         Expression.Variable declared = scope.declared(name);
         if (declared != null) {
@@ -131,7 +131,7 @@ public final class Lookup {
         return near || names.isEmpty() ? "" : Nearest.inScope(name, names);
     }
 
-    /** A member of a value or a class by name; null where there is none. */
+    /** A member of a value or a class by name; null if there is none. */
     Expression.Variable member(Operand of, String name) throws EvaluationFailed {
         if (of.isType()) {
             Field field = of.type.fieldByName(name);

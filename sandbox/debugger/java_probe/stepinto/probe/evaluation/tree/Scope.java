@@ -55,7 +55,7 @@ public final class Scope {
             return type;
         }
 
-        /** The type with its type arguments; null where it was not written. */
+        /** The type with its type arguments; null if it was not written. */
         public String source() {
             return source;
         }
@@ -108,7 +108,7 @@ public final class Scope {
         blocks.peek().put(name, new Declared(type, value, this));
     }
 
-    /** The variable of that name that the code declared; null where there is none. */
+    /** The variable of that name that the code declared; null if there is none. */
     public Expression.Variable declared(String name) {
         for (Map<String, Declared> block : blocks) {
             if (block.containsKey(name)) {

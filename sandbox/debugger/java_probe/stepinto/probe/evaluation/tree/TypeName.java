@@ -46,7 +46,7 @@ public final class TypeName {
         return dimensions == 0 && Types.isPrimitive(name);
     }
 
-    /** The binary name. Fails with the nearest names where there is no such class. */
+    /** The binary name. Fails with the nearest names if there is no such class. */
     String resolve(Scope scope) throws EvaluationFailed {
         return item(scope) + brackets(dimensions);
     }

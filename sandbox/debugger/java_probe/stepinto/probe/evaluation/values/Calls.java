@@ -17,7 +17,7 @@ import stepinto.probe.threads.Invoker;
 
 /** Runs methods of the program for the evaluator, and keeps alive what they return. */
 public final class Calls {
-    /** How the classes are named that compiled code is put in. */
+    /** The name, before a number, of the classes that hold compiled code. */
     public static final String SNIPPET = "StepIntoSnippet";
 
     private final Types types;
@@ -60,7 +60,7 @@ public final class Calls {
         return new EvaluationFailed(name + ": " + error.getMessage(), error.timedOut);
     }
 
-    /** The machine checks arguments against their types, which have to be loaded for that. */
+    /** The machine checks arguments against their types, which must be loaded first. */
     private void loadParameters(Method method) throws EvaluationFailed {
         for (int attempt = 0; attempt <= method.argumentTypeNames().size(); attempt++) {
             try {
@@ -85,7 +85,7 @@ public final class Calls {
         return value;
     }
 
-    /** The values of the evaluation before are needed no more. */
+    /** The values of the previous evaluation are no longer needed. */
     public void release() {
         for (ObjectReference object : kept) {
             try {

@@ -3,14 +3,14 @@ package stepinto.probe.evaluation.values;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.Value;
 
-/** What an expression came to: a value, or a class that was named. */
+/** The result of an expression: a value, or a class that was named. */
 public final class Operand {
     public final Value value;
 
-    /** The value's declared type; null where only the value itself tells (a type variable). */
+    /** The value's declared type; null if only the value itself tells (a type variable). */
     public final String declared;
 
-    /** The class, where the expression names one. */
+    /** The class, if the expression names one. */
     public final ReferenceType type;
 
     private Operand(Value value, String declared, ReferenceType type) {

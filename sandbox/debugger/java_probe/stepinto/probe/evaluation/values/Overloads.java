@@ -78,7 +78,7 @@ public final class Overloads {
         }
     }
 
-    /** The names of all methods that can be called, for the nearest ones to a misspelt name. */
+    /** The names of all methods that can be called, for the nearest ones to a misspelled name. */
     public static Set<String> names(ReferenceType type) {
         Set<String> found = new LinkedHashSet<>();
         for (ReferenceType each : ancestry(type)) {

@@ -21,7 +21,7 @@ import stepinto.probe.program.TypeNames;
 import stepinto.probe.threads.InvocationFailed;
 import stepinto.probe.threads.Invoker;
 
-/** Finds the program's classes by name, loads them where need be, and knows what extends what. */
+/** Finds the program's classes by name, loads them if needed, and knows what extends what. */
 public final class Types {
     private static final Set<String> PRIMITIVES =
             new HashSet<>(Arrays.asList(
@@ -56,7 +56,7 @@ public final class Types {
         missing.clear();
     }
 
-    /** A class by its binary name, seen from another class; null where there is none. */
+    /** A class by its binary name, seen from another class; null if there is none. */
     public ReferenceType find(String name, ReferenceType here) {
         ReferenceType known = found.get(name);
         if (known != null || missing.contains(name) || isPrimitive(name)) {
@@ -113,7 +113,7 @@ public final class Types {
         }
     }
 
-    /** A class as source names it, qualified or not; null where there is none. */
+    /** A class as source names it, qualified or not; null if there is none. */
     public ReferenceType named(String name, ReferenceType here) {
         int dot = name.lastIndexOf('.');
         if (dot < 0) {
