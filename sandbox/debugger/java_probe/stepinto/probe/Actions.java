@@ -7,6 +7,18 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.FrameAt;
+import stepinto.probe.program.Named;
+import stepinto.probe.program.Stack;
+import stepinto.probe.program.Variables;
+import stepinto.probe.rendering.Fields;
+import stepinto.probe.rendering.Rendered;
+import stepinto.probe.stops.Breakpoint;
+import stepinto.probe.wire.Answers;
+import stepinto.probe.wire.Limits;
+import stepinto.probe.wire.Refusal;
+import stepinto.probe.wire.Request;
 
 /** The requests that look at a stopped program or change it. */
 final class Actions {

@@ -4,6 +4,24 @@ import com.sun.jdi.ThreadReference;
 import com.sun.jdi.VirtualMachine;
 import java.util.ArrayList;
 import java.util.List;
+import stepinto.probe.evaluation.Evaluator;
+import stepinto.probe.launch.Debuggee;
+import stepinto.probe.launch.Output;
+import stepinto.probe.program.ClassFiles;
+import stepinto.probe.program.Program;
+import stepinto.probe.program.Sources;
+import stepinto.probe.program.Target;
+import stepinto.probe.rendering.ValueText;
+import stepinto.probe.stops.BreakpointTable;
+import stepinto.probe.stops.Entry;
+import stepinto.probe.stops.Failures;
+import stepinto.probe.stops.Handlers;
+import stepinto.probe.stops.Stepper;
+import stepinto.probe.threads.Diagnosis;
+import stepinto.probe.threads.EventInbox;
+import stepinto.probe.threads.Requests;
+import stepinto.probe.threads.ThreadInvoker;
+import stepinto.probe.wire.Limits;
 
 /** The parts that debug one program. */
 final class Debugging {
@@ -22,7 +40,7 @@ final class Debugging {
     final Evaluator evaluator;
     final EventInbox events;
     final Diagnosis diagnosis;
-    /** To be told with the next answer. */
+    /** To be shown with the next answer. */
     final List<String> notes = new ArrayList<>();
     /** The one that runs the test or {@code main}. */
     ThreadReference mainThread;

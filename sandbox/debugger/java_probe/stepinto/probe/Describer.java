@@ -7,6 +7,14 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import stepinto.probe.program.Named;
+import stepinto.probe.program.Program;
+import stepinto.probe.program.Stack;
+import stepinto.probe.program.TypeNames;
+import stepinto.probe.rendering.Rendered;
+import stepinto.probe.rendering.ValueText;
+import stepinto.probe.stops.BreakpointTable;
+import stepinto.probe.wire.Limits;
 
 /** Puts places, values and stops into the fields of an answer, within the launch's limits. */
 final class Describer {
@@ -16,7 +24,7 @@ final class Describer {
     private final BreakpointTable table;
     private final ValueText values;
     private final Limits limits;
-    /** Whose name is not told: the thread that runs the test or {@code main}. */
+    /** The thread whose name is not shown: it runs the test or {@code main}. */
     private ThreadReference main;
 
     Describer(Program program, BreakpointTable table, ValueText values, Limits limits) {

@@ -6,12 +6,15 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import stepinto.probe.launch.Debuggee;
+import stepinto.probe.launch.Processes;
+import stepinto.probe.threads.Diagnosis;
 
-/** How the program came to its end, as the fields of an answer. */
+/** How the program ended, as the fields of an answer. */
 final class Ending {
     private Ending() {}
 
-    /** It ended by itself, or crashed; {@code inOrder} where its virtual machine said so. */
+    /** It ended by itself, or crashed; {@code inOrder} if its virtual machine said so. */
     static Map<String, Object> of(Debuggee debuggee, Integer code, boolean inOrder) {
         debuggee.kill();
         Map<String, Object> stop = new LinkedHashMap<>();
@@ -45,7 +48,7 @@ final class Ending {
     /**
      * It did not answer in time, and was killed.
      *
-     * @param late what a method run for the debugger is at, as a kill reason; null where none runs
+     * @param late what a method run for the debugger is doing, as a kill reason; null if none runs
      */
     static Map<String, Object> killed(Debuggee debuggee, String late) {
         Map<String, Object> stop = new LinkedHashMap<>();

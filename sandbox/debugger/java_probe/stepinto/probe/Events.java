@@ -15,6 +15,14 @@ import com.sun.jdi.event.VMDeathEvent;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.FrameAt;
+import stepinto.probe.stops.Breakpoint;
+import stepinto.probe.stops.Entry;
+import stepinto.probe.stops.Escape;
+import stepinto.probe.stops.Expectations;
+import stepinto.probe.stops.Restarts;
+import stepinto.probe.stops.ReturnWatch;
 
 /** What happened at one place of one thread: together it makes one stop, or none. */
 final class Events {
@@ -31,7 +39,7 @@ final class Events {
         this.set = set;
     }
 
-    /** The stop that they make; null where the program is to go on. */
+    /** The stop that they make; null if the program is to go on. */
     Stop handle() throws IncompatibleThreadStateException {
         for (Event event : set) {
             if (event instanceof LocatableEvent) {

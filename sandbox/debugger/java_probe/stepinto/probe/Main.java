@@ -1,6 +1,11 @@
 package stepinto.probe;
 
 import java.io.IOException;
+import java.util.function.Consumer;
+import stepinto.probe.launch.Machines;
+import stepinto.probe.threads.Threads;
+import stepinto.probe.wire.Request;
+import stepinto.probe.wire.Wire;
 
 /** Starts the probe: it serves the host over its standard input and output. */
 public final class Main {
@@ -16,9 +21,37 @@ public final class Main {
         wire.greet();
         Threads.start("wire", wire);
         Threads.start("loader", machines);
-        // Two threads, for the one that talks to the program may be kept waiting by it.
+        // Two threads, because the one that talks to the program may have to wait for it.
         Threads.start("rescue", new Watchdog(wire, session[0]::endLateInvocation));
         Threads.start("watchdog", new Watchdog(wire, session[0]::killLate));
         session[0].serve();
+    }
+
+    /** Looks again and again at the request that is not answered yet, from a thread of its own. */
+    private static final class Watchdog implements Runnable {
+        private static final int TICK_MILLIS = 20;
+        private final Wire wire;
+        private final Consumer<Request> check;
+
+        Watchdog(Wire wire, Consumer<Request> check) {
+            this.wire = wire;
+            this.check = check;
+        }
+
+        @Override
+        public void run() {
+            try {
+                while (true) {
+                    wire.awaitPending();
+                    Thread.sleep(TICK_MILLIS);
+                    Request pending = wire.pending();
+                    if (pending != null) {
+                        check.accept(pending);
+                    }
+                }
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 }

@@ -10,6 +10,8 @@ import com.sun.jdi.event.VMDisconnectEvent;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.StepRequest;
 import java.util.ArrayList;
+import stepinto.probe.threads.Diagnosis;
+import stepinto.probe.wire.Request;
 
 /** Lets the program run, to its next stop, its end or the deadline. */
 final class Runner {
@@ -30,7 +32,7 @@ final class Runner {
         held = set;
     }
 
-    /** The next stop; null where the program ended. */
+    /** The next stop; null if the program ended. */
     Stop run(Request request) throws InterruptedException, IncompatibleThreadStateException {
         resume();
         while (true) {
@@ -86,7 +88,7 @@ final class Runner {
         }
     }
 
-    /** Out of time: pause the program where it is, and find out what it is at. */
+    /** Out of time: pause the program where it is, and find out what it is doing. */
     private Stop interrupted() throws InterruptedException, IncompatibleThreadStateException {
         machine.suspend();
         suspended = true;

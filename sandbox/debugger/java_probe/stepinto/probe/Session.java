@@ -10,8 +10,18 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import stepinto.probe.launch.Debuggee;
+import stepinto.probe.launch.Machines;
+import stepinto.probe.program.Stack;
+import stepinto.probe.program.Target;
+import stepinto.probe.stops.Stepper;
+import stepinto.probe.wire.Answers;
+import stepinto.probe.wire.Limits;
+import stepinto.probe.wire.Refusal;
+import stepinto.probe.wire.Request;
+import stepinto.probe.wire.Wire;
 
-/** One debug session: takes requests, and answers each with what came of it. */
+/** One debug session: takes requests and answers each with its result. */
 final class Session {
     private static final String NO_SUCH_TEST = "no_such_test";
     private static final int NO_SUCH_TEST_CODE = 2;
@@ -23,7 +33,7 @@ final class Session {
     private Actions actions;
     private Describer describer;
     private Stack stack;
-    /** Raised where an exception stopped a step that it will end with the test. */
+    /** Raised if an exception stopped a step that it will end with the test. */
     private Stop toCome;
 
     private String state = "start";
@@ -34,7 +44,7 @@ final class Session {
         this.machines = machines;
     }
 
-    /** Serve requests, for good. */
+    /** Serve requests forever. */
     void serve() throws InterruptedException {
         while (true) {
             Request request = wire.next();
@@ -45,7 +55,8 @@ final class Session {
     /** The answer to one request, whatever goes wrong. */
     Map<String, Object> answer(Request request) throws InterruptedException {
         Map<String, Object> answer = outcome(request);
-        if (debuggee != null && (state.equals("post_mortem") || request.action.startsWith("list"))) {
+        boolean lists = request.action.startsWith("list");
+        if (debuggee != null && (lists || state.equals("post_mortem"))) {
             debuggee.lookForChildren();
         }
         complete(answer);

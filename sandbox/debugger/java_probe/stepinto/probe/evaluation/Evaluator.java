@@ -1,0 +1,140 @@
+package stepinto.probe.evaluation;
+
+import com.sun.jdi.VMDisconnectedException;
+import com.sun.jdi.Value;
+import com.sun.jdi.VirtualMachine;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import stepinto.probe.evaluation.compiling.Snippets;
+import stepinto.probe.evaluation.parsing.NeedsCompiler;
+import stepinto.probe.evaluation.parsing.Parser;
+import stepinto.probe.evaluation.parsing.StatementParser;
+import stepinto.probe.evaluation.tree.Expression;
+import stepinto.probe.evaluation.tree.Scope;
+import stepinto.probe.evaluation.values.Operand;
+import stepinto.probe.evaluation.values.Services;
+import stepinto.probe.evaluation.values.Types;
+import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.FrameAt;
+import stepinto.probe.program.Sources;
+import stepinto.probe.rendering.ValueText;
+import stepinto.probe.threads.Invoker;
+
+/**
+ * Evaluates Java expressions and code in a paused frame.
+ *
+ * <p>Plain Java is interpreted: parsed here, and carried out through the debug interface, which is
+ * fast and sees private members. What the interpreter does not know is compiled and brought into
+ * the program. What the code raises is an error of the evaluation and leaves the program where it
+ * is.
+ */
+public final class Evaluator {
+    private static final int REMEMBERED = 100;
+
+    private final Services services;
+    private final Snippets snippets;
+    private final Map<String, Expression> parsed =
+            new LinkedHashMap<String, Expression>(16, 0.75f, true) {
+                private static final long serialVersionUID = 1;
+
+                @Override
+                protected boolean removeEldestEntry(Map.Entry<String, Expression> eldest) {
+                    return size() > REMEMBERED;
+                }
+            };
+    private Map<String, Scope.Declared> declared = new HashMap<>();
+
+    public Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Sources sources) {
+        this.services = new Services(new Types(machine, invoker, sources), invoker, values);
+        this.snippets = new Snippets(services);
+    }
+
+    /** The program runs on: variables that code declared are gone. */
+    public void resumed() {
+        declared = new HashMap<>();
+        services.calls.release();
+        services.types.forgetMissing();
+    }
+
+    /**
+     * The value of an expression; JDI's void value for a call of a void method.
+     *
+     * @param millis how long it may take
+     * @throws EvaluationFailed with the reason: {@code Type: message} of what it raised, what is
+     *     wrong with it, or that it did not end in time
+     */
+    public Value evaluate(String expression, FrameAt at, long millis) throws EvaluationFailed {
+        Operand operand = operand(expression, scope(at, millis));
+        return operand.isType() ? operand.type.classObject() : operand.value;
+    }
+
+    /** Whether a condition holds. */
+    public boolean condition(String expression, FrameAt at, long millis) throws EvaluationFailed {
+        Operand operand = operand(expression, scope(at, millis));
+        boolean truth = services.conversions.truth(operand, "the condition");
+        services.calls.release();
+        return truth;
+    }
+
+    /** Whether a text is an expression at all; what its names mean only a frame tells. */
+    public static void check(String expression) throws EvaluationFailed {
+        try {
+            Parser.whole(expression);
+        } catch (NeedsCompiler construct) {
+            // It is left to the compiler, which has to see the frame's variables.
+            return;
+        }
+    }
+
+    private Operand operand(String expression, Scope scope) throws EvaluationFailed {
+        scope.enterBlock(); // what a pattern declares is gone with the expression
+        try {
+            return parse(expression).evaluate(scope);
+        } catch (NeedsCompiler construct) {
+            return snippets.evaluate(expression, construct, scope);
+        } catch (VMDisconnectedException gone) {
+            throw gone;
+        } catch (RuntimeException problem) {
+            throw unforeseen(problem);
+        }
+    }
+
+    /** What the debug interface refuses, such as an object that was collected meanwhile. */
+    private static EvaluationFailed unforeseen(RuntimeException problem) {
+        return new EvaluationFailed("it can't be evaluated here: " + problem);
+    }
+
+    /**
+     * Carries out statements; what they assign takes effect in the frame and the objects.
+     *
+     * <p>Variables that they declare outside of blocks are there for the code after them, until the
+     * program runs on.
+     */
+    public void runCode(String code, FrameAt at, long millis) throws EvaluationFailed {
+        Scope scope = scope(at, millis);
+        try {
+            StatementParser.whole(code).runAll(scope);
+        } catch (NeedsCompiler construct) {
+            snippets.runCode(code, construct, scope);
+        } catch (VMDisconnectedException gone) {
+            throw gone;
+        } catch (RuntimeException problem) {
+            throw unforeseen(problem);
+        }
+    }
+
+    private Expression parse(String expression) throws EvaluationFailed, NeedsCompiler {
+        Expression found = parsed.get(expression);
+        if (found == null) {
+            found = Parser.whole(expression);
+            parsed.put(expression, found);
+        }
+        return found;
+    }
+
+    private Scope scope(FrameAt at, long millis) throws EvaluationFailed {
+        long deadline = System.nanoTime() + millis * 1_000_000;
+        return new Scope(at, services, declared, deadline);
+    }
+}

@@ -1,0 +1,120 @@
+package stepinto.probe.launch;
+
+import com.sun.jdi.VirtualMachine;
+import java.io.File;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import stepinto.probe.program.Target;
+import stepinto.probe.threads.Threads;
+import stepinto.probe.wire.Refusal;
+import stepinto.probe.wire.Request;
+
+/** The process of the program, and the connection to the virtual machine in it. */
+public final class Debuggee {
+    private static final String SETSID = "/usr/bin/setsid";
+    private static final int ACCEPT_MILLIS = 20;
+    private static final int HANDSHAKE_MILLIS = 10_000;
+    private static final int LAST_CHARACTERS = 2000;
+    public final Process process;
+    public final Output output;
+    /** Whether the program is known to have started processes of its own. */
+    public boolean hadChildren;
+    private final ServerSocket listener;
+    private final Target target;
+
+    /** Start it, suspended at its first instruction, about to connect. Raises IOException. */
+    public Debuggee(Target target, String stdin, int outputChars) throws IOException {
+        this.target = target;
+        listener = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"));
+        // The JDK's own temporary names would load all of its cryptography for one random number.
+        Path input = Paths.get("/tmp", "stepinto-" + System.nanoTime() + ".stdin");
+        Files.write(input, stdin.getBytes(StandardCharsets.UTF_8), StandardOpenOption.CREATE_NEW);
+        try {
+            process = builder(input.toFile()).start();
+        } finally {
+            Files.delete(input);
+        }
+        output = new Output(process.getInputStream(), outputChars);
+        output.follow(true);
+        Threads.start("output", output);
+    }
+
+    private ProcessBuilder builder(File input) {
+        List<String> command = new ArrayList<>();
+        if (new File(SETSID).canExecute()) {
+            command.add(SETSID); // its own session: the program can't open our terminal
+        }
+        command.addAll(target.debugCommand(listener.getLocalPort()));
+        ProcessBuilder builder = new ProcessBuilder(command);
+        builder.directory(new File(target.folder));
+        builder.environment().putAll(target.environment);
+        return builder.redirectErrorStream(true).redirectInput(input);
+    }
+
+    /** The virtual machine, once it has connected. Raises Refusal if none does in time. */
+    public VirtualMachine connect(Machines machines, Request request) throws IOException, Refusal {
+        try (ServerSocket closing = listener) {
+            Socket socket = accept(request);
+            socket.setSoTimeout(HANDSHAKE_MILLIS);
+            JdwpConnection connection = new JdwpConnection(socket);
+            socket.setSoTimeout(0);
+            return machines.create(connection, process);
+        }
+    }
+
+    private Socket accept(Request request) throws IOException, Refusal {
+        listener.setSoTimeout(ACCEPT_MILLIS);
+        while (System.nanoTime() < request.deadline) {
+            try {
+                return listener.accept();
+            } catch (SocketTimeoutException none) {
+                if (!process.isAlive()) {
+                    String code = "exit code " + process.exitValue();
+                    throw failed("ended before it could be debugged (" + code + ")");
+                }
+            }
+        }
+        throw failed("started no Java virtual machine to debug within " + request.timeout + " s");
+    }
+
+    private Refusal failed(String what) {
+        Map<String, Object> last = new LinkedHashMap<>();
+        output.putInto(last);
+        String text = last.containsKey("output") ? last.get("output").toString().trim() : "";
+        int cut = Math.max(text.length() - LAST_CHARACTERS, 0);
+        String command = String.join(" ", target.command.subList(0, 1));
+        return new Refusal("launch_failed", command + " " + what + ":\n" + text.substring(cut));
+    }
+
+    /** How it ended, waiting for that a little; null if it still runs. */
+    public Integer exitCode() {
+        try {
+            return process.waitFor(2, TimeUnit.SECONDS) ? process.exitValue() : null;
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            return null;
+        }
+    }
+
+    /** While the process is there: later nobody can tell. */
+    public void lookForChildren() {
+        hadChildren |= Processes.hasStartedOthers(Processes.pid(process));
+    }
+
+    public void kill() {
+        Processes.killTree(process);
+    }
+}

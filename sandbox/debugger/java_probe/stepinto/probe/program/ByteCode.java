@@ -1,0 +1,134 @@
+package stepinto.probe.program;
+
+import com.sun.jdi.Method;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The instructions of one method (JVM specification, 6.5). */
+public final class ByteCode {
+    private static final int IRETURN = 172;
+    private static final int ARETURN = 176;
+    private static final int IFEQ = 153;
+    private static final int GOTO = 167;
+    private static final int TABLESWITCH = 170;
+    private static final int LOOKUPSWITCH = 171;
+    private static final int IFNULL = 198;
+    private static final int IFNONNULL = 199;
+    private static final int WIDE = 196;
+    private static final int IINC = 132;
+    private static final int RETURN = 177;
+    private static final int ATHROW = 191;
+    private static final int ALOAD = 25;
+    private static final int ALOAD_0 = 42;
+    private static final int ASTORE = 58;
+    private static final int ASTORE_0 = 75;
+    /** The sizes of the instructions, by runs of equal ones: how many, and their bytes. */
+    private static final int[] SIZES = {
+        16, 1, 1, 2, 1, 3, 1, 2, 2, 3, 5, 2, 28, 1, 5, 2, 73, 1, 1, 3, 20, 1, 16, 3, 1, 2, 2, 0,
+        6, 1, 7, 3, 2, 5, 1, 3, 1, 2, 1, 3, 2, 1, 2, 3, 2, 1, 1, 0, 1, 4, 2, 3, 2, 5
+    };
+    private static final byte[] SIZE = sizes();
+    /** Where it returns a value. */
+    final List<Integer> returns = new ArrayList<>();
+    /** Where it jumps back to its first instruction. */
+    public final List<Integer> restarts = new ArrayList<>();
+    private final byte[] code;
+
+    public ByteCode(Method method) {
+        code = method.isNative() || method.isAbstract() ? new byte[0] : method.bytecodes();
+        int at = 0;
+        while (at < code.length) {
+            int opcode = code[at] & 0xff;
+            if (opcode >= IRETURN && opcode <= ARETURN) {
+                returns.add(at);
+            } else if (jumps(opcode) && at + distance(at) == 0) {
+                restarts.add(at);
+            }
+            int size = size(at);
+            if (size <= 0) {
+                break;
+            }
+            at += size;
+        }
+    }
+
+    private static byte[] sizes() {
+        byte[] size = new byte[256];
+        int opcode = 0;
+        for (int run = 0; run < SIZES.length; run += 2) {
+            for (int left = SIZES[run]; left > 0; left--) {
+                size[opcode++] = (byte) SIZES[run + 1];
+            }
+        }
+        return size;
+    }
+
+    private static boolean jumps(int opcode) {
+        return opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
+    }
+
+    private int distance(int at) {
+        return (short) (code[at + 1] << 8 | code[at + 2] & 0xff);
+    }
+
+    /** Whether the instruction only jumps on a condition. */
+    public boolean isConditional(int at) {
+        return (code[at] & 0xff) != GOTO;
+    }
+
+    /**
+     * Where the handler that begins at an instruction raises again what it was given, as compilers
+     * have it for finally blocks and locks; -1 where it may end in another way.
+     */
+    public int raisesAgain(int entry) {
+        int kept = variable(entry, ASTORE, ASTORE_0);
+        int loaded = -1;
+        for (int at = entry; at < code.length && size(at) > 0; at += size(at)) {
+            int opcode = code[at] & 0xff;
+            boolean leaves = opcode == GOTO && at + distance(at) < entry;
+            if (leaves || opcode >= IRETURN && opcode <= RETURN) {
+                return -1;
+            }
+            if (opcode == ATHROW) {
+                return kept >= 0 && kept == loaded ? at : -1;
+            }
+            loaded = variable(at, ALOAD, ALOAD_0);
+        }
+        return -1;
+    }
+
+    /** The variable that an instruction has, one of a kind of its own or of the first four. */
+    private int variable(int at, int general, int first) {
+        int opcode = code[at] & 0xff;
+        if (opcode == general) {
+            return code[at + 1] & 0xff;
+        }
+        if (opcode == WIDE && (code[at + 1] & 0xff) == general) {
+            return (code[at + 2] & 0xff) << 8 | code[at + 3] & 0xff;
+        }
+        return opcode >= first && opcode < first + 4 ? opcode - first : -1;
+    }
+
+    /** The bytes of the instruction. */
+    public int size(int at) {
+        int aligned = (at + 4) & ~3;
+        switch (code[at] & 0xff) {
+            case TABLESWITCH:
+                int entries = number(aligned + 8) - number(aligned + 4) + 1;
+                return aligned + 12 + 4 * entries - at;
+            case LOOKUPSWITCH:
+                return aligned + 8 + 8 * number(aligned + 4) - at;
+            case WIDE:
+                return (code[at + 1] & 0xff) == IINC ? 6 : 4;
+            default:
+                return SIZE[code[at] & 0xff];
+        }
+    }
+
+    private int number(int at) {
+        return (code[at] & 0xff) << 24
+                | (code[at + 1] & 0xff) << 16
+                | (code[at + 2] & 0xff) << 8
+                | code[at + 3] & 0xff;
+    }
+}

@@ -1,0 +1,127 @@
+package stepinto.probe.program;
+
+import com.sun.jdi.AbsentInformationException;
+import com.sun.jdi.Location;
+import com.sun.jdi.Method;
+import com.sun.jdi.ReferenceType;
+import java.io.File;
+import java.util.HashMap;
+import java.util.Map;
+
+/** Which classes are the program's own, and how its places are named. */
+public final class Program {
+    private static final String LAMBDA = "lambda$";
+    private static final String[] RUNNERS = {
+        "stepinto.", "org.junit.", "junit.", "org.testng.", "org.opentest4j.", "org.hamcrest.",
+        "org.apiguardian.", "org.assertj.", "org.mockito.", "org.gradle.", "worker.org.gradle.",
+        "org.apache.maven."
+    };
+    public final Target target;
+    public final Sources sources;
+    private final Map<ReferenceType, Facts> known = new HashMap<>();
+
+    public Program(Target target, Sources sources) {
+        this.target = target;
+        this.sources = sources;
+    }
+
+    /** Whether a class is the program's own, and not of a library, the JDK or a test runner. */
+    public boolean owns(ReferenceType type) {
+        return facts(type).own;
+    }
+
+    public boolean owns(Location location) {
+        return owns(location.declaringType());
+    }
+
+    /** Whether a frame is shown: one of the program or of a library it uses. */
+    public boolean shows(Location location) {
+        Facts facts = facts(location.declaringType());
+        if (facts.hidden) {
+            return false;
+        }
+        Method method = location.method();
+        return !method.isBridge() && !method.name().startsWith("access$");
+    }
+
+    /** Whether a class belongs to what runs the program: the JDK, a test runner, the probe. */
+    static boolean isForeign(String name) {
+        if (TypeNames.isPlatform(name)) {
+            return true;
+        }
+        for (String prefix : RUNNERS) {
+            if (name.startsWith(prefix)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** The file of a place: absolute, or as the class has it if its source is not here. */
+    public String path(Location location) {
+        Facts facts = facts(location.declaringType());
+        if (facts.path == null) {
+            facts.path = findPath(location);
+        }
+        return facts.path;
+    }
+
+    private String findPath(Location location) {
+        try {
+            String path = location.sourcePath();
+            String found = sources.find(path);
+            return found == null ? path : found;
+        } catch (AbsentInformationException absent) {
+            return "";
+        }
+    }
+
+    /** {@code Outer.Inner.method}; the body of a lambda as {@code Outer.method.<lambda>}. */
+    public static String function(Location location) {
+        Method method = location.method();
+        return TypeNames.simple(method.declaringType().name()) + "." + name(method.name());
+    }
+
+    /** A method's name as a reader knows it. */
+    public static String name(String method) {
+        if (!method.startsWith(LAMBDA)) {
+            return method;
+        }
+        int end = method.indexOf('$', LAMBDA.length());
+        String outer = method.substring(LAMBDA.length(), end < 0 ? method.length() : end);
+        String shown = outer.equals("new") ? "<init>" : outer.equals("static") ? "<clinit>" : outer;
+        return shown + ".<lambda>";
+    }
+
+    private Facts facts(ReferenceType type) {
+        Facts facts = known.get(type);
+        if (facts == null) {
+            facts = new Facts(type.name());
+            known.put(type, facts);
+        }
+        return facts;
+    }
+
+    /** What is known of one class. */
+    private final class Facts {
+        final boolean own;
+        final boolean hidden;
+        String path;
+
+        Facts(String name) {
+            boolean generated = name.indexOf('/') >= 0 || name.contains("$$");
+            own = !generated && compiledHere(name);
+            hidden = !own && (generated || name.startsWith("$Proxy") || isForeign(name));
+        }
+
+        private boolean compiledHere(String name) {
+            String file = name.replace('.', '/') + ".class";
+            for (String root : target.classRoots) {
+                if (new File(root, file).isFile()) {
+                    return true;
+                }
+            }
+            return false;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+package stepinto.probe.program;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import stepinto.probe.wire.Refusal;
+
+/** The source files below the workspace, by absolute path. */
+public final class Sources {
+    private static final int MANY_FILES = 20_000;
+    private final Target target;
+    private final Map<String, String[]> texts = new HashMap<>();
+
+    public Sources(Target target) {
+        this.target = target;
+    }
+
+    /** The file of a path relative to a source root; null if there is none. */
+    public String find(String relative) {
+        for (String root : target.sourceRoots) {
+            File file = new File(root, relative);
+            if (file.isFile()) {
+                return file.getPath();
+            }
+        }
+        return null;
+    }
+
+    /** A path relative to the workspace if it lies below it. */
+    public String relative(String path) {
+        String prefix = target.workspace + "/";
+        return path.startsWith(prefix) ? path.substring(prefix.length()) : path;
+    }
+
+    /** The lines of a file as they were when first read; none if it can't be read. */
+    public String[] lines(String path) {
+        String[] lines = texts.get(path);
+        if (lines == null) {
+            lines = read(path);
+            texts.put(path, lines);
+        }
+        return lines;
+    }
+
+    private static String[] read(String path) {
+        try {
+            byte[] data = Files.readAllBytes(new File(path).toPath());
+            String text = new String(data, StandardCharsets.UTF_8);
+            List<String> lines = new ArrayList<>();
+            int start = 0;
+            for (int end; (end = text.indexOf('\n', start)) >= 0; start = end + 1) {
+                boolean windows = end > start && text.charAt(end - 1) == '\r';
+                lines.add(text.substring(start, windows ? end - 1 : end));
+            }
+            if (start < text.length()) {
+                lines.add(text.substring(start));
+            }
+            return lines.toArray(new String[0]);
+        } catch (IOException error) {
+            return new String[0];
+        }
+    }
+
+    /** The text of a line without its indentation; empty if there is none. */
+    public String line(String path, int number) {
+        String[] lines = lines(path);
+        return number > 0 && number <= lines.length ? lines[number - 1].trim() : "";
+    }
+
+    /** The one file with this path, or end of a path. Refuses others with the nearest names. */
+    public String file(String name) throws Refusal {
+        File direct = name.startsWith("/") ? new File(name) : new File(target.workspace, name);
+        if (direct.isFile()) {
+            return direct.toPath().normalize().toString();
+        }
+        String ending = "/" + (name.startsWith("./") ? name.substring(2) : name);
+        Set<String> all = all();
+        List<String> matches = new ArrayList<>();
+        for (String path : all) {
+            if (path.endsWith(ending)) {
+                matches.add(path);
+            }
+        }
+        if (matches.size() == 1) {
+            return matches.get(0);
+        }
+        if (matches.size() > 1) {
+            throw new Refusal(name + " is ambiguous: " + Nearest.list(relatives(matches)));
+        }
+        throw new Refusal("there is no file " + name + Nearest.files(name, relatives(all)));
+    }
+
+    private List<String> relatives(Iterable<String> paths) {
+        List<String> found = new ArrayList<>();
+        for (String path : paths) {
+            found.add(relative(path));
+        }
+        return found;
+    }
+
+    /** Every Java file of the source roots. */
+    Set<String> all() {
+        Set<String> found = new LinkedHashSet<>();
+        for (String root : target.sourceRoots) {
+            walk(new File(root), ".java", found);
+        }
+        return found;
+    }
+
+    /** The files below a folder that end so, hidden folders left out. */
+    static void walk(File folder, String ending, Set<String> found) {
+        File[] files = folder.listFiles();
+        for (File file : files == null ? new File[0] : files) {
+            String name = file.getName();
+            if (name.endsWith(ending)) {
+                found.add(file.getPath());
+            } else if (!name.startsWith(".") && found.size() < MANY_FILES && file.isDirectory()) {
+                walk(file, ending, found);
+            }
+        }
+    }
+
+    /** The folder of a source file's package: {@code demo/parts}, empty for none. */
+    String packageFolder(String path) {
+        String longest = null;
+        for (String root : target.sourceRoots) {
+            boolean above = path.startsWith(root + "/");
+            if (above && (longest == null || root.length() > longest.length())) {
+                longest = root;
+            }
+        }
+        String declared = declaredPackage(path);
+        if (declared != null || longest == null) {
+            return declared == null ? "" : declared;
+        }
+        String folder = path.substring(longest.length() + 1);
+        int slash = folder.lastIndexOf('/');
+        return slash < 0 ? "" : folder.substring(0, slash);
+    }
+
+    /** As in its package declaration; null if it has none. */
+    private String declaredPackage(String path) {
+        for (String line : lines(path)) {
+            String text = line.trim();
+            if (text.startsWith("package ") && text.indexOf(';') > 0) {
+                return text.substring("package ".length(), text.indexOf(';')).trim()
+                        .replace('.', '/');
+            }
+        }
+        return null;
+    }
+}

@@ -1,0 +1,59 @@
+package stepinto.probe.program;
+
+import com.sun.jdi.IncompatibleThreadStateException;
+import com.sun.jdi.Location;
+import com.sun.jdi.StackFrame;
+import com.sun.jdi.ThreadReference;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The frames of one stopped thread that are shown, index 0 the innermost. */
+public final class Stack {
+    public final ThreadReference thread;
+    public final List<FrameAt> frames = new ArrayList<>();
+    public final List<Location> places = new ArrayList<>();
+
+    public Stack(ThreadReference thread, Program program) {
+        this.thread = thread;
+        List<Location> all = places(thread);
+        keep(all, program);
+        for (int index = 0; frames.isEmpty() && index < all.size(); index++) {
+            Location place = all.get(index);
+            if (!place.declaringType().name().startsWith("stepinto.")) {
+                frames.add(new FrameAt(thread, index));
+                places.add(place);
+                break; // nothing of the program here: at least where it is
+            }
+        }
+    }
+
+    private void keep(List<Location> all, Program program) {
+        for (int index = 0; index < all.size(); index++) {
+            if (program.shows(all.get(index))) {
+                frames.add(new FrameAt(thread, index));
+                places.add(all.get(index));
+            }
+        }
+    }
+
+    /** Where every frame of a thread is; nothing if it has ended or runs. */
+    public static List<Location> places(ThreadReference thread) {
+        List<Location> found = new ArrayList<>();
+        try {
+            for (StackFrame frame : thread.frames()) {
+                found.add(frame.location());
+            }
+        } catch (IncompatibleThreadStateException running) {
+            found.clear();
+        }
+        return found;
+    }
+
+    public boolean isEmpty() {
+        return frames.isEmpty();
+    }
+
+    public int size() {
+        return frames.size();
+    }
+}

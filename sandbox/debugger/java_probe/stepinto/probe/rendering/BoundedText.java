@@ -1,0 +1,144 @@
+package stepinto.probe.rendering;
+
+import java.util.Locale;
+
+/** Text that grows up to a number of characters and lines; what comes before a start is dropped. */
+final class BoundedText {
+    private final StringBuilder text = new StringBuilder();
+    private final int start;
+    private final int limit;
+    private int skipped;
+    private int linesLeft;
+    private int remaining;
+    private boolean full;
+    private boolean incomplete;
+
+    BoundedText(int start, int chars, int lines) {
+        this.start = start;
+        this.limit = chars;
+        this.linesLeft = lines;
+    }
+
+    /** How many characters still matter, those to be dropped included. */
+    int left() {
+        return start - skipped + limit - text.length();
+    }
+
+    /** Appends text that is fit to be shown. Throws {@link Full}. */
+    void put(String given) {
+        for (int at = 0; at < given.length(); at++) {
+            put(given.charAt(at));
+        }
+    }
+
+    private void put(char unit) {
+        if (skipped < start) {
+            skipped++;
+            return;
+        }
+        if (text.length() >= limit || (unit == '\n' && --linesLeft <= 0)) {
+            full = true;
+            throw Full.INSTANCE;
+        }
+        text.append(unit);
+    }
+
+    /** Appends a character of the program's as it stands inside quotes. */
+    void putQuoted(char unit, char quote) {
+        if (unit == quote || unit == '\\') {
+            put('\\');
+            put(unit);
+        } else if (unit == '\n') {
+            put("\\n");
+        } else if (unit == '\t') {
+            put("\\t");
+        } else if (unit == '\r') {
+            put("\\r");
+        } else {
+            putShown(unit);
+        }
+    }
+
+    /** Appends text of the program's; its line breaks stay, what steers a terminal does not. */
+    void putForeign(String given) {
+        for (int at = 0; at < given.length(); at++) {
+            putForeign(given.charAt(at));
+        }
+    }
+
+    void putForeign(char unit) {
+        if (unit == '\n' || unit == '\t') {
+            put(unit);
+        } else {
+            putShown(unit);
+        }
+    }
+
+    private void putShown(char unit) {
+        int kind = Character.getType(unit);
+        boolean hidden =
+                kind == Character.CONTROL
+                        || kind == Character.FORMAT
+                        || kind == Character.LINE_SEPARATOR
+                        || kind == Character.PARAGRAPH_SEPARATOR;
+        if (hidden) {
+            put(String.format("\\u%04x", (int) unit));
+        } else {
+            put(unit);
+        }
+    }
+
+    /** How many items or characters are left, should the text get full now. */
+    void tail(int left) {
+        remaining = left;
+    }
+
+    /** {@code ... 199,900 more}. */
+    static String more(int left) {
+        return String.format(Locale.ROOT, "... %,d more", left);
+    }
+
+    /** The position in the text, to return to. */
+    int mark() {
+        return text.length();
+    }
+
+    void reset(int mark) {
+        text.setLength(mark);
+    }
+
+    /** Items or levels were left out, though the text is not full. */
+    void leftOut() {
+        incomplete = true;
+    }
+
+    Rendered rendered() {
+        int next = full && text.length() >= limit ? start + text.length() : Rendered.END;
+        replaceLoneSurrogates();
+        String tail = full ? (remaining > 0 ? more(remaining) : "...") : "";
+        return new Rendered(text + tail, full || incomplete, next);
+    }
+
+    /** Half a character, the program's own or cut by a page, has no place in UTF-8. */
+    private void replaceLoneSurrogates() {
+        for (int at = 0; at < text.length(); at++) {
+            char unit = text.charAt(at);
+            boolean pair = at + 1 < text.length() && Character.isLowSurrogate(text.charAt(at + 1));
+            if (Character.isHighSurrogate(unit) && pair) {
+                at++;
+            } else if (Character.isSurrogate(unit)) {
+                text.setCharAt(at, '\uFFFD');
+            }
+        }
+    }
+
+    /** The text has reached its limit. */
+    static final class Full extends RuntimeException {
+        static final Full INSTANCE = new Full();
+        private static final long serialVersionUID = 1;
+
+        private Full() {
+            super("the text is full", null, false, false);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+package stepinto.probe.rendering;
+
+import com.sun.jdi.ClassType;
+import com.sun.jdi.Method;
+import com.sun.jdi.ObjectReference;
+import com.sun.jdi.ReferenceType;
+import com.sun.jdi.StringReference;
+import com.sun.jdi.ThreadReference;
+import com.sun.jdi.Value;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import stepinto.probe.program.TypeNames;
+import stepinto.probe.threads.HeldLocks;
+import stepinto.probe.threads.InvocationFailed;
+import stepinto.probe.threads.Invoker;
+
+/**
+ * What the program's own {@code toString} and {@code getMessage} say: asked once an answer for each
+ * object, under a deadline, and never again of a class that did not end in time.
+ */
+final class ProgramText {
+    private static final long MILLIS = 1_000;
+    /** For all the objects of one answer together. */
+    private static final long ANSWER_MILLIS = 3_000;
+    private static final String SIGNATURE = "()Ljava/lang/String;";
+    private static final int CHUNK = 16_384;
+    private static final int MESSAGE_CHARS = 200;
+
+    private final Heap heap;
+    private final Invoker invoker;
+    private final Set<ReferenceType> endless = new HashSet<>();
+    private final Map<ObjectReference, Said> said = new HashMap<>();
+    private long spent;
+    private boolean locksKnown;
+    private String locked;
+
+    ProgramText(Heap heap, Invoker invoker) {
+        this.heap = heap;
+        this.invoker = invoker;
+    }
+
+    /** What an object said: a text, null, or in its place what went wrong. */
+    private static final class Said {
+        /** No method can be run in the thread as it is. */
+        static final Said IMPOSSIBLE = new Said(null, "could not be run");
+
+        final StringReference text;
+        final String problem;
+
+        Said(StringReference text, String problem) {
+            this.text = text;
+            this.problem = problem;
+        }
+    }
+
+    void begin() {
+        said.clear();
+        spent = 0;
+        locksKnown = false;
+    }
+
+    /** Why {@code toString} should not be run and the fields are shown instead; else null. */
+    String obstacle(ReferenceType type) {
+        if (endless.contains(type) || spent >= ANSWER_MILLIS) {
+            return "was too slow before and not run";
+        }
+        if (TypeNames.isPlatform(type.name())) {
+            return null;
+        }
+        if (!locksKnown) {
+            ThreadReference thread = invoker.thread();
+            String holder = thread == null ? null : HeldLocks.holder(thread);
+            locked = holder == null ? null : "was not run: thread " + holder + " holds a lock";
+            locksKnown = true;
+        }
+        return locked;
+    }
+
+    /**
+     * Appends what {@code toString} says, or why it says nothing. Throws Full.
+     *
+     * @return false if nothing was appended, because no method can be run here
+     */
+    boolean put(ObjectReference object, BoundedText text, boolean alone) {
+        Said answer = ask(object, "toString");
+        if (answer == Said.IMPOSSIBLE) {
+            return false;
+        }
+        if (answer.problem != null) {
+            text.putForeign(answer.problem);
+        } else if (answer.text == null) {
+            text.put("<toString() returned null>");
+        } else {
+            putLong(JavaText.of(answer.text, heap), text, alone);
+        }
+        return true;
+    }
+
+    /** Appends an exception's message; false if it has none. Throws Full. */
+    boolean putMessage(ObjectReference exception, BoundedText text) {
+        ClassType type = (ClassType) exception.referenceType();
+        Method method = type.concreteMethodByName("getMessage", SIGNATURE);
+        StringReference message;
+        if (method == null || method.declaringType().name().equals("java.lang.Throwable")) {
+            message = detail(exception);
+        } else {
+            Said answer = ask(exception, "getMessage");
+            boolean failed = answer.problem != null && answer != Said.IMPOSSIBLE;
+            if (failed) {
+                text.putForeign(answer.problem);
+                return true;
+            }
+            message = answer == Said.IMPOSSIBLE ? detail(exception) : answer.text;
+        }
+        if (message != null) {
+            putLong(JavaText.of(message, heap), text, false);
+        }
+        return message != null;
+    }
+
+    private static void putLong(JavaText found, BoundedText text, boolean alone) {
+        for (int at = 0; at < found.length; at += CHUNK) {
+            String part = found.part(at, at + CHUNK);
+            for (int unit = 0; unit < part.length(); unit++) {
+                if (alone) {
+                    text.tail(found.length - at - unit);
+                }
+                text.putForeign(part.charAt(unit));
+            }
+        }
+    }
+
+    private Said ask(ObjectReference object, String name) {
+        Said known = said.get(object);
+        if (known == null) {
+            long start = System.nanoTime();
+            known = invoke(object, name);
+            spent += (System.nanoTime() - start) / 1_000_000;
+            said.put(object, known);
+        }
+        return known;
+    }
+
+    private Said invoke(ObjectReference object, String name) {
+        ReferenceType type = object.referenceType();
+        if (obstacle(type) != null) {
+            return Said.IMPOSSIBLE;
+        }
+        try {
+            Method method = ((ClassType) type).concreteMethodByName(name, SIGNATURE);
+            Value value = invoker.invoke(
+                    object, null, method, Collections.<Value>emptyList(), MILLIS);
+            return new Said((StringReference) value, null);
+        } catch (InvocationFailed error) {
+            if (error.raised == null && !error.timedOut) {
+                return Said.IMPOSSIBLE;
+            }
+            return new Said(null, "<" + name + "() " + problem(error, type) + ">");
+        }
+    }
+
+    private String problem(InvocationFailed error, ReferenceType type) {
+        if (error.timedOut) {
+            endless.add(type);
+            return "did not end within " + MILLIS / 1_000 + " s";
+        }
+        String name = TypeNames.simple(error.raised.referenceType().name());
+        StringReference message = detail(error.raised);
+        String text = message == null ? "" : JavaText.of(message, heap).part(0, MESSAGE_CHARS);
+        return "raised " + name + (text.isEmpty() ? "" : ": " + text);
+    }
+
+    private StringReference detail(ObjectReference exception) {
+        return (StringReference)
+                heap.value(exception, "java.lang.Throwable", "detailMessage");
+    }
+}

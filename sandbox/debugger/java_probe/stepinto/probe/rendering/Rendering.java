@@ -1,0 +1,271 @@
+package stepinto.probe.rendering;
+
+import com.sun.jdi.CharValue;
+import com.sun.jdi.ClassObjectReference;
+import com.sun.jdi.ClassType;
+import com.sun.jdi.Field;
+import com.sun.jdi.ObjectReference;
+import com.sun.jdi.PrimitiveValue;
+import com.sun.jdi.ReferenceType;
+import com.sun.jdi.StringReference;
+import com.sun.jdi.ThreadReference;
+import com.sun.jdi.VMDisconnectedException;
+import com.sun.jdi.Value;
+import com.sun.jdi.VoidValue;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import stepinto.probe.program.TypeNames;
+import stepinto.probe.rendering.Contents.Item;
+import stepinto.probe.rendering.Contents.Shape;
+import stepinto.probe.wire.Limits;
+
+/** The rendering of one value, what it holds included. */
+final class Rendering {
+    private static final int CHUNK = 16_384;
+
+    private final ValueText values;
+    private final Limits limits;
+    private final BoundedText text;
+    private final Deque<ObjectReference> open = new ArrayDeque<>();
+
+    Rendering(ValueText values, Limits limits, BoundedText text) {
+        this.values = values;
+        this.limits = limits;
+        this.text = text;
+    }
+
+    /** Appends a value; if the text gets full, says how much is left. */
+    void render(Value value) {
+        try {
+            put(value);
+        } catch (BoundedText.Full cut) {
+            text.leftOut();
+        } catch (VMDisconnectedException gone) {
+            throw gone;
+        } catch (RuntimeException problem) {
+            unreadable(problem);
+        }
+    }
+
+    /** An object that was collected meanwhile, or one that this JDK lays out otherwise. */
+    private void unreadable(RuntimeException problem) {
+        text.leftOut();
+        try {
+            text.putForeign("<can't be read: " + problem + ">");
+        } catch (BoundedText.Full cut) {
+            text.leftOut();
+        }
+    }
+
+    private void put(Value value) {
+        if (value == null) {
+            text.put("null");
+        } else if (value instanceof CharValue) {
+            text.put("'");
+            text.putQuoted(((CharValue) value).value(), '\'');
+            text.put("'");
+        } else if (value instanceof VoidValue) {
+            text.put("void");
+        } else if (value instanceof PrimitiveValue) {
+            text.put(value.toString());
+        } else if (value instanceof StringReference) {
+            quoted(JavaText.of((StringReference) value, values.heap()));
+        } else {
+            object((ObjectReference) value);
+        }
+    }
+
+    private void quoted(JavaText found) {
+        text.put("\"");
+        for (int at = 0; at < found.length; at += CHUNK) {
+            String part = found.part(at, Math.min(at + CHUNK, at + text.left() + 1));
+            for (int unit = 0; unit < part.length(); unit++) {
+                if (open.isEmpty()) {
+                    text.tail(found.length - at - unit);
+                }
+                text.putQuoted(part.charAt(unit), '"');
+            }
+        }
+        text.put("\"");
+    }
+
+    private void object(ObjectReference object) {
+        if (open.contains(object)) {
+            text.put("<" + name(object) + " itself>");
+            return;
+        }
+        if (open.size() > limits.valueDepth) {
+            text.leftOut();
+            text.put("...");
+            return;
+        }
+        Contents contents = values.containers().of(object);
+        boolean own = contents != null && !TypeNames.isPlatform(object.referenceType().name());
+        if (own && values.kind(object.referenceType()) == Kind.TEXT && overridden(object)) {
+            contents = null;
+        }
+        if (contents != null) {
+            contents(object, contents);
+        } else if (object instanceof ClassObjectReference) {
+            text.put(TypeNames.simple(((ClassObjectReference) object).reflectedType().name()));
+            text.put(".class");
+        } else if (object instanceof ThreadReference) {
+            text.putForeign("Thread \"" + ((ThreadReference) object).name() + "\"");
+        } else {
+            byKind(object, values.kind(object.referenceType()));
+        }
+    }
+
+    /** Whether the program's own class says how its collection is shown. */
+    private static boolean overridden(ObjectReference object) {
+        ClassType type = (ClassType) object.referenceType();
+        String declaring =
+                type.concreteMethodByName("toString", "()Ljava/lang/String;")
+                        .declaringType()
+                        .name();
+        return !TypeNames.isPlatform(declaring);
+    }
+
+    private void byKind(ObjectReference object, Kind kind) {
+        Heap heap = values.heap();
+        switch (kind) {
+            case BOX:
+                put(heap.value(object, "value"));
+                break;
+            case ATOMIC:
+                nested(object, () -> put(heap.value(object, "value")));
+                break;
+            case BUILDER:
+                quoted(JavaText.ofBuilder(object, heap));
+                break;
+            case ENUM:
+                StringReference name =
+                        (StringReference) heap.value(object, "java.lang.Enum", "name");
+                text.put(name.value());
+                break;
+            case LAMBDA:
+                text.put("<lambda>");
+                break;
+            case ENTRY:
+                nested(object, () -> pair(heap.value(object, "key"), heap.value(object, "value")));
+                break;
+            case OPTIONAL:
+                optional(object);
+                break;
+            case THROWABLE:
+                throwable(object);
+                break;
+            default:
+                composed(object, kind);
+        }
+    }
+
+    private void composed(ObjectReference object, Kind kind) {
+        if (kind != Kind.TEXT) {
+            fields(object, kind == Kind.RECORD);
+            return;
+        }
+        ProgramText program = values.programText();
+        String obstacle = program.obstacle(object.referenceType());
+        if (obstacle != null || !program.put(object, text, open.isEmpty())) {
+            fields(object, false);
+            text.putForeign(obstacle == null ? "" : " <its toString() " + obstacle + ">");
+        }
+    }
+
+    private void optional(ObjectReference object) {
+        Value value = values.heap().value(object, "value");
+        if (value == null) {
+            text.put("Optional.empty");
+            return;
+        }
+        text.put("Optional[");
+        nested(object, () -> put(value));
+        text.put("]");
+    }
+
+    private void throwable(ObjectReference object) {
+        text.put(name(object));
+        int mark = text.mark();
+        text.put(": ");
+        if (!values.programText().putMessage(object, text)) {
+            text.reset(mark);
+        }
+    }
+
+    private void contents(ObjectReference object, Contents contents) {
+        boolean map = contents.shape == Shape.MAP;
+        text.put(map ? "{" : "[");
+        if (contents.size > 0 && open.size() >= limits.valueDepth) {
+            text.leftOut();
+            text.put("...");
+        } else {
+            nested(object, () -> items(contents));
+        }
+        text.put(map ? "}" : "]");
+    }
+
+    private void items(Contents contents) {
+        Iterator<Item> items = contents.from(0);
+        int done = 0;
+        for (; items.hasNext(); done++) {
+            if (open.size() == 1) {
+                text.tail(contents.size - done);
+            }
+            if (done == limits.valueItems) {
+                text.leftOut();
+                text.put(", " + BoundedText.more(contents.size - done));
+                return;
+            }
+            text.put(done > 0 ? ", " : "");
+            Item item = items.next();
+            if (contents.shape == Shape.MAP) {
+                pair(item.key, item.value);
+            } else {
+                put(item.value);
+            }
+        }
+    }
+
+    private void pair(Value key, Value value) {
+        put(key);
+        text.put("=");
+        put(value);
+    }
+
+    private void fields(ObjectReference object, boolean record) {
+        ReferenceType type = object.referenceType();
+        List<Field> fields = Heap.instanceFields(type);
+        text.put(name(object) + (record ? "[" : "{"));
+        if (!fields.isEmpty() && open.size() >= limits.valueDepth) {
+            text.leftOut();
+            text.put("...");
+        } else {
+            nested(object, () -> fields(object, fields));
+        }
+        text.put(record ? "]" : "}");
+    }
+
+    private void fields(ObjectReference object, List<Field> fields) {
+        Map<Field, Value> read = object.getValues(fields);
+        int done = 0;
+        for (Field field : fields) {
+            text.put(done++ > 0 ? ", " : "");
+            text.put(field.name() + "=");
+            put(read.get(field));
+        }
+    }
+
+    private void nested(ObjectReference object, Runnable work) {
+        open.push(object);
+        work.run();
+        open.pop();
+    }
+
+    private static String name(ObjectReference object) {
+        return TypeNames.simple(object.referenceType().name());
+    }
+}

@@ -1,0 +1,13 @@
+package stepinto.probe.threads;
+
+/** Threads of the probe's own. */
+public final class Threads {
+    private Threads() {}
+
+    public static Thread start(String name, Runnable work) {
+        Thread thread = new Thread(work, "stepinto-" + name);
+        thread.setDaemon(true);
+        thread.start();
+        return thread;
+    }
+}
