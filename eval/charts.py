@@ -52,11 +52,9 @@ MARKS = "os^Dv"
 FONT = 13
 STYLE = {
     "svg.fonttype": "none",
-    "svg.hashsalt": "stepinto",
     "text.parse_math": False,
     "text.color": TEXT,
     "font.size": FONT,
-    "axes.labelsize": FONT,
     "axes.labelcolor": TEXT,
     "axes.axisbelow": True,
     "figure.constrained_layout.h_pad": 6 / 72,
@@ -66,7 +64,6 @@ STYLE = {
     "ytick.labelcolor": TEXT,
     "legend.frameon": False,
     "legend.borderpad": 0,
-    "legend.fontsize": FONT,
     "legend.handleheight": 0.8,
     "legend.handlelength": 0.8,
     "legend.labelspacing": 0.35,
@@ -78,17 +75,6 @@ LABEL_CHARACTERS, LEGEND_CHARACTERS = 31, 85
 """How long a line of the name of a group, and of a series, may be."""
 TOOLTIP = "tooltip: "
 SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
-PRESENTATION = {
-    "fill",
-    "fill-opacity",
-    "stroke",
-    "stroke-linecap",
-    "stroke-linejoin",
-    "stroke-opacity",
-    "stroke-width",
-    "text-anchor",
-}
-"""The styles that an attribute of the same name can say; the page chooses the font."""
 
 
 def draw(figure: Figure) -> Markup:
@@ -113,7 +99,7 @@ def draw(figure: Figure) -> Markup:
         height += legend.get_window_extent().height
         canvas.set_size_inches(WIDTH / 72, height / 72)
         drawn = io.StringIO()
-        canvas.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
+        canvas.savefig(drawn, format="svg", transparent=True)
     return _inline(drawn.getvalue(), f"{figure.title}: {figure.y_label}")
 
 
@@ -285,7 +271,8 @@ def _inline(drawn: str, title: str) -> Markup:
             element.set("transform", f"translate({x} {y})")
         for style in element.attrib.pop("style", "").split(";"):
             name, _, value = style.strip().partition(": ")
-            if name in PRESENTATION:
+            # The page chooses the font.
+            if name and not name.startswith("font"):
                 element.set(name, VARIABLES.get(value, value))
         element.attrib.pop("clip-path", None)
         name = element.attrib.pop("id", "")
