@@ -10,12 +10,11 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from eval.charts import draw
+from eval.charts import draw, figures_of
 from eval.figures import Figure, about
 from eval.labels import Labels
 from eval.markdown import table
 from eval.report.facts import RolloutFacts, Source, Totals
-from eval.report.plots import figures_of
 from eval.report.rendering import render
 from eval.report.tables import failures_table, html_of, outcomes_table
 from eval.report.turns import Link
