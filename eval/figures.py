@@ -69,6 +69,11 @@ class Figure:
     """Whether tables.md has its numbers; not where a table shows them already."""
 
     @property
+    def is_percent(self) -> bool:
+        """Whether no value can be more than 100."""
+        return self.y_label.startswith("%") and self.kind is not FigureKind.STACKED
+
+    @property
     def labels(self) -> list[str]:
         """Of all series, each once, in their order."""
         return list(dict.fromkeys(point.label for each in self.series for point in each.points))
@@ -103,9 +108,13 @@ def parts(records: Iterable[Record]) -> list[str]:
             rows = [list(record.columns), *(list(map(shown, row)) for row in record.rows)]
         else:
             rows = figure_rows(record)
-        about = " ".join(text for text in (f"{record.source}.", record.note) if text)
-        texts += [f"## {record.title}", about, table(rows)]
+        texts += [f"## {record.title}", about(record), table(rows)]
     return texts
+
+
+def about(record: Record) -> str:
+    """Where it is from, and what a reader must know."""
+    return " ".join(filter(None, (record.source and f"{record.source}.", record.note)))
 
 
 def figure_rows(figure: Figure) -> list[list[str]]:

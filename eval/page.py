@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from eval.actions import actions_table
 from eval.attempts import attempts_table
@@ -19,37 +19,25 @@ from eval.panels import Panel, is_repair
 from eval.repair_tables import by_benchmark, models_table, repair_foot, repair_table
 from eval.tables import FLAT_NOTE, flat_table, foot, paper_table
 
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure of InspectCoder's as tables, one section with all panels."""
-
-    title: str
-    note: str
-    tables: tuple[Callable[[Panel, Labels], list[list[str]]], ...]
-
-
-FIGURES = (
-    Figure(
-        "Resolve rate by number of patch attempts",
+TableOf = Callable[[Panel, Labels], list[list[str]]]
+SECTIONS: dict[str, tuple[str, tuple[TableOf, ...]]] = {
+    "Resolve rate by number of patch attempts": (
         "Resolved with at most so many patches. -: the system does not count them.",
         (attempts_table,),
     ),
-    Figure(
-        "Actions",
+    "Actions": (
         "Calls a rollout and their share of all calls: over all rollouts, and over those that did "
         "and did not resolve their bug. Systems without actions are left out.",
         (actions_table,),
     ),
-    Figure(
-        "Overlap of the solved bugs",
+    "Overlap of the solved bugs": (
         "Solved: by any rollout. Only it: by none of the others. Of the others': its share of what "
         "they solved. The ablations of InspectCoder are among the others, and in the sets, only "
         "where there is nothing else to compare.",
         (pairs_table, sets_table),
     ),
-)
-"""Figures 7, 8 and 6."""
+}
+"""InspectCoder's figures 7, 8 and 6 by their titles: a note, and tables of every panel."""
 
 
 def all_notes(comparison: Comparison, labels: Labels, panels: Sequence[Panel] = ()) -> list[str]:
@@ -86,8 +74,9 @@ def markdown(
 ) -> str:
     """All tables as one page."""
     parts = [f"# {title}", summary(comparison, labels, panels, paired).rstrip()]
-    for figure in FIGURES:
-        parts += _figure_parts(figure, panels, labels)
+    for heading, (note, tables) in SECTIONS.items():
+        found = [part for panel in panels for part in _panel_parts(panel, tables, labels)]
+        parts += [f"## {heading}", note, *found] if found else []
     parts += record_parts(records)
     parts += ["## Every arm", FLAT_NOTE, table(flat_table(comparison, labels))]
     return "\n\n".join(parts) + "\n"
@@ -110,11 +99,7 @@ def _repair_parts(panels: Sequence[Panel], labels: Labels) -> list[str]:
     return parts
 
 
-def _figure_parts(figure: Figure, panels: Sequence[Panel], labels: Labels) -> list[str]:
-    """A section with its tables for every panel; those without a row are left out."""
-    parts = []
-    for panel in panels:
-        found = [rows for make in figure.tables if len(rows := make(panel, labels)) > 1]
-        if found:
-            parts += [f"### {panel.title(labels)}", *(table(rows) for rows in found)]
-    return [f"## {figure.title}", figure.note, *parts] if parts else []
+def _panel_parts(panel: Panel, tables: Iterable[TableOf], labels: Labels) -> list[str]:
+    """The tables of one panel below its title; those without a row are left out."""
+    found = [rows for make in tables if len(rows := make(panel, labels)) > 1]
+    return [f"### {panel.title(labels)}", *map(table, found)] if found else []

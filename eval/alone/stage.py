@@ -28,10 +28,9 @@ from eval.alone.choosing import (
 )
 from eval.alone.comparing import paired_answers
 from eval.alone.config import AloneConfig
-from eval.alone.figures import alone_records
 from eval.alone.metrics import ModelAnswers, alone_metrics, shared_questions
 from eval.alone.output import AlonePaths, write_alone
-from eval.alone.tables import AloneResults, alone_parts
+from eval.alone.tables import AloneResults, alone_parts, alone_records
 from eval.labels import Labels
 from eval.paired.config import StatisticsConfig
 from eval.training_data import trained_repositories

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from eval.charts.figures import figure_of
+from eval.charts import draw, figures_of
+from eval.figures import Figure, about
 from eval.labels import Labels
 from eval.markdown import table
 from eval.report.facts import RolloutFacts, Source, Totals
-from eval.report.plots import charts_of
 from eval.report.rendering import render
 from eval.report.tables import failures_table, html_of, outcomes_table
 from eval.report.turns import Link
@@ -98,12 +98,18 @@ def part_of(source: Source, output: Path, labels: Labels) -> Part | None:
     text = path.read_text(encoding="utf-8")
     # Its own heading says no more than the part's.
     body = text.partition("\n")[2] if text.startswith("# ") else text
-    charts = (figure_of(chart) for chart in charts_of(source.folder, labels))
     return Part(
         TITLES[source.stage],
         html_of(body),
-        tuple(Markup(render("chart.html.j2", chart=chart)) for chart in charts),
+        tuple(map(chart_of, figures_of(source.folder, labels))),
         tuple(_files(source.folder, output)),
+    )
+
+
+def chart_of(figure: Figure) -> Markup:
+    """A figure, drawn, with its title and note."""
+    return Markup(
+        render("chart.html.j2", title=figure.title, note=about(figure), drawing=draw(figure))
     )
 
 

@@ -1,0 +1,415 @@
+"""The charts of a report: the figures of an evaluation's results.json, drawn as SVG by matplotlib.
+
+Colours are variables of the report's style sheet, so that a chart follows its light or dark mode.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
+
+from markupsafe import Markup
+from pydantic import TypeAdapter
+
+from collect.quantities import tokens
+from collect.questions.rows import VARIANT as QUESTIONS
+from collect.visible import visible
+from eval.figures import Figure, FigureKind, Point, Series
+from eval.labels import Labels
+from eval.metrics import Arm
+from eval.output import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
+
+    Named = tuple[str, Artist]
+    """A line of the legend."""
+    NamedPoint = tuple[int, str, Point]
+    """The index and the name of its series, and a point."""
+
+Row = dict[str, Any]
+RATES = {
+    "pass": ("pass_rate", "Pass rate", "% of rollouts"),
+    "accuracy": ("accuracy", "Accuracy", "% right"),
+}
+"""By the beginning of its interval's columns: its own column, title and unit."""
+COSTS = (
+    ("main_steps", "main steps", "average steps of the main agent"),
+    ("sub_steps", "subagent steps", "average steps of subagents in rollouts that called one"),
+    ("tokens", "tokens", "average tokens of all agents a rollout"),
+    ("dollars_per_rollout", "dollars", "average dollars a rollout"),
+)
+"""What stands against the pass rate: the column of the arms, its short name, and its unit."""
+ALONE_COSTS = (
+    ("steps", "steps", "average steps a question"),
+    ("tokens", "tokens", "average tokens a question"),
+    ("seconds", "seconds", "average seconds a question"),
+    ("dollars_per_question", "dollars", "average dollars a question"),
+)
+"""What stands against the accuracy, of the models."""
+FIGURES = TypeAdapter(tuple[Figure, ...])
+
+COLOURS = {
+    "s0": "#0b6fb8",
+    "s1": "#d9730d",
+    "s2": "#16835f",
+    "s3": "#b5307e",
+    "s4": "#7a52c7",
+    "s5": "#8c6d00",
+    "s6": "#3d8fb0",
+    "s7": "#6b6f76",
+    "text": "#1d1f21",
+    "muted": "#5b6067",
+    "edge": "#d9d9d3",
+}
+"""The variables of the style sheet, in its light mode; more series than s0 to s7 repeat these."""
+TEXT, MUTED = COLOURS["text"], COLOURS["muted"]
+VARIABLES = {colour: f"var(--{name}, {colour})" for name, colour in COLOURS.items()}
+SERIES = [colour for name, colour in COLOURS.items() if name[0] == "s"]
+MARKS = "os^Dv"
+"""Circle, square, triangle, diamond, triangle: a series can be told without its colour."""
+FONT = 13
+STYLE = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "text.color": TEXT,
+    "font.size": FONT,
+    "axes.labelcolor": TEXT,
+    "axes.axisbelow": True,
+    "figure.constrained_layout.h_pad": 6 / 72,
+    "grid.color": COLOURS["edge"],
+    "grid.linewidth": 1,
+    "xtick.labelcolor": TEXT,
+    "ytick.labelcolor": TEXT,
+    "legend.frameon": False,
+    "legend.borderpad": 0,
+    "legend.handleheight": 0.8,
+    "legend.handlelength": 0.8,
+    "legend.labelspacing": 0.35,
+}
+WIDTH, POINTS_HEIGHT, AXIS_HEIGHT = 640, 310, 48
+BAR, BAR_GAP, GROUP_GAP, LINE, CHARACTER = 16, 4, 16, 15, 7
+"""In points, as all sizes; a character is as wide as the average one."""
+LABEL_CHARACTERS, LEGEND_CHARACTERS = 31, 85
+"""How long a line of the name of a group, and of a series, may be."""
+TOOLTIP = "tooltip: "
+SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+
+
+def figures_of(folder: Path, labels: Labels) -> list[Figure]:
+    """The figures of one folder of tables; none if it has no results of this version."""
+    results = _results(folder / "results.json")
+    records = [record for record in results.get("figures", ()) if "series" in record]
+    arms = [(_arm(row, labels), row | _tokens(row)) for row in results.get("arms", ())]
+    models = [(_model(row, labels), row) for row in results.get("models", ())]
+    figures = [
+        *FIGURES.validate_python(records),
+        *(_against(*cost, "pass", arms) for cost in COSTS),
+        *(_against(*cost, "accuracy", models) for cost in ALONE_COSTS),
+        _differences(results.get("comparisons", ()), labels),
+        _gains(results.get("recovered_gain", ()), labels),
+    ]
+    return [figure for figure in figures if _says_something(figure)]
+
+
+def _results(path: Path) -> Row:
+    if not path.is_file():
+        return {}
+    found: Row = json.loads(path.read_text(encoding="utf-8"))
+    return found if found.get("format_version") == FORMAT_VERSION else {}
+
+
+def _against(cost: str, name: str, unit: str, rate: str, rows: Sequence[tuple[str, Row]]) -> Figure:
+    """A rate by what it cost."""
+    value, title, of = RATES[rate]
+    points = tuple(
+        Point(label, row[value], row[f"{rate}_low"], row[f"{rate}_high"], row[cost])
+        for label, row in rows
+    )
+    title = f"{title} against {name}"
+    return _figure(title, of, points, x_label=unit, kind=FigureKind.SCATTER)
+
+
+def _differences(rows: Sequence[Row], labels: Labels) -> Figure:
+    points = tuple(
+        Point(
+            f"{_side(row, 'first', labels)} - {_side(row, 'second', labels)}",
+            row["difference"],
+            row["low"],
+            row["high"],
+        )
+        for row in rows
+    )
+    unit = "percentage points, with their interval"
+    return _figure("Differences of arms", unit, points, name="first - second")
+
+
+def _gains(rows: Sequence[Row], labels: Labels) -> Figure:
+    points = tuple(
+        Point(_side(row, "small", labels), row["share"], row["low"], row["high"]) for row in rows
+    )
+    title = "Share of the frontier's gain that is recovered"
+    unit = "% of the frontier's gain over the baseline, with its interval"
+    return _figure(title, unit, points, name="in the frontier's place")
+
+
+def _figure(
+    title: str,
+    y_label: str,
+    points: tuple[Point, ...],
+    *,
+    x_label: str = "",
+    kind: FigureKind = FigureKind.BARS,
+    name: str = "",
+) -> Figure:
+    """A figure of one series, which stands in no paper."""
+    return Figure(title, title, "", x_label, y_label, (Series(name, points),), kind)
+
+
+def _side(row: Row, side: str, labels: Labels) -> str:
+    """One of the arms of a comparison."""
+    arm = Arm(*(row[f"{side}_{name}"] for name in ("variant", "main_model", "sub_model")))
+    models = labels.models(arm, False)
+    return models if arm.variant == QUESTIONS else f"{labels.variant(arm.variant)}, {models}"
+
+
+def _arm(row: Row, labels: Labels) -> str:
+    arm = Arm(row["variant"], row["main_model"], row["sub_model"])
+    return f"{labels.variant(arm.variant)}, {labels.models(arm, row['scripted'])}"
+
+
+def _model(row: Row, labels: Labels) -> str:
+    return labels.models(Arm(QUESTIONS, "", row["model"]), row["scripted"])
+
+
+def _tokens(row: Row) -> Row:
+    parts = [row["main_tokens"], row["sub_tokens_all"]]
+    known = [part for part in parts if part is not None]
+    return {"tokens": sum(known) if known else None}
+
+
+def _says_something(figure: Figure) -> bool:
+    """A rate of 0 says something; costs that are all 0, and a single point, do not."""
+    points = [p for series in figure.series for p in series.points if p.value is not None]
+    if figure.kind is FigureKind.SCATTER:
+        placed = [point.x for point in points if point.x is not None]
+        return len(placed) > 1 and any(placed)
+    return any(p.value for p in points) or (figure.is_percent and bool(points))
+
+
+def draw(figure: Figure) -> Markup:
+    """The figure as SVG that can stand in a page."""
+    from matplotlib import style
+    from matplotlib.figure import Figure as Canvas
+
+    with style.context(["default", STYLE]), warnings.catch_warnings():
+        # About characters that matplotlib's own font lacks: the page has other fonts.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        canvas = Canvas(layout="constrained", dpi=72)
+        axes = canvas.add_subplot()
+        axes.tick_params(length=0, pad=6)
+        axes.spines[:].set_visible(False)
+        fill = _points if figure.kind is FigureKind.SCATTER else _bars
+        height, marks = fill(axes, figure)
+        names = [_lines(name, LEGEND_CHARACTERS) for name, _ in marks]
+        handles = [handle for _, handle in marks]
+        columns = _columns(names)
+        legend = canvas.legend(handles, names, loc="outside upper left", ncols=columns)
+        canvas.set_size_inches(WIDTH / 72, height / 72)
+        height += legend.get_window_extent().height
+        canvas.set_size_inches(WIDTH / 72, height / 72)
+        drawn = io.StringIO()
+        canvas.savefig(drawn, format="svg", transparent=True)
+    return _inline(drawn.getvalue(), f"{figure.title}: {figure.y_label}")
+
+
+def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
+    """Horizontal bars, as there is room for long names then. Returns the height of the chart, and
+    its legend."""
+    from matplotlib.patches import Patch
+
+    y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]
+    for label in figure.labels:
+        bars = [
+            (index, series.name, point)
+            for index, series in enumerate(figure.series)
+            for point in series.points
+            if point.label == label and point.value is not None
+        ]
+        if not bars:
+            continue
+        stack = figure.kind is FigureKind.STACKED
+        bars_height = BAR if stack else len(bars) * (BAR + BAR_GAP) - BAR_GAP
+        height = max(bars_height, LINE * (1 + _lines(label, LABEL_CHARACTERS).count("\n")))
+        places[label] = y + height / 2
+        ends += (_stack if stack else _group)(axes, bars, y + (height - bars_height + BAR) / 2)
+        y += height + GROUP_GAP
+    _scale(axes.xaxis, ends, figure)
+    axes.axvline(0, color=MUTED, linewidth=1, zorder=0.9)
+    axes.set_xlabel(visible(figure.y_label))
+    axes.set_ylim(y - GROUP_GAP / 2, 0)
+    axes.set_yticks(list(places.values()), [_lines(label, LABEL_CHARACTERS) for label in places])
+    for text, label in zip(axes.get_yticklabels(), places, strict=True):
+        if text.get_text().endswith("…"):
+            _tooltip(text, label)
+    names = [series.name for series in figure.series]
+    return y + AXIS_HEIGHT, [(name, Patch(color=_colour(i))) for i, name in enumerate(names)]
+
+
+def _group(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
+    """Bars below each other, with their intervals. Returns what the axis has to hold."""
+    ends = []
+    for index, name, point in bars:
+        value = point.value or 0.0
+        (bar,) = axes.barh(y, value, BAR, color=_colour(index))
+        _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
+        end = max(0.0, value)
+        if point.low is not None and point.high is not None:
+            low, high = point.low, point.high
+            across, down = [low, low, low, high, high, high], [y - 4, y + 4, y, y, y - 4, y + 4]
+            axes.plot(across, down, color=TEXT, alpha=0.75)
+            ends += [low, high]
+            end = max(end, high)
+        _value(axes, value, end, y)
+        ends.append(value)
+        y += BAR + BAR_GAP
+    return ends
+
+
+def _stack(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
+    """Bars end to end. Returns what the axis has to hold."""
+    end = 0.0
+    for index, name, point in bars:
+        value = point.value or 0.0
+        (bar,) = axes.barh(y, value, BAR, end, color=_colour(index))
+        _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
+        end += value
+    _value(axes, end, end, y)
+    return [end]
+
+
+def _value(axes: Axes, value: float, x: float, y: float) -> None:
+    """The number beside a bar."""
+    place, units = (6, 0), "offset points"
+    axes.annotate(_number(value), (x, y), place, textcoords=units, va="center_baseline")
+
+
+def _points(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
+    """Points with their intervals, each with a mark and a name. Returns the height of the chart,
+    and its legend."""
+    several = len(figure.series) > 1
+    marks: list[Named] = []
+    across, up = [0.0], [0.0]
+    for series in figure.series:
+        for point in series.points:
+            x, y = point.x, point.value
+            if x is None or y is None:
+                continue
+            name = f"{series.name}: {point.label}" if several else point.label
+            colour, mark = _colour(len(marks)), MARKS[len(marks) % len(MARKS)]
+            drawn = axes.scatter(x, y, 100, colour, marker=mark, linewidth=0, zorder=3)
+            _tooltip(drawn, f"{name}: {_number(x)}, {_told(point)}")
+            if point.low is not None and point.high is not None:
+                axes.plot([x, x], [point.low, point.high], color=TEXT, alpha=0.75)
+                up += [point.low, point.high]
+            across.append(x)
+            up.append(y)
+            marks.append((name, drawn))
+    _scale(axes.xaxis, across)
+    _scale(axes.yaxis, up, figure)
+    axes.grid(False, axis="x")
+    axes.axhline(0, color=MUTED, linewidth=1, zorder=0.9)
+    axes.set_xlabel(visible(figure.x_label))
+    axes.set_ylabel(visible(figure.y_label))
+    return POINTS_HEIGHT, marks
+
+
+def _scale(axis: XAxis | YAxis, values: Sequence[float], figure: Figure | None = None) -> None:
+    """Round ticks from 0, or from below it if a value is negative, to a number past the largest."""
+    from matplotlib.ticker import MaxNLocator
+
+    known = [0.0, *(value for value in values if math.isfinite(value))]
+    low, high = min(known), max(*known, 100.0 if figure and figure.is_percent else 0.0)
+    locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+    ticks = locator.tick_values(low, high if high > low else low + 1)
+    large = ticks[1] - ticks[0] >= 1000
+    axis.set_ticks(ticks, [tokens(each) if large else f"{round(each, 10):g}" for each in ticks])
+    axis.axes.set(**{f"{axis.axis_name}lim": (ticks[0], ticks[-1])})
+    axis.grid(True)
+
+
+def _colour(index: int) -> str:
+    return SERIES[index % len(SERIES)]
+
+
+def _columns(names: Sequence[str]) -> int:
+    """As many columns of the legend as its longest name leaves room for."""
+    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    return max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
+
+
+def _lines(text: str, characters: int) -> str:
+    """The text in up to three lines; what is too much for them is cut."""
+    return "\n".join(wrap(visible(text), characters, max_lines=3, placeholder="…"))
+
+
+def _told(point: Point) -> str:
+    """A value with its interval."""
+    told = _number(point.value or 0.0)
+    if point.low is None or point.high is None:
+        return told
+    return f"{told} ({_number(point.low)} to {_number(point.high)})"
+
+
+def _number(value: float) -> str:
+    """A value as a chart tells it: 61.2, 1,204, 0.0315."""
+    if 0 < abs(value) < 0.95:
+        return f"{value:.3g}"
+    return f"{value:,.1f}".removesuffix(".0")
+
+
+def _tooltip(artist: Artist, text: str) -> None:
+    """What a pointer that rests on the artist is shown; `_inline` makes a title of it."""
+    artist.set_gid(f"{TOOLTIP}{visible(text)}")
+
+
+def _inline(drawn: str, title: str) -> Markup:
+    """The drawing as it can stand beside others: without ids, which all drawings share, and without
+    style sheets and style attributes, which the page's policy forbids."""
+    root = ElementTree.fromstring(drawn)
+    paths = root.iterfind(f".//{SVG}defs/{SVG}path")
+    marks = {f"#{path.get('id')}": path.get("d", "") for path in paths}
+    told = []
+    for element in list(root.iter()):
+        for child in element.findall(f"{SVG}metadata") + element.findall(f"{SVG}defs"):
+            element.remove(child)
+        element.tag = element.tag.removeprefix(SVG)
+        if element.tag == "use":
+            element.tag = "path"
+            element.set("d", marks[element.attrib.pop(XLINK)])
+            x, y = element.attrib.pop("x"), element.attrib.pop("y")
+            element.set("transform", f"translate({x} {y})")
+        for style in element.attrib.pop("style", "").split(";"):
+            name, _, value = style.strip().partition(": ")
+            # The page chooses the font.
+            if name and not name.startswith("font"):
+                element.set(name, VARIABLES.get(value, value))
+        element.attrib.pop("clip-path", None)
+        name = element.attrib.pop("id", "")
+        if name.startswith(TOOLTIP):
+            told.append(name.removeprefix(TOOLTIP))
+            SubElement(element, "title").text = told[-1]
+    size = {"viewBox": root.attrib["viewBox"], "font-size": f"{FONT}"}
+    root.attrib = size | {"role": "img", "aria-label": visible(title)}
+    SubElement(root, "desc").text = "; ".join(told)
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
