@@ -1,7 +1,7 @@
 """What follows from each failure: who tries again, how often, and how a rollout ends by it.
 
 One row for each type of `collect.errors` and `sandbox.errors` that can end a rollout; a row of a
-run names the type as `failure_type`. docs/faults.md shows the same table.
+run names the type as `failure_type`. docs/failures.md shows the same table.
 """
 
 from __future__ import annotations
@@ -14,18 +14,12 @@ from collect.errors import FailureKind, RolloutError
 from collect.records import Rollout
 from sandbox import errors as sandbox_errors
 
-REQUEST = (
-    "the request, `models.NAME.retries.max_retries` times: after `backoff_base` seconds, twice as "
-    "long each time up to `backoff_max`, or as long as the server asks (`retry_after_max`)"
-)
-OUTAGE = f"{REQUEST}; then together with all others to the model, for `outage_wait` seconds"
+REQUEST = "the request, with growing waits"
+OUTAGE = f"{REQUEST}, then as an outage"
 INVALID = f"no chat completion: {REQUEST}; a call: nothing"
 ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds; meanwhile no other is opened"
-FETCH = (
-    "on a cluster fetching it, `images.max_retries` times: after `images.backoff` seconds, then "
-    "twice as long"
-)
-PULL = "fetching it, for `images.pull_limit_wait` seconds: after a minute, then two, up to 15"
+FETCH = "on a cluster fetching it, `images.max_retries` times"
+PULL = "fetching it, for `images.pull_limit_wait` seconds"
 ROOM = "fetching it, once another rollout of the node has ended"
 BUILD = "a build that fails outside the sources, once; not one whose time is up"
 NODES = "on other nodes, `runner.ray.tries` in all"
@@ -81,7 +75,7 @@ FAULTS: Sequence[Fault] = (
     Fault(errors.BudgetExhausted, "`runner.budget_dollars` is spent", NOTHING, goes_on=True),
     Fault(errors.NodeLost, "the machine or process that did it is gone", NODES, goes_on=True),
     Fault(errors.OutOfDisk, "the disk is full", NOTHING, goes_on=True),
-    Fault(errors.RowRefused, "what it came to holds a value that no row can", NOTHING),
+    Fault(errors.RowRefused, "the result holds a value that can't be stored", NOTHING),
     Fault(errors.InfrastructureFailure, "the bug's tests can't be used", NOTHING),
     Fault(sandbox_errors.EngineDown, "the container engine does not answer", ENGINE, goes_on=True),
     Fault(

@@ -18,7 +18,7 @@ from tests.collect.models.chat_server import Answer, ChatServer, collect_from, e
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "docs" / "failures.md"
 NEVER_RAISED = {RolloutError, SandboxError}
 """Bases alone."""
 
@@ -43,7 +43,7 @@ def _below(base: type[Exception]) -> set[type[Exception]]:
 def test_the_page_shows_the_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
     missing = [row for row in map(as_row, FAULTS) if row not in page]
-    assert not missing, "docs/faults.md lacks:\n" + "\n".join(missing)
+    assert not missing, "docs/failures.md lacks:\n" + "\n".join(missing)
 
 
 def as_row(fault: Fault) -> str:
