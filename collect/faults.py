@@ -16,14 +16,14 @@ from sandbox import errors as sandbox_errors
 
 REQUEST = "the request, with growing waits"
 OUTAGE = f"{REQUEST}, then as an outage"
-INVALID = f"no chat completion: {REQUEST}; a call: nothing"
-ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds; meanwhile no other is opened"
+INVALID = f"{REQUEST}, unless a call is unreadable"
+ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds"
 FETCH = "on a cluster fetching it, `images.max_retries` times"
 PULL = "fetching it, for `images.pull_limit_wait` seconds"
 ROOM = "fetching it, once another rollout of the node has ended"
-BUILD = "a build that fails outside the sources, once; not one whose time is up"
+BUILD = "the build, once, unless its time was up"
 NODES = "on other nodes, `runner.ray.tries` in all"
-NOTHING = "nothing"
+NOTHING = "-"
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class Fault:
 
 
 FAULTS: Sequence[Fault] = (
-    Fault(errors.ModelFailure, "the model gave nothing to go on with", NOTHING),
+    Fault(errors.ModelFailure, "the model can't go on", NOTHING),
     Fault(errors.ContextTooLong, "the conversation is longer than the model can read", NOTHING),
     Fault(errors.ContentRefused, "the server refused the content, or withheld the reply", NOTHING),
     Fault(errors.EndpointDown, "the model's server is silent or broken", OUTAGE, goes_on=True),
     Fault(errors.RateLimited, "the server wants fewer requests", OUTAGE, goes_on=True),
     Fault(
         errors.InvalidReply,
-        "what it sent is no chat completion, or a call in it can't be read",
+        "the reply is no chat completion, or has a call that can't be read",
         INVALID,
         goes_on=True,
     ),
@@ -85,7 +85,12 @@ FAULTS: Sequence[Fault] = (
         goes_on=True,
     ),
     Fault(sandbox_errors.ImageMissing, "the bug's image is not there", FETCH, goes_on=True),
-    Fault(sandbox_errors.PullLimited, "the registry gives out no more for now", PULL, goes_on=True),
+    Fault(
+        sandbox_errors.PullLimited,
+        "the registry allows no more downloads for now",
+        PULL,
+        goes_on=True,
+    ),
     Fault(
         sandbox_errors.NoRoomForImage,
         "`images.disk_gb` leaves no room for the bug's image",
@@ -124,7 +129,9 @@ FAULTS: Sequence[Fault] = (
     ),
     Fault(sandbox_errors.SandboxFileError, "a file of the sandbox can't be read", NOTHING),
     Fault(sandbox_errors.FileTooLarge, "a file of the sandbox is too large to be read", NOTHING),
-    Fault(sandbox_errors.CommandRefused, "a command that no program can be given", NOTHING),
+    Fault(
+        sandbox_errors.CommandRefused, "a command has an argument that no program accepts", NOTHING
+    ),
     Fault(sandbox_errors.DebuggerError, "the debugger itself broke down", NOTHING),
 )
 

@@ -47,11 +47,11 @@ def test_the_page_shows_the_table() -> None:
 
 
 def as_row(fault: Fault) -> str:
-    next_start = "goes on where it was" if fault.goes_on else "is begun anew"
+    next_start = "continued" if fault.goes_on else "repeated"
     if fault.models_if_again:
-        next_start += "; if its sandbox ends again, that counts against the model"
+        next_start = "repeated once"
     if fault.kind is FailureKind.MODEL:
-        next_start = "is done: it counts against the model"
+        next_start = "final"
     return f"| `{fault.name}` | {fault.kind} | {fault.means} | {fault.retried} | {next_start} |"
 
 
