@@ -1,7 +1,7 @@
 """What follows from each failure: who tries again, how often, and how a rollout ends by it.
 
 One row for each type of `collect.errors` and `sandbox.errors` that can end a rollout; a row of a
-run names the type as `failure_type`. docs/faults.md shows the same table.
+run names the type as `failure_type`. docs/failures.md shows the same table.
 """
 
 from __future__ import annotations
@@ -14,22 +14,16 @@ from collect.errors import FailureKind, RolloutError
 from collect.records import Rollout
 from sandbox import errors as sandbox_errors
 
-REQUEST = (
-    "the request, `models.NAME.retries.max_retries` times: after `backoff_base` seconds, twice as "
-    "long each time up to `backoff_max`, or as long as the server asks (`retry_after_max`)"
-)
-OUTAGE = f"{REQUEST}; then together with all others to the model, for `outage_wait` seconds"
-INVALID = f"no chat completion: {REQUEST}; a call: nothing"
-ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds; meanwhile no other is opened"
-FETCH = (
-    "on a cluster fetching it, `images.max_retries` times: after `images.backoff` seconds, then "
-    "twice as long"
-)
-PULL = "fetching it, for `images.pull_limit_wait` seconds: after a minute, then two, up to 15"
+REQUEST = "the request, with growing waits"
+OUTAGE = f"{REQUEST}, then as an outage"
+INVALID = f"{REQUEST}, unless a call is unreadable"
+ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds"
+FETCH = "on a cluster fetching it, `images.max_retries` times"
+PULL = "fetching it, for `images.pull_limit_wait` seconds"
 ROOM = "fetching it, once another rollout of the node has ended"
-BUILD = "a build that fails outside the sources, once; not one whose time is up"
+BUILD = "the build, once, unless its time was up"
 NODES = "on other nodes, `runner.ray.tries` in all"
-NOTHING = "nothing"
+NOTHING = "-"
 
 
 @dataclass(frozen=True)
@@ -60,14 +54,14 @@ class Fault:
 
 
 FAULTS: Sequence[Fault] = (
-    Fault(errors.ModelFailure, "the model gave nothing to go on with", NOTHING),
+    Fault(errors.ModelFailure, "the model can't go on", NOTHING),
     Fault(errors.ContextTooLong, "the conversation is longer than the model can read", NOTHING),
     Fault(errors.ContentRefused, "the server refused the content, or withheld the reply", NOTHING),
     Fault(errors.EndpointDown, "the model's server is silent or broken", OUTAGE, goes_on=True),
     Fault(errors.RateLimited, "the server wants fewer requests", OUTAGE, goes_on=True),
     Fault(
         errors.InvalidReply,
-        "what it sent is no chat completion, or a call in it can't be read",
+        "the reply is no chat completion, or has a call that can't be read",
         INVALID,
         goes_on=True,
     ),
@@ -81,7 +75,7 @@ FAULTS: Sequence[Fault] = (
     Fault(errors.BudgetExhausted, "`runner.budget_dollars` is spent", NOTHING, goes_on=True),
     Fault(errors.NodeLost, "the machine or process that did it is gone", NODES, goes_on=True),
     Fault(errors.OutOfDisk, "the disk is full", NOTHING, goes_on=True),
-    Fault(errors.RowRefused, "what it came to holds a value that no row can", NOTHING),
+    Fault(errors.RowRefused, "the result holds a value that can't be stored", NOTHING),
     Fault(errors.InfrastructureFailure, "the bug's tests can't be used", NOTHING),
     Fault(sandbox_errors.EngineDown, "the container engine does not answer", ENGINE, goes_on=True),
     Fault(
@@ -91,7 +85,12 @@ FAULTS: Sequence[Fault] = (
         goes_on=True,
     ),
     Fault(sandbox_errors.ImageMissing, "the bug's image is not there", FETCH, goes_on=True),
-    Fault(sandbox_errors.PullLimited, "the registry gives out no more for now", PULL, goes_on=True),
+    Fault(
+        sandbox_errors.PullLimited,
+        "the registry allows no more downloads for now",
+        PULL,
+        goes_on=True,
+    ),
     Fault(
         sandbox_errors.NoRoomForImage,
         "`images.disk_gb` leaves no room for the bug's image",
@@ -130,7 +129,9 @@ FAULTS: Sequence[Fault] = (
     ),
     Fault(sandbox_errors.SandboxFileError, "a file of the sandbox can't be read", NOTHING),
     Fault(sandbox_errors.FileTooLarge, "a file of the sandbox is too large to be read", NOTHING),
-    Fault(sandbox_errors.CommandRefused, "a command that no program can be given", NOTHING),
+    Fault(
+        sandbox_errors.CommandRefused, "a command has an argument that no program accepts", NOTHING
+    ),
     Fault(sandbox_errors.DebuggerError, "the debugger itself broke down", NOTHING),
 )
 

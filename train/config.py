@@ -146,7 +146,7 @@ class TrainConfig(BaseModel):
     preflight_rows: int = Field(default=10_000, ge=1)
     """Rows, evenly spread, whose every turn is rendered, decoded and parsed before training."""
     waived_checks: tuple[str, ...] = ()
-    """Checks of the preflight that may fail; see docs/preflight.md for their names."""
+    """Checks of the preflight that may fail; see docs/training.md for their names."""
     seed: int = 0
     """Of the order of the rows, and of new weights."""
     checkpoint_every: int = Field(default=50, ge=1)

@@ -18,7 +18,7 @@ from tests.collect.models.chat_server import Answer, ChatServer, collect_from, e
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "docs" / "failures.md"
 NEVER_RAISED = {RolloutError, SandboxError}
 """Bases alone."""
 
@@ -43,15 +43,15 @@ def _below(base: type[Exception]) -> set[type[Exception]]:
 def test_the_page_shows_the_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
     missing = [row for row in map(as_row, FAULTS) if row not in page]
-    assert not missing, "docs/faults.md lacks:\n" + "\n".join(missing)
+    assert not missing, "docs/failures.md lacks:\n" + "\n".join(missing)
 
 
 def as_row(fault: Fault) -> str:
-    next_start = "goes on where it was" if fault.goes_on else "is begun anew"
+    next_start = "continued" if fault.goes_on else "repeated"
     if fault.models_if_again:
-        next_start += "; if its sandbox ends again, that counts against the model"
+        next_start = "repeated once"
     if fault.kind is FailureKind.MODEL:
-        next_start = "is done: it counts against the model"
+        next_start = "final"
     return f"| `{fault.name}` | {fault.kind} | {fault.means} | {fault.retried} | {next_start} |"
 
 
