@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from collect.console import tell
 from collect.copying.run_copy import copying
 from collect.errors import ConfigError
-from collect.telling import tell
 from configs.command_line.before_run import CHECKS, add_checks, check_run
 from configs.command_line.bench import add_bench
 from configs.command_line.clean import add_clean
 from configs.command_line.fetch import add_fetch
-from configs.command_line.preflight import add_preflight, check_flags, preflight
+from configs.command_line.preflight import add_preflight, check_flags, check_sections, preflight
 from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.replay import add_replay
-from configs.command_line.sections import check_sections
 from configs.command_line.shared import (
     CONFIG_HELP,
     FAILED,
@@ -43,7 +42,7 @@ from configs.command_line.view import add_view
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
-from train.launched_processes import process_count
+from train.processes import process_count
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 OF_A_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)

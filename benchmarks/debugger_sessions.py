@@ -26,7 +26,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.models.oracle.candidates import gold_candidate
+from collect.oracle.candidates import gold_candidate
 from sandbox import SandboxConfig
 from sandbox.debugger import BreakpointRequest, DebugEvent, DebugLimits, Launch, StopReason
 from sandbox.debugger.opening import open_debugger

@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.synthetic_run import templates_of, write_run
-from collect.held_out import HeldOut, HeldOutConfig
-from collect.stage import run_collect
-from collect.store import RunStore
+from collect.benchmarks.held_out import HeldOut, HeldOutConfig
+from collect.rollouts.stage import run_collect
+from collect.store.run_store import RunStore
 from configs.loading import load_config
 from format.candidates import Outcome
 from format.config import FormatConfig

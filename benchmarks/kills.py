@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from collect.records import Conversation, Rollout
-from collect.store import RunStore
+from collect.store.records import Conversation, Rollout
+from collect.store.run_store import RunStore
 
 CONFIG = Path(__file__).parents[1] / "configs" / "quickstart.yaml"
 STAGES = ("collect", "eval")

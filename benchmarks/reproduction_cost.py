@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.models.config import Prices
-from collect.records import Conversation, Rollout
-from collect.store import RunStore
+from collect.store.records import Conversation, Rollout
+from collect.store.run_store import RunStore
 from eval.labels import VARIANT_NAMES
 
 BUGS = {"BigCodeBench-R": 607, "LiveCodeBench-R": 151}

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.models.oracle.candidates import gold_candidate
+from collect.oracle.candidates import gold_candidate
 from sandbox import Command, SandboxConfig
 from sandbox.debugger import BreakpointRequest, DebugLimits, Launch
 from sandbox.debugger.opening import open_debugger

@@ -34,7 +34,7 @@ from benchmarks.machine import Spent, spending
 from benchmarks.rollout_parts import part_seconds
 from benchmarks.synthetic_run import Template, templates_of, write_run
 from benchmarks.warm_start import warm_start_seconds
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from sandbox.engine import connect
 from sandbox.errors import SandboxUnavailable
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.scoring import score
+from collect.rollouts.scoring import score
 from configs.loading import load_config
 from sandbox import SandboxConfig
 

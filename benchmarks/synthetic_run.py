@@ -17,9 +17,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from collect.records import Conversation, Role, Rollout
-from collect.schema import plain
-from collect.store import RunStore
+from collect.store.records import Conversation, Role, Rollout
+from collect.store.run_store import RunStore
+from collect.store.schema import plain
 
 ROLLOUTS_PER_SHARD = 1_000
 BUGS, REPOSITORIES = 20_000, 500

@@ -5,9 +5,12 @@ The resolved config is saved in the run folder, so that the folder can be given 
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +18,174 @@ import yaml
 from pydantic import ValidationError
 
 from collect.config import SAVED_NAME
-from collect.durable import write_text
 from collect.errors import ConfigError
-from collect.wrong_fields import wrong_fields
-from configs.keys import refuse_keys
+from collect.field_errors import wrong_fields
+from collect.store.atomic_files import write_text
 from configs.run_config import RunConfig
-from configs.values import read_yaml, refuse_numbers, refuse_texts
-from train.launched_processes import is_main_process
+from sandbox.text import storable
+from train.processes import is_main_process
+
+# Keys have no place in a config, which is kept in the run folder and copied with it.
+
+
+NAMES = re.compile(
+    r"(^|_)(api_?key|access_key(_id)?|private_key|secret_key|subscription_key|token|secret|password"
+    r"|passwd|authorization|bearer|credentials?)$"
+)
+OF_A_TOKENIZER = re.compile(
+    r"(bos|eos|bot|eot|boi|eoi|pad|unk|sep|cls|mask|stop|start|end|begin|image|audio|video)_token$"
+)
+VARIABLE = re.compile(r"[A-Za-z_]\w*")
+OF_THE_SANDBOX = re.compile(r"^sandbox\.environment\.|\.benchmark\.variables\.")
+"""What is set there, programs under test and agents read: made-up keys that tests want."""
+COMMAND_LINES = re.compile(r"(^|_|\.)(arguments|command|options)$")
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+USER = re.compile(r"https?://[^/@\s]+@|\w+://[^/@\s:]*:[^/@\s]+@")
+"""Of an address; without a password a user is a mere name, but to an HTTP server it is a token."""
+QUERY = re.compile(r"[?&]([\w-]+)=[^&]")
+OF_A_QUERY = ("key", "sig")
+ASSIGNED = re.compile(r"(?:--?[DP]?)?([\w.-]+)=.")
+"""An option or a variable of a command line."""
+
+
+def refuse_keys(config: Mapping[str, Any], where: str) -> None:
+    """Raises ConfigError, which does not show the key; `where` names the config."""
+    for place in _found_in(config, ""):
+        if OF_THE_SANDBOX.search(place):
+            continue
+        raise ConfigError(
+            f"{where}: {place} is a key, or holds one, and has no place in a config, which is kept "
+            "in the run folder and copied with it. Take it out, and set it in the environment: "
+            "`api_key_env` of a model names the variable of its key, $OPENAI_BASE_URL may hold an "
+            "address with a user, a store for copies takes $AWS_ACCESS_KEY_ID and "
+            "$AWS_SECRET_ACCESS_KEY or $GOOGLE_APPLICATION_CREDENTIALS, and a server that StepInto "
+            "starts has all variables of this process"
+        )
+
+
+def _found_in(value: Any, place: str) -> Iterator[str]:
+    """Where keys are, as dotted names."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            inside = f"{place}.{name}" if place else str(name)
+            of_a_key = name == "api_key_env" and not VARIABLE.fullmatch(str(inner))
+            if _is_text(inner) and (of_a_key or _is_named_so(str(name))):
+                yield inside
+            yield from _found_in(inner, inside)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _found_in(inner, f"{place}.{index}")
+        if COMMAND_LINES.search(place) and _is_on_command_line([str(each) for each in value]):
+            yield place
+    elif isinstance(value, str) and _is_in_address(value):
+        yield place
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it may be a key: a number in a YAML file may be one, too."""
+    return bool(value) and isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _is_named_so(name: str) -> bool:
+    plain = re.sub(r"[-.]", "_", CAMEL.sub("_", name)).lower()
+    return bool(NAMES.search(plain)) and not OF_A_TOKENIZER.search(plain)
+
+
+def _is_in_address(text: str) -> bool:
+    if "://" not in text:
+        return False
+    named = any(each in OF_A_QUERY or _is_named_so(each) for each in QUERY.findall(text))
+    return named or bool(USER.search(text))
+
+
+def _is_on_command_line(words: Sequence[str]) -> bool:
+    """As `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`."""
+    assigned = [found[1] for word in words if (found := ASSIGNED.match(word))]
+    followed = [
+        word
+        for word, following in pairwise(words)
+        if word.startswith("--") and not following.startswith("-")
+    ]
+    return any(map(_is_named_so, (*assigned, *followed)))
+
+
+# What no value of a config can be, whichever setting it is of: told before any work starts.
+
+
+MOST_VALUES = 100_000
+"""Of one config, with each of its YAML aliases written out."""
+DEEPEST = 100
+"""Levels of lists and mappings in each other."""
+LARGEST_WHOLE = 2**62
+"""With an attempt's number added, a seed must still fit the 64 bits of a row."""
+LARGEST = 1e9
+"""As seconds some 30 years, more than the system's clocks can wait is a thousand times that."""
+
+
+def read_yaml(text: str) -> Any:
+    """What a YAML text says. Raises ValueError, yaml.YAMLError."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        # Aliases are still one node each: written out, a few lines can have billions of values.
+        if node is not None and _values(node, {}, 0) > MOST_VALUES:
+            raise ValueError(f"it has more than {MOST_VALUES} values, with its aliases written out")
+        return yaml.safe_load(text)
+    except RecursionError as error:
+        raise ValueError("its lists and mappings are nested too deeply") from error
+
+
+def _values(node: yaml.Node, known: dict[int, int], depth: int) -> int:
+    """How many values a node has; `known` are those that were counted."""
+    if depth > DEEPEST:
+        raise ValueError(f"its lists and mappings are nested more than {DEEPEST} deep")
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        inner = node.value
+        if isinstance(node, yaml.MappingNode):
+            inner = [each for pair in node.value for each in pair]
+        known[id(node)] = 1 + sum(_values(each, known, depth + 1) for each in inner)
+    return known[id(node)]
+
+
+def refuse_texts(config: Any, where: str) -> None:
+    """Raises ConfigError where a key or a text holds what no file name or file can."""
+    for place, value in _leaves(config, ""):
+        for text in (place, value):
+            if isinstance(text, str) and ("\0" in text or storable(text) != text):
+                shown = ascii(place)[1:-1]
+                raise ConfigError(
+                    f"{where}: {shown} holds a NUL or half a character (such as \\ud83d), which no "
+                    "file and no command can: take it out"
+                )
+
+
+def refuse_numbers(config: Any, where: str) -> None:
+    """Raises ConfigError where a number is none that rows, clocks and programs can take."""
+    for place, value in _leaves(config, ""):
+        if isinstance(value, float) and not abs(value) <= LARGEST:
+            told = "is no number" if math.isnan(value) else f"must lie within {LARGEST:.0e} of 0"
+        elif isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+            told = "must lie within 2^62 of 0"
+        else:
+            continue
+        raise ConfigError(
+            f"{where}: {place} {told}; give a smaller number, or leave the setting out for its "
+            "default"
+        )
+
+
+def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Values by dotted names."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{place}.{name}" if place else str(name))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}.{index}")
+    else:
+        yield place, value
+
 
 RUN_PLACEHOLDER = "{run}"
 """Stands for the run's folder in any text of a config."""

@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from collect.benchmarks.held_out import HeldOutConfig
+from collect.benchmarks.projects.config import FactoryConfig
 from collect.config import CollectConfig, Machinery
-from collect.factory.config import FactoryConfig
-from collect.held_out import HeldOutConfig
 from collect.questions.config import QuestionsConfig
-from collect.self_repair.config import SelfRepairConfig
+from collect.synthesis.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
 from train.config import TrainConfig

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.labels import Labels
-from eval.metrics import percent
-from eval.numbers import percentage, ratio
+from eval.metrics import percent, percentage, ratio
 from eval.panels import Facts, Panel
 
 ALL = "all actions"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
-from collect.records import Rollout
-from eval.labels import Labels
-from eval.metrics import percent
-from eval.numbers import percentage
+from collect.store.records import Rollout
+from eval.labels import ABLATIONS, Labels
+from eval.metrics import MISSING, InstanceKey, instance_of, percent, percentage
 from eval.panels import Facts, Panel
 
 
@@ -56,3 +58,123 @@ def attempts_facts(panel: Panel) -> list[Facts]:
 def _rate(rollouts: Sequence[Rollout], attempts: int) -> float | None:
     resolved = resolved_within(rollouts, attempts)
     return None if resolved is None else percent(resolved, len(rollouts))
+
+
+# Which bugs the systems share, and which only one of them resolves (InspectCoder, figure 6).
+#
+# A bug counts as solved by a system if any of its rollouts resolved it. The ablations of
+# InspectCoder are no systems of their own: they are compared pair by pair, but take no unique bug
+# away from it.
+
+
+Solved = Mapping[str, frozenset[InstanceKey]]
+"""The bugs that each variant solved, in the order of the tables."""
+SEPARATOR = " & "
+SHOWN_SETS = 25
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One system among the others."""
+
+    solved: int
+    unique: int
+    """Bugs that it alone solved."""
+    of_others: float | None
+    """Percent of the bugs that any other solved which it solved too; None where there is none."""
+
+
+def solved_bugs(panel: Panel) -> dict[str, frozenset[InstanceKey]]:
+    """The bugs that each system of the panel solved."""
+    return {
+        system.variant: frozenset(instance_of(row) for row in system.rollouts if row.resolved)
+        for system in panel.systems
+    }
+
+
+def compared(solved: Solved) -> dict[str, frozenset[InstanceKey]]:
+    """Without the ablations, unless there is nothing else to compare."""
+    chosen = {variant: bugs for variant, bugs in solved.items() if variant not in ABLATIONS}
+    return chosen if len(chosen) > 1 else dict(solved)
+
+
+def exact_sets(solved: Solved) -> list[tuple[tuple[str, ...], int]]:
+    """For each set of systems the number of bugs solved by exactly those, the largest first."""
+    solvers = (
+        tuple(variant for variant in solved if bug in solved[variant])
+        for bug in frozenset().union(*solved.values())
+    )
+    order = list(solved)
+    return sorted(
+        Counter(solvers).items(),
+        key=lambda item: (-item[1], [order.index(variant) for variant in item[0]]),
+    )
+
+
+def standing(variant: str, solved: Solved) -> Standing:
+    """How one of the systems does beside the rest."""
+    own = solved[variant]
+    others = frozenset[InstanceKey]().union(*(solved[name] for name in solved if name != variant))
+    return Standing(len(own), len(own - others), percent(len(own & others), len(others)))
+
+
+def pairs_table(panel: Panel, labels: Labels) -> list[list[str]]:
+    """One row a system: its bugs, those of it alone, and how many it shares with each other."""
+    solved = solved_bugs(panel)
+    among = compared(solved)
+    columns = ["Solved", "Only it", "Of the others'"]
+    rows = [["Method", *columns, *(f"and {labels.variant(name)}" for name in solved)]]
+    for variant, bugs in solved.items():
+        alone = [MISSING, MISSING]
+        if variant in among:
+            place = standing(variant, among)
+            alone = [str(place.unique), percentage(place.of_others)]
+        shared = [str(len(bugs & solved[other])) if other != variant else "" for other in solved]
+        rows.append([labels.variant(variant), str(len(bugs)), *alone, *shared])
+    return rows
+
+
+def sets_table(panel: Panel, labels: Labels) -> list[list[str]]:
+    """The number of bugs solved by exactly each set of systems, the largest sets of bugs first."""
+    found = exact_sets(compared(solved_bugs(panel)))
+    names = [(", ".join(labels.variant(v) for v in variants), count) for variants, count in found]
+    more = len(names) - SHOWN_SETS
+    left_out = [[f"{more} more sets: overlap.csv has them", ""]] if more > 0 else []
+    rows = [[name, str(count)] for name, count in names[:SHOWN_SETS]]
+    return [["Solved by exactly", "Bugs"], *rows, *left_out, ["none", str(_unsolved(panel))]]
+
+
+def sets_facts(panel: Panel) -> list[Facts]:
+    """One row a set of systems; the empty one is of the bugs that none solved."""
+    among = compared(solved_bugs(panel))
+    sets = [*exact_sets(among), ((), _unsolved(panel))]
+    return [
+        _facts(panel) | {"solved_by": SEPARATOR.join(variants), "systems": len(variants), "bugs": n}
+        for variants, n in sets
+    ]
+
+
+def pairs_facts(panel: Panel) -> list[Facts]:
+    """One row a pair of systems."""
+    solved = solved_bugs(panel)
+    return [
+        _facts(panel)
+        | {
+            "first": first,
+            "second": second,
+            "both": len(solved[first] & solved[second]),
+            "only_first": len(solved[first] - solved[second]),
+            "only_second": len(solved[second] - solved[first]),
+        }
+        for first, second in combinations(solved, 2)
+    ]
+
+
+def _unsolved(panel: Panel) -> int:
+    """The bugs of the panel that none of the compared systems solved."""
+    return len(panel.instances) - len(frozenset().union(*compared(solved_bugs(panel)).values()))
+
+
+def _facts(panel: Panel) -> Facts:
+    main, sub = panel.pair
+    return {"benchmark": panel.benchmark, "main_model": main, "sub_model": sub}

@@ -19,9 +19,9 @@ from xml.etree.ElementTree import SubElement
 from markupsafe import Markup
 from pydantic import TypeAdapter
 
+from collect.console import visible
 from collect.quantities import tokens
 from collect.questions.rows import VARIANT as QUESTIONS
-from collect.visible import visible
 from eval.figures import Figure, FigureKind, Point, Series
 from eval.labels import Labels
 from eval.metrics import Arm

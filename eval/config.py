@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
-from collect.near_names import did_you_mean
+from collect.field_errors import did_you_mean
 from collect.questions.config import SOURCE_READER
-from eval.alone.config import AloneConfig
 from eval.paired.config import ArmName, StatisticsConfig
 from eval.qualitative.config import JudgeConfig
 from eval.report.config import ReportConfig
+from eval.standalone.config import AloneConfig
 
 
 class Pair(BaseModel):

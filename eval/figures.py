@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from collect.durable import write_text
+from collect.store.atomic_files import write_text
 from eval.markdown import table
-from eval.numbers import MISSING
+from eval.metrics import MISSING
 
 FOLDER = "figures"
 """Where their CSV files go, in the folder of the evaluation."""

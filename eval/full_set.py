@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collect.benchmarks.base import Benchmark
-from collect.benchmarks.self_repair import SelfRepairBenchmark
-from collect.self_repair.records import card_path, read_card
-from collect.self_repair.writers import ORACLE
+from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
+from collect.benchmarks.self_repair.problem import card_path, read_card
+from collect.synthesis.self_repair.writers import ORACLE
 
 
 @dataclass(frozen=True)

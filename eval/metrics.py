@@ -7,14 +7,47 @@ other rollout, by the patch that the model left.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from collect import quantities
 from collect.agents.config import Variant
 from collect.errors import FailureKind
-from collect.records import ORACLE_TEACHER, Rollout
-from eval.intervals import clustered_wilson
+from collect.store.records import ORACLE_TEACHER, Rollout
+
+# Confidence intervals for rates.
+
+
+Z95 = 1.959963984540054
+
+
+def wilson(rate: float, trials: float, z: float = Z95) -> tuple[float, float]:
+    """Wilson's score interval for a rate in 0..1 over `trials` > 0 independent trials."""
+    centre = rate + z * z / (2 * trials)
+    spread = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def clustered_wilson(clusters: Sequence[Sequence[bool]], z: float = Z95) -> tuple[float, float]:
+    """Wilson's interval for the mean over all trials, which depend on each other in a cluster.
+
+    The number of trials is replaced by the effective one, rate * (1 - rate) / variance, with the
+    variance of the mean between clusters (the ratio estimator of survey sampling); it lies between
+    the number of clusters and the number of trials. With one trial a cluster this is `wilson`.
+    """
+    trials = sum(len(cluster) for cluster in clusters)
+    rate = sum(sum(cluster) for cluster in clusters) / trials
+    count, spread = len(clusters), rate * (1 - rate)
+    effective = float(count)
+    if count > 1 and spread > 0:
+        residuals = (sum(cluster) - rate * len(cluster) for cluster in clusters)
+        variance = count / (count - 1) * sum(r * r for r in residuals) / trials**2
+        effective = min(trials, max(count, spread / variance if variance else trials))
+    return wilson(rate, effective, z)
+
 
 InstanceKey = tuple[str, str]
 """Benchmark and instance id."""
@@ -252,3 +285,66 @@ def _ratio(part: float, whole: float) -> float | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+# Numbers as the papers print them: 60.8 (+1.0%), 347k, 1.55M.
+
+
+MISSING = "-"
+
+
+def decimal(value: float | None) -> str:
+    """One decimal, as rates and steps have it."""
+    return MISSING if value is None else f"{value:.1f}"
+
+
+def tokens(value: float | None) -> str:
+    """Tokens: 640, 15.2k, 347k, 1.55M."""
+    return MISSING if value is None else quantities.tokens(value)
+
+
+def dollars(value: float | None) -> str:
+    """Dollars: $0.0400, $12.30."""
+    return MISSING if value is None else quantities.dollars(value)
+
+
+def cost(value: float | None) -> str:
+    """Dollars of one rollout, four decimals however many there are: $0.0215, $12.3000."""
+    return MISSING if value is None else f"${value:.4f}"
+
+
+def bracket(percent: float | None) -> str:
+    """A relative change in brackets, with a leading space; nothing where there is none."""
+    if percent is None:
+        return ""
+    return f" ({percent:+.0f}%)" if abs(percent) >= 99.95 else f" ({percent:+.1f}%)"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """The two ends of an interval: 52.1-68.0."""
+    return MISSING if low is None or high is None else f"{low:.1f}-{high:.1f}"
+
+
+def counts(numbers: Mapping[str, int]) -> str:
+    """Counts by name: budget 1, model 2."""
+    return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items())) or MISSING
+
+
+def percentage(value: float | None) -> str:
+    """A share: 67.87%."""
+    return MISSING if value is None else f"{value:.2f}%"
+
+
+def points(value: float | None) -> str:
+    """A difference of two shares: +36.14%."""
+    return MISSING if value is None else f"{value:+.2f}%"
+
+
+def ratio(value: float | None) -> str:
+    """Two decimals, as fixes an hour have them."""
+    return MISSING if value is None else f"{value:.2f}"
+
+
+def seconds(value: float | None) -> str:
+    """A time: 121.74s."""
+    return MISSING if value is None else f"{value:.2f}s"

@@ -14,16 +14,15 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from collect.durable import write_text
 from collect.errors import FailureKind
-from collect.records import Rollout
+from collect.store.atomic_files import write_text
+from collect.store.records import Rollout
 from eval.actions import actions_facts
-from eval.attempts import attempts_facts
+from eval.attempts import attempts_facts, pairs_facts, sets_facts
 from eval.figures import FOLDER as FIGURES
 from eval.figures import Record, write_records
 from eval.labels import Labels
 from eval.metrics import ArmMetrics, Comparison, change, has_verdict
-from eval.overlap import pairs_facts, sets_facts
 from eval.page import all_notes, markdown
 from eval.paired.report import PairedReport
 from eval.paired.tables import comparison_facts, gain_facts

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from eval.actions import actions_table
-from eval.attempts import attempts_table
+from eval.attempts import attempts_table, pairs_table, sets_table
 from eval.figures import Record
 from eval.figures import parts as record_parts
 from eval.labels import Labels
 from eval.markdown import notes, table
 from eval.metrics import Comparison
-from eval.overlap import pairs_table, sets_table
 from eval.paired.report import PairedReport
 from eval.paired.tables import paired_parts
 from eval.panels import Panel, is_repair

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.full_set import FullSet
 from eval.labels import REPAIR_NAMES, Labels, in_order
 from eval.metrics import (

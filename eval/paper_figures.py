@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.actions import ALL, OUTCOMES, frequencies
-from eval.attempts import most_attempts, resolved_within
+from eval.attempts import (
+    SHOWN_SETS,
+    Solved,
+    exact_sets,
+    most_attempts,
+    resolved_within,
+    solved_bugs,
+    standing,
+)
+from eval.attempts import compared as without_ablations
 from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table
 from eval.labels import ABLATIONS, Labels
 from eval.metrics import ArmMetrics, Comparison, InstanceKey, arm_of, instance_of, judged, percent
-from eval.overlap import SHOWN_SETS, Solved, exact_sets, solved_bugs, standing
-from eval.overlap import compared as without_ablations
 from eval.panels import Panel, is_repair
 from eval.tables import ordered
 

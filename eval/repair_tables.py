@@ -7,8 +7,7 @@ from itertools import groupby
 
 from eval.full_set import FullSet
 from eval.labels import Labels, in_order
-from eval.metrics import ArmMetrics
-from eval.numbers import MISSING, cost, percentage, points, ratio, seconds, span
+from eval.metrics import MISSING, ArmMetrics, cost, percentage, points, ratio, seconds, span
 from eval.panels import Facts, Panel
 
 ONE_PASS = "one_pass_generation"

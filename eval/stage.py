@@ -10,15 +10,15 @@ from typing import Any
 from collect.benchmarks.config import BenchmarkConfig
 from collect.config import Machinery
 from collect.errors import ConfigError
-from collect.models.serving.pool import keep_servers
-from collect.preflight.checks import Finding
-from eval.alone.stage import AloneReport, AloneStage
+from collect.models.serving.backend import keep_servers
+from collect.preflight import Finding
 from eval.config import EvalConfig
-from eval.in_place import FOLDER, InPlaceReport, InPlaceStage
+from eval.end_to_end import FOLDER, InPlaceReport, InPlaceStage
 from eval.labels import Labels, labels_of
 from eval.report.facts import Selection, sources_of
 from eval.report.questions import question_files
 from eval.report.writing import ReportRequest, write_report
+from eval.standalone.stage import AloneReport, AloneStage
 
 REPORT = "report"
 

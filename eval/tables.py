@@ -7,8 +7,20 @@ from dataclasses import dataclass
 
 from collect.quantities import counted
 from eval.labels import Labels, in_order
-from eval.metrics import Arm, ArmMetrics, Comparison, change, model_pairs
-from eval.numbers import MISSING, bracket, counts, decimal, dollars, span, tokens
+from eval.metrics import (
+    MISSING,
+    Arm,
+    ArmMetrics,
+    Comparison,
+    bracket,
+    change,
+    counts,
+    decimal,
+    dollars,
+    model_pairs,
+    span,
+    tokens,
+)
 
 SHOWN_INSTANCES = 8
 

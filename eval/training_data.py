@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
-from collect.held_out import RepositoryNames
+from collect.benchmarks.held_out import RepositoryNames
 from collect.models.config import LocalConfig, ModelConfig, VllmConfig
 from collect.models.model_folders import trained_on
 from eval.metrics import Comparison

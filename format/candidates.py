@@ -6,20 +6,19 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from sys import intern
 
-from collect.bug_tests import TestFiles
+from collect.code.patches import ChangedRange
+from collect.code.test_files import TestFiles
 from collect.errors import FailureKind
-from collect.grounding.checking import ground
-from collect.grounding.fixes import changed_by, fix_touched_location
-from collect.grounding.records import Grounding
-from collect.patches import ChangedRange
-from collect.records import Conversation, Role, Rollout
-from format.credit import Pairs
-from format.difficulty import DifficultyLevel
+from collect.questions.grounding.checking import ground
+from collect.questions.grounding.fixes import changed_by, fix_touched_location
+from collect.questions.grounding.records import Grounding
+from collect.store.records import Conversation, Role, Rollout
+from format.inspection import Untranslatable, Vocabulary
 from format.leaks import Leak, leaks_of
 from format.rows import exact_messages
 from format.translation import to_debug2fix
 from format.turn_quality import TurnQuality, turn_qualities
-from format.vocabulary import Untranslatable, Vocabulary
+from format.worth import DifficultyLevel, Pairs
 
 BUGS_AT_HAND = 10_000
 

@@ -12,11 +12,11 @@ import yaml
 
 from format.columns import Column
 from format.dataset import arrow_schema, read_rows, split_file
+from format.inspection import MAPPING, Vocabulary
 from format.mixture import MixtureConfig, MixtureShare
 from format.report import SOURCE, FormatReport, Funnel, SplitStatistics, Spread
 from format.rows import COLUMNS
 from format.splits import TEST, TRAIN
-from format.vocabulary import MAPPING, Vocabulary
 
 WHAT = {
     "steps": "a row for each trained turn: `prompt`, `completion` and `tools`, with the keys of "

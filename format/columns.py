@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from collect.grounding.records import Support
+from collect.questions.grounding.records import Support
 
 
 class Kind(StrEnum):

@@ -7,11 +7,11 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from collect.benchmarks.config import BenchmarkConfig
-from collect.records import Role
+from collect.store.records import Role
+from format.inspection import Vocabulary
 from format.leaks import Leak
 from format.mixture import MixtureConfig
 from format.turn_quality import TurnQuality
-from format.vocabulary import Vocabulary
 
 
 class TokenizedConfig(BaseModel):

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from collect.errors import ConfigError
-from collect.parquet_files import open_parquet
+from collect.store.tables import open_parquet
 from format.columns import Column, Kind, features
 from format.rows import COLUMNS, encode
 

@@ -4,11 +4,127 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import zlib
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from collect.records import Conversation
+import numpy as np
+
+from collect.store.records import Conversation
 from format.config import FormatConfig
-from format.near_duplicates import NearDuplicates, Signature, signature_of
+
+# Sessions that are nearly the same, told by MinHash with bands (Broder 1997; Leskovec, Rajaraman
+# and Ullman, "Mining of Massive Datasets", chapter 3).
+#
+# Memory is bounded: `CAPACITY` sessions at most are remembered, the latest ones, in arrays that
+# grow to some 400 MB. What is compared is what was called and answered, not what the agent said
+# on the way: the numbers of lines and the addresses are left out.
+
+
+CAPACITY = 1 << 20
+"""Sessions to remember, a power of two."""
+SLOTS = 1 << 21
+"""Of each band's table; two sessions in one slot hide the older of them."""
+BANDS, ROWS = 16, 4
+"""Two sessions of which 80% is the same share a band with a probability of 0.9998."""
+SHINGLE = 5
+"""Words."""
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""By which the words of a run are told apart by their places (2**64 over the golden ratio)."""
+HALF = np.uint64(32)
+"""Bits."""
+SEED = 20_251_130
+NUMBERS_OF_LINES = re.compile(
+    r"(?<=\.py:)\d+|(?<=\.java:)\d+|^(?:->)?[ *]*\d+(?=\s)|\blines?\W+\d+|"
+    r"\"(?:start|end)_line\": ?\d+|0x[0-9a-fA-F]+|\b\d+\.\d+ ?s\b",
+    re.MULTILINE,
+)
+WORD = re.compile(r"\w+|[^\w\s]")
+
+Signature = np.ndarray[Any, np.dtype[np.uint32]]
+
+
+class NearDuplicates:
+    """Remembers the sessions that it was given."""
+
+    def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
+        self._capacity, self._slots = capacity, slots
+        self._signatures = np.zeros((min(1_024, capacity), BANDS * ROWS), dtype=np.uint32)
+        self._tables = np.zeros((BANDS, slots), dtype=np.uint32)
+        self._count = 0
+
+    def find(self, signature: Signature) -> float:
+        """How much of the nearest one remembered is the same, from 0 to 1, as far as is known."""
+        slots = self._tables[np.arange(BANDS), self._places(signature)]
+        known = np.unique(slots[slots > 0]) - 1
+        if not known.size:
+            return 0.0
+        same = (self._signatures[known] == signature).mean(axis=1)
+        return float(same.max())
+
+    def add(self, signature: Signature) -> None:
+        """Remember one."""
+        place = self._count % self._capacity
+        if place >= len(self._signatures):
+            grown = np.zeros((min(2 * place, self._capacity), BANDS * ROWS), dtype=np.uint32)
+            grown[: len(self._signatures)] = self._signatures
+            self._signatures = grown
+        self._signatures[place] = signature
+        self._tables[np.arange(BANDS), self._places(signature)] = place + 1
+        self._count += 1
+
+    def _places(self, signature: Signature) -> Any:
+        bands = signature.reshape(BANDS, ROWS)
+        return [zlib.crc32(band.tobytes()) % self._slots for band in bands]
+
+
+def signature_of(conversation: Conversation) -> Signature | None:
+    """Of what was called and answered: as many of its numbers are equal, on average, as there are
+    equal shingles among the two sessions' different ones. None where nothing was."""
+    hashes = shingles(session_text(conversation))
+    if not hashes.size:
+        return None
+    # Multiply-shift (Dietzfelbinger et al. 1997): the upper half of the products, modulo 2**64.
+    factors, offsets = _hash_functions()
+    mixed = factors * hashes[None, :] + offsets
+    return np.asarray(mixed.min(axis=1) >> HALF, dtype=np.uint32)
+
+
+@cache
+def _hash_functions() -> tuple[Any, Any]:
+    numbers = np.random.default_rng(SEED)
+    size = (BANDS * ROWS, 1)
+    factors = numbers.integers(1 << 64, size=size, dtype=np.uint64) | np.uint64(1)
+    return factors, numbers.integers(1 << 64, size=size, dtype=np.uint64)
+
+
+def session_text(conversation: Conversation) -> str:
+    """What was called and answered, without the numbers of lines and the addresses."""
+    parts: list[str] = []
+    for row in conversation.messages:
+        message = row.message
+        if message.role == "assistant":
+            parts += [f"{call.name} {call.arguments}" for call in message.tool_calls]
+        if message.role == "assistant" and conversation.tools == "[]":
+            parts.append(message.content)
+        if message.role == "tool" or row.tool_outcome is not None:
+            parts.append(message.content)
+    return NUMBERS_OF_LINES.sub("", "\n".join(parts))
+
+
+def shingles(text: str) -> Any:
+    """The different runs of words of a text, as numbers of 32 bits."""
+    words = WORD.findall(text)
+    numbers = {word: zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in set(words)}
+    hashes = np.fromiter((numbers[word] for word in words), np.uint64, len(words))
+    length = min(SHINGLE, len(words))
+    runs = np.zeros(len(words) - length + 1 if words else 0, dtype=np.uint64)
+    for place in range(length):
+        runs = runs * FACTOR + hashes[place : place + len(runs)]
+    return np.unique(runs * FACTOR >> HALF)
+
 
 UNIQUE, NOT_NEAR_DUPLICATE = "unique", "not_near_duplicate"
 RULES = {

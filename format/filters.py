@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from collect.held_out import HeldOut
-from collect.records import Conversation, StopReason, ToolOutcome
+from collect.benchmarks.held_out import HeldOut
+from collect.store.records import Conversation, StopReason, ToolOutcome
 from format.candidates import Candidate
 from format.config import FormatConfig
-from format.inspection import recorded_start
+from format.inspection import PROPOSE, recorded_start
 from format.turn_quality import trained_turns
-from format.vocabulary import PROPOSE
 from sandbox.debugger import INSPECTIONS, Action
 
 Predicate = Callable[[Candidate, FormatConfig], bool]

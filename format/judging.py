@@ -6,15 +6,34 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from collect.held_out import HeldOut
+from collect.benchmarks.held_out import HeldOut
+from format.attempts import Attempt, attempt_of
 from format.candidates import Candidate
 from format.config import FormatConfig
 from format.duplicates import Mark
 from format.filters import Filter, build_filters, characters
-from format.labels import label_columns
-from format.preferences.attempts import Attempt, attempt_of
 from format.rows import stored_row
 from format.sources import Chunk, GoldLines
+from format.turn_quality import trained_turns
+
+# The columns that say how good a row is, and where it stands.
+
+
+def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
+    """The columns of a candidate that the filters let through, by name."""
+    grounding = candidate.grounding
+    return {
+        "category": candidate.outcome.category,
+        "difficulty": candidate.outcome.difficulty,
+        "grounding": grounding.score,
+        "claims": grounding.counts,
+        "turn_quality": [label.value for label in candidate.turn_quality],
+        "trained_turns": list(trained_turns(candidate.turn_quality, config.masked_turns)),
+        "leaks": [leak.value for leak in candidate.leaks],
+        "fix_touched_location": candidate.fix_touched_location,
+        "debug_helped": candidate.outcome.debug_helped,
+        "replay_verified": candidate.replay_verified,
+    }
 
 
 @dataclass(frozen=True, slots=True)

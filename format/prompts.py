@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from collect.agents.config import AgentsConfig
+from collect.benchmarks.held_out import HeldOut
 from collect.errors import ConfigError
-from collect.held_out import HeldOut
+from collect.question_records import Question, read_questions
 from collect.questions.building import DEFAULT_NAME
 from collect.questions.episode import tool_schemas
-from collect.questions.messages import opening_messages
-from collect.questions.records import Question, read_questions
+from collect.questions.rows import opening_messages
 from format.columns import Column, Kind
 from format.config import FormatConfig, PromptsConfig
 from format.parts import Part, PartReport

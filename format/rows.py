@@ -10,8 +10,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from collect.messages import Message, ToolCall
-from collect.records import Conversation
+from collect.store.messages import Message, ToolCall
+from collect.store.records import Conversation
 from format.columns import Column, Kind
 
 COLUMNS = {

@@ -10,14 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.records import Conversation
-from collect.replaying.records import verified_conversations
-from collect.store import RunStore
-from collect.whole_rollouts import conversations_of
+from collect.replay import verified_conversations
+from collect.store.records import Conversation
+from collect.store.run_store import RunStore, conversations_of
+from format.attempts import asked_before_changes
 from format.candidates import Background, Candidate, Outcome
 from format.config import FormatConfig
 from format.leaks import gold_lines, reads_git_history
-from format.preferences.siblings import asked_before_changes
 
 ROWS_PER_CHUNK = 256
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
+from collect.benchmarks.held_out import RepositoryNames
 from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
-from collect.held_out import RepositoryNames
 from format.config import FormatConfig
 
 TRAIN, TEST = "train", "test"

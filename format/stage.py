@@ -10,28 +10,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from collect.agents.config import AgentsConfig
-from collect.durable import replacing_folder
+from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
-from collect.held_out import HeldOut, HeldOutConfig
-from collect.store import RunStore
+from collect.store.atomic_files import replacing_folder
+from collect.store.run_store import RunStore
+from format.attempts import Attempts, question_ids
 from format.candidates import Outcome
 from format.card import write_card
 from format.config import FormatConfig
-from format.credit import Pairs
-from format.difficulty import Asked, asked_of, levels
 from format.duplicates import RULES, Duplicates
 from format.judging import Judge
-from format.kept import KeptRows
 from format.mixture import RULE as MIXTURE_RULE
-from format.preferences.attempts import Attempts
-from format.preferences.siblings import question_ids
-from format.preferences.writing import PREFERENCES, write_preferences
+from format.preferences import PREFERENCES, write_preferences
 from format.prompts import PROMPTS, choose_questions, write_prompts
 from format.report import FormatReport, Funnel, FunnelStep
 from format.sources import Candidates
 from format.splits import Splits
 from format.workers import judging
-from format.writing import write_rows, write_trajectories
+from format.worth import Asked, Pairs, asked_of, levels
+from format.writing import KeptRows, write_rows, write_trajectories
 
 
 def run_format(

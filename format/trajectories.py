@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from collect.messages import ToolCall
-from collect.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
+from collect.store.messages import ToolCall
+from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
 from format.candidates import Outcome
 from format.rows import call_arguments, encode
 from format.turn_quality import Turn, turns

@@ -10,8 +10,8 @@ from enum import StrEnum
 from itertools import groupby
 
 from collect.agents.shell_tool import read_failure
-from collect.messages import ToolCall
-from collect.records import Conversation, EventRow, MessageRow, Role, ToolOutcome
+from collect.store.messages import ToolCall
+from collect.store.records import Conversation, EventRow, MessageRow, Role, ToolOutcome
 from sandbox.debugger import Action, ErrorKind
 
 FILE_TOOLS = ("read_file", "grep", "list_files")

@@ -12,9 +12,9 @@ from itertools import cycle
 from multiprocessing import connection, get_context
 from traceback import format_exc
 
-from collect.build_info import code_version
-from collect.cluster.connecting import connect
 from collect.errors import ConfigError
+from collect.rollouts.ray_cluster.connecting import connect
+from collect.store.build_info import code_version
 from format.config import WorkersConfig
 from format.judging import Judge, Judgement
 from format.sources import Chunk

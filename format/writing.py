@@ -2,24 +2,128 @@
 
 from __future__ import annotations
 
+import shutil
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from collect.errors import ConfigError
 from format.candidates import Candidate
+from format.columns import Column, Kind
 from format.config import FormatConfig
-from format.dataset import SplitWriter
-from format.kept import KeptRows
+from format.dataset import SplitWriter, read_rows, split_file
+from format.mixture import Chances, Facets, MixtureConfig, MixtureShare, mixed, shares
 from format.report import SplitStatistics
+from format.rows import COLUMNS, is_assistant
 from format.sources import Candidates
 from format.splits import TEST, TRAIN, Splits
-from format.steps import FOLDER as STEPS
-from format.steps import STEP_COLUMNS, step_rows
 from format.trajectories import FOLDER as ATIF
 from format.trajectories import TrajectoryWriter, trajectories
+
+# Rows of single steps, in TRL's form of a prompt and its completion.
+#
+# A conversation gives one row for each of its trained turns: the context that the model saw then,
+# and what it said.
+
+
+FOLDER = "steps"
+KEYS = (
+    "conversation_id",
+    "rollout_id",
+    "role",
+    "benchmark",
+    "instance_id",
+    "repository",
+    "language",
+    "system",
+    "variant",
+    "teacher",
+    "model",
+    "attempt",
+    "category",
+    "difficulty",
+)
+"""The columns of a conversation's row that its steps have too."""
+STEP_COLUMNS = {
+    "prompt": Column("all messages before the turn, as the model was sent them", Kind.OBJECTS),
+    "completion": Column("the turn: one message of the assistant", Kind.OBJECTS),
+    "tools": COLUMNS["tools"],
+    "step": Column("which of the conversation's assistant turns it is, from 0", Kind.INTEGER),
+    "steps": Column("how many assistant turns the conversation has", Kind.INTEGER),
+    "turn_quality": Column("the turn's label: timeout, tool_error, recovery, ok ..."),
+    **{name: COLUMNS[name] for name in KEYS},
+}
+
+
+def step_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The steps of a conversation's row, those that are trained on; messages are JSON texts."""
+    messages = row["messages"]
+    turns = [i for i, message in enumerate(messages) if is_assistant(message)]
+    facts = {name: row[name] for name in ("tools", *KEYS)}
+    for step, (index, trained) in enumerate(zip(turns, row["trained_turns"], strict=True)):
+        if trained:
+            yield facts | {
+                "prompt": messages[:index],
+                "completion": [messages[index]],
+                "step": step,
+                "steps": len(turns),
+                "turn_quality": row["turn_quality"][step],
+            }
+
+
+# The rows that the filters let through, in a file of their own until it is known where they go.
+#
+# The mixture and the splits take facts of all rows; these are small, and held. The rows are not.
+
+
+NAME = "kept"
+
+
+class KeptRows:
+    """Rows in the order in which they came; each is read once more, when all are there."""
+
+    def __init__(self, folder: Path, mixture: MixtureConfig) -> None:
+        """Hold the rows in a folder below this one, until `remove`."""
+        self._folder, self._mixture = folder / NAME, mixture
+        self._writer = SplitWriter(self._folder, NAME)
+        self._chances = Chances(mixture.seed)
+        self._known: dict[Facets, Facets] = {}
+        self._characters = array("L")
+        self.facets: list[Facets] = []
+        """Of each row."""
+
+    def __len__(self) -> int:
+        return len(self.facets)
+
+    def add(self, row: dict[str, Any], characters: int) -> None:
+        """Take one more; `characters` are those of its messages and tools."""
+        facets = Facets.of(row)
+        self.facets.append(self._known.setdefault(facets, facets))
+        self._characters.append(characters)
+        self._chances.add(row["conversation_id"])
+        self._writer.add(row)
+
+    def mixed(self) -> bytearray:
+        """For each row 1 where the mixture has it, else 0."""
+        return mixed(self._mixture, self.facets, self._chances)
+
+    def shares(self, kept: bytearray) -> list[MixtureShare]:
+        """What the mixture has left."""
+        return shares(self._mixture, self.facets, kept)
+
+    def rows(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """The rows, JSON columns as texts, and how many characters each has."""
+        self._writer.close()
+        stored = read_rows(split_file(self._folder, NAME), decoded=False)
+        yield from zip(stored, self._characters, strict=True)
+
+    def remove(self) -> None:
+        """Remove the file."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @dataclass
@@ -55,7 +159,7 @@ def write_rows(
     with ExitStack() as stack:
         rows = {name: stack.enter_context(closing(SplitWriter(folder, name))) for name in names}
         steps = {
-            name: stack.enter_context(closing(SplitWriter(folder / STEPS, name, STEP_COLUMNS)))
+            name: stack.enter_context(closing(SplitWriter(folder / FOLDER, name, STEP_COLUMNS)))
             for name in (names if config.steps else ())
         }
         counts: Counter[str] = Counter()
@@ -70,7 +174,7 @@ def write_rows(
                 steps[split].add(step)
                 counts[split] += 1
     if config.steps:
-        written.outputs[STEPS] = dict(counts)
+        written.outputs[FOLDER] = dict(counts)
     return written
 
 

@@ -8,8 +8,26 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sandbox.java.config import JavaConfig
 from sandbox.package_names import PackageName
+
+# How Java programs are built and run.
+
+
+class JavaConfig(BaseModel):
+    """Settings of a sandbox for Java; all are optional."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    java_home: str | None = None
+    """The JDK's folder inside the sandbox. None: $JAVA_HOME there, else the JDK of `javac`."""
+    maven_options: tuple[str, ...] | None = None
+    """Options of every `mvn`. None: offline, and with Debian's repository where the sandbox has
+    that one and no other."""
+    gradle_options: tuple[str, ...] | None = None
+    """Options of every `gradle`, besides `--no-daemon`. None: offline."""
+    class_path: tuple[str, ...] = ()
+    """Jars and folders, inside the sandbox, for programs without a build file."""
+
 
 SOURCE_LIMIT = 8 * 1024 * 1024
 """Bytes of a file that is taken apart into lines, in StepInto's own memory."""

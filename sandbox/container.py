@@ -12,26 +12,29 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import stat
+import sys
 import tarfile
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from functools import partial
-from typing import Self
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Self
 
 from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
-from sandbox.container_disk import ContainerDisk, engine_disk
-from sandbox.container_exec import ContainerExecs, ExecResult, ExecStream, translated
+from sandbox.container_exec import ContainerExecs, ExecResult, ExecStream, Output, translated
 from sandbox.container_files import ContainerFiles
-from sandbox.container_stream import Output
-from sandbox.disk_guard import DiskUse
+from sandbox.disk import DiskGuard, DiskUse, guard_of
 from sandbox.engine import (
     choose_users,
+    client_errors,
     connect,
     create_container,
     digest_of,
     find_image,
     kill_container,
+    local_root,
     owner_of,
     path_of,
     remove_container,
@@ -46,9 +49,85 @@ from sandbox.environment import (
     configured_environment,
 )
 from sandbox.errors import NotStarted, SandboxDead, SandboxUnavailable
-from sandbox.image_store import store_here
-from sandbox.output import BoundedOutput
+from sandbox.images import store_here
 from sandbox.terminal import PtyTerminal
+from sandbox.text import BoundedOutput
+
+# What the files of a container take on the disk of its engine.
+
+
+UNKNOWN = -1
+"""What the engine says of files that it can't go through: folders can be nested so deep that their
+path is too long for it."""
+
+
+class ContainerDisk:
+    """Measures one container, from before its first command on."""
+
+    def __init__(self, client: Any, container: str, root: Path | None) -> None:
+        """`root` is where the engine keeps containers on this machine; None: elsewhere."""
+        self._client, self._container = client, container
+        self._local = root is not None
+        self._measurable = self._told() != UNKNOWN
+
+    def bytes(self) -> int:
+        """0 where that can't be told."""
+        told = self._told()
+        # It could before: only the container's own programs make that so.
+        if told == UNKNOWN and self._measurable and self._told() == UNKNOWN:
+            return sys.maxsize
+        return max(told, 0) + (self._unlinked() if self._local else 0)
+
+    def _told(self) -> int:
+        try:
+            found = self._client.api.containers(
+                all=True, size=True, filters={"id": self._container}
+            )
+        except client_errors():
+            return 0
+        return sum(int(each.get("SizeRw", 0)) for each in found)
+
+    def _unlinked(self) -> int:
+        """Files without a name, which take their room until they are closed. Only root may look
+        at those of other users."""
+        sizes: dict[int, int] = {}
+        for process in self._processes():
+            with suppress(OSError):
+                device = os.stat(process / "root").st_dev
+                for path in _held(process):
+                    with suppress(OSError):
+                        found = os.stat(path)
+                        own = found.st_dev == device and stat.S_ISREG(found.st_mode)
+                        if own and found.st_nlink == 0:
+                            sizes[found.st_ino] = found.st_blocks * 512
+        return sum(sizes.values())
+
+    def _processes(self) -> Iterator[Path]:
+        """Those of this machine that are in the container."""
+        try:
+            listed = self._client.api.top(self._container, ps_args="-eo pid")["Processes"]
+        except client_errors():
+            return
+        for (pid,) in listed or ():
+            process = Path("/proc", pid)
+            with suppress(OSError):
+                if self._container in (process / "cgroup").read_text():
+                    yield process
+
+
+def _held(process: Path) -> Iterator[Path]:
+    for name in ("fd", "map_files"):
+        with suppress(OSError):
+            yield from (process / name).iterdir()
+
+
+@lru_cache
+def engine_disk(host: str | None) -> tuple[DiskGuard, Path | None]:
+    """The disk that containers are on, of the engine at this DOCKER_HOST, and where there. That of
+    an engine on another machine can't be looked at: its containers are measured now and then
+    alone."""
+    root = local_root()
+    return (DiskGuard(lambda: 0) if root is None else guard_of(str(root))), root
 
 
 class ContainerSandbox:

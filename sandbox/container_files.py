@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO, Protocol
 
-from sandbox.container_stream import AfterReady, Output
+from sandbox.container_exec import AfterReady, Output
 from sandbox.errors import FileTooLarge, SandboxDead, SandboxFileError
 from sandbox.folder import SKIPPED_FOLDERS, TREE_DEPTH, TREE_FILES, TREE_LIMIT, below
 from sandbox.terminal import READY

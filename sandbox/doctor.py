@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sandbox.base import Command, SandboxConfig
+from sandbox.environment import install_command
 from sandbox.errors import SandboxError
-from sandbox.extras import install_command
 
 PROGRAM_TIMEOUT = 60.0
 """Seconds for one program to tell its version; Gradle's start of a JVM takes some."""
@@ -85,8 +85,7 @@ def _bubblewrap() -> str:
 
 
 def _docker() -> str:
-    from sandbox.engine import connect
-    from sandbox.engine_errors import engine_errors
+    from sandbox.engine import connect, engine_errors
 
     client = connect()
     try:

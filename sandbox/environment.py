@@ -81,3 +81,14 @@ def _require_passable(argument: str) -> None:
             f"an argument of a command has {size} bytes, more than the {MAX_ARGUMENT_BYTES} that "
             "a program can be given: write long text to a file first"
         )
+
+
+# How StepInto's optional parts are installed, for messages that ask for one.
+
+
+def install_command(extra: str) -> str:
+    """The command for one of pyproject.toml's extras. It is for StepInto's checkout, since no
+    package index has StepInto."""
+    # vLLM wants versions of its own, which are not those that StepInto is tested with.
+    constraints = "" if extra == "serve" else "-c constraints.txt "
+    return f"pip install {constraints}-e '.[{extra}]' in StepInto's checkout"

@@ -40,10 +40,10 @@ from sandbox.environment import (
 from sandbox.errors import SandboxDead, SandboxUnavailable
 from sandbox.folder import WorkspaceFolder, below, write_all
 from sandbox.leftovers import OwnedFolder
-from sandbox.output import BoundedOutput
 from sandbox.packages import packages_folder
 from sandbox.processes import (
     HostProcess,
+    RunningProcesses,
     collect,
     default_signals,
     from_lasting_thread,
@@ -51,8 +51,8 @@ from sandbox.processes import (
     start,
     stdin_file,
 )
-from sandbox.running import RunningProcesses
 from sandbox.terminal import READY, PtyTerminal, open_pty
+from sandbox.text import BoundedOutput
 
 
 class LocalSandbox:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 from sandbox.base import ImageWorkspace, Sandbox, SandboxConfig
-from sandbox.engine_pause import EnginePause
+from sandbox.engine import EnginePause
 from sandbox.errors import SandboxUnavailable
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 
 def storable(text: str) -> str:
@@ -21,3 +22,43 @@ def source_lines(text: str, keepends: bool = False) -> list[str]:
     """
     lines = io.StringIO(text, newline="").readlines()
     return lines if keepends else [line.rstrip("\r\n") for line in lines]
+
+
+# Bounded collection of a command's output: the head and the tail stay, the middle is counted.
+
+
+CUT = re.compile(r"\n\[\.\.\. \d+ bytes cut \.\.\.\]\n")
+"""What stands for the middle of a longer output."""
+
+
+class BoundedOutput:
+    """Keeps the first and the last half of at most `limit` bytes, whatever is fed to it."""
+
+    def __init__(self, limit: int) -> None:
+        self._head_limit = limit // 2
+        self._tail_limit = limit - self._head_limit
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._total = 0
+
+    def add(self, chunk: bytes) -> None:
+        self._total += len(chunk)
+        room = self._head_limit - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        # Trimming only at twice the size keeps the cost of a flood linear.
+        if len(self._tail) > 2 * self._tail_limit:
+            del self._tail[: -self._tail_limit]
+
+    @property
+    def truncated(self) -> bool:
+        return self._total > self._head_limit + self._tail_limit
+
+    def text(self) -> str:
+        """The output, decoded as UTF-8 with replacement; a line tells how much was cut."""
+        if not self.truncated:
+            return bytes(self._head + self._tail).decode("utf-8", "replace")
+        cut = self._total - self._head_limit - self._tail_limit
+        head = self._head.decode("utf-8", "replace")
+        tail = self._tail[-self._tail_limit :].decode("utf-8", "replace")
+        return f"{head}\n[... {cut} bytes cut ...]\n{tail}"

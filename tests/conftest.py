@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from collect.benchmarks import verifications
+from collect.benchmarks import marks
 from sandbox.engine import connect
 from sandbox.environment import cache_folder
 from tests.sandbox.image import (
@@ -38,7 +38,7 @@ def own_verifications(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         return own if found == users else found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verifications, "cache_folder", folder)
+        patch.setattr(marks, "cache_folder", folder)
         yield
 
 

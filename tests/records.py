@@ -12,8 +12,8 @@ import json
 from typing import Any
 
 from collect.errors import FailureKind
-from collect.messages import Message, ToolCall
-from collect.records import (
+from collect.store.messages import Message, ToolCall
+from collect.store.records import (
     MODEL_TEACHER,
     ORACLE_TEACHER,
     SCHEMA_VERSION,

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from collect.agents.config import AgentsConfig, RepairConfig, Variant
 from collect.agents.rollout_context import Player
 from collect.benchmarks.base import Instance, TestResults
-from collect.benchmarks.testing import run_pytest
+from collect.benchmarks.pytest_run import run_pytest
+from collect.code.patches import diff_trees
 from collect.models.base import ModelBackend, Sampling
 from collect.models.config import OracleConfig
-from collect.models.oracle import OracleBackend
-from collect.patches import diff_trees
-from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
+from collect.oracle import OracleBackend
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
 from sandbox import Sandbox, SandboxConfig
 
 CORRECT = '''\

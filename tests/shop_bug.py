@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from collect.patches import diff_trees
+from collect.code.patches import diff_trees
 
 SHOP = """\
 LIMIT = 100

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from collect.questions.records import read_questions
-from collect.store import RunStore
+from collect.question_records import read_questions
+from collect.store.run_store import RunStore
 from format.dataset import split_file
 from stepinto import main
 from tests.tiny_model import build_tiny_model

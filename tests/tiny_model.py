@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sandbox.extras import install_command
+from sandbox.environment import install_command
 
 SEED = 7
 VOCABULARY = 704

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from collect.tracking.config import TrackioSettings, WandbSettings
+from collect.config import TrackioSettings, WandbSettings
 from format.config import Why
 from train.base_model import SMOLLM2
 

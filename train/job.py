@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from collect.digest import digest
+from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.held_out import HeldOutConfig
+from collect.config import Machinery
 from collect.models.model_folders import file_stamps, training_of
+from collect.store.build_info import digest
 from train.config import TrainConfig
-from train.templates import template_file
+from train.tokenization import template_file
 
 
 @dataclass(frozen=True)
@@ -66,3 +69,28 @@ def _template_texts(config: TrainConfig) -> dict[str, str]:
 def _made(folder: Path) -> Any:
     """The training or the files of a model in a folder; nothing for one of the hub."""
     return training_of(folder).get("fingerprint") or file_stamps(folder)
+
+
+# What training on rewards needs to know of the world beside the `train` section.
+
+
+@dataclass(frozen=True)
+class QuestionBench:
+    """Whose bugs are asked about, and in what they are debugged."""
+
+    machinery: Machinery = field(default_factory=Machinery)
+    """Its sandbox, its agents' limits, and when it gives up."""
+    benchmark: BenchmarkConfig = field(default_factory=lambda: BenchmarkConfig(name="bundled"))
+    """Where the questions' bugs are from."""
+    held_out: HeldOutConfig = field(default_factory=HeldOutConfig)
+    """Bugs that no question may be about."""
+
+    @property
+    def facts(self) -> Any:
+        """What of it decides what is trained, as JSON."""
+        return {
+            "sandbox": self.machinery.sandbox.model_dump(mode="json"),
+            "agents": self.machinery.agents.model_dump(mode="json"),
+            "benchmark": self.benchmark.model_dump(mode="json"),
+            "held_out": self.held_out.model_dump(mode="json"),
+        }

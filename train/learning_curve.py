@@ -11,9 +11,8 @@ from typing import Any
 from collect.errors import ConfigError
 from train.config import TrainConfig
 from train.job import Job
-from train.launched_processes import process_count
-from train.merging import reloaded
-from train.saving import save_copy
+from train.processes import process_count
+from train.saving import reloaded, save_copy
 from train.tokenization import Tokenization
 
 FOLDER = "model-at"

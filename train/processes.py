@@ -9,7 +9,21 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from collect.errors import ConfigError
-from train.launched_processes import is_main_process, process_count
+
+# Whether this process is one of several that `accelerate launch` or `torchrun` has started.
+#
+# Read from the environment, so that the command line needs no torch for it.
+
+
+def process_count() -> int:
+    """How many processes there are, on all machines."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def is_main_process() -> bool:
+    """Whether this is the one that writes files and speaks to the user."""
+    return os.environ.get("RANK", "0") == "0"
+
 
 PATIENCE = timedelta(days=1)
 """How long processes wait for the main one, which may encode a million rows meanwhile. Their

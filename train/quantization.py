@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from collect.errors import ConfigError
-from sandbox.extras import install_command
+from sandbox.environment import install_command
 from train.config import LoraSettings
 from train.processes import sharded
 

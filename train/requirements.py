@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from collect.errors import ConfigError
-from sandbox.extras import install_command
+from sandbox.environment import install_command
 
 TRAINING = ("torch", "transformers", "trl", "peft", "accelerate")
 

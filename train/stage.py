@@ -16,28 +16,23 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from collect.config import needed
 from collect.models.model_folders import trained_on
-from collect.tracking.config import needed
-from train import card, checkpoints
+from train import card, saving
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
 from train.evaluation import eval_curve
-from train.job import Job
-from train.launched_processes import process_count
+from train.job import Job, QuestionBench
 from train.learning_curve import save_copies
-from train.merging import final_model
-from train.methods.base import Method
-from train.methods.choosing import open_method
+from train.methods.base import Method, open_method
 from train.preflight.report import Preflight
-from train.processes import Processes, joined, refuse_idle_gpus
+from train.processes import Processes, joined, process_count, refuse_idle_gpus
 from train.quantization import check_quantization
-from train.question_bench import QuestionBench
 from train.report import TrainReport
 from train.requirements import TRAINING, require
-from train.samples import add_callbacks, sample_texts
-from train.saving import finished, save_copy, save_model
+from train.samples import add_callbacks, sample_texts, tracked
+from train.saving import final_model, finished, save_copy, save_model
 from train.tokenization import Tokenization, load_tokenization
-from train.tracking import tracked
 from train.trainer import OnStep, load_model, loss_curve, on_cpu, report_steps
 
 
@@ -86,7 +81,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
     tokenization = load_tokenization(config)
     preflight = on_main(lambda: _prepared(job, method, tokenization))
-    resume = on_main(lambda: checkpoints.prepare(job.checkpoints, job.fingerprint, process_count()))
+    resume = on_main(lambda: saving.prepare(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, tokenization.base)
     with method.trainer(job, model, tokenization) as trainer, tracked(job) as trackers:
         add_callbacks(trainer, job, tokenization, trackers)
@@ -99,7 +94,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
         data_sha256=job.data_sha256,
         repositories=sorted(method.repositories(job.data) | trained_on(tokenization.base)),
         preflight=preflight,
-        resumed_from_step=checkpoints.step_of(resume) if resume else 0,
+        resumed_from_step=saving.step_of(resume) if resume else 0,
         seconds=round(seconds, 3),
         versions={name: version(name) for name in TRAINING},
         **_outcome(trainer),

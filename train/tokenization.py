@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,80 @@ from collect.errors import ConfigError
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
 from train.preflight.rendered import Templates
-from train.templates import serving_template, training_template
+
+# Chat templates: the one that marks what is trained, and the one that is served.
+
+
+OF_TRL = "trl:"
+"""How a source begins that is no file of the user's."""
+
+
+def template_file(source: str | None) -> Path | None:
+    """The path of a template that lies in a file; None for one of TRL's or the base model's."""
+    return None if source is None or source.startswith(OF_TRL) else Path(source).expanduser()
+
+
+def load_template(source: str) -> str:
+    """The text of `trl:NAME.jinja` (of the installed TRL) or of a file."""
+    path = template_file(source)
+    if path is not None:
+        if not path.is_file():
+            raise ConfigError(f"there is no chat template {path}; give a path or `trl:NAME.jinja`")
+        return path.read_text()
+    spec = find_spec("trl")
+    folder = Path((spec.origin if spec else None) or "").parent / "chat_templates"
+    path = folder / source.removeprefix(OF_TRL)
+    if not path.is_file():
+        names = ", ".join(sorted(each.name for each in folder.glob("*.jinja")))
+        raise ConfigError(f"the installed TRL has no chat template {path.name}; it has {names}")
+    return path.read_text()
+
+
+def training_template(tokenizer: Any, source: str | None) -> str:
+    """A template with generation markers, so that the trained tokens can be told apart.
+
+    Without a source it is the tokenizer's own, or TRL's training variant of that.
+    """
+    from trl.chat_template_utils import get_training_chat_template, has_generation_markers
+
+    if source is not None:
+        template = load_template(source)
+        if not has_generation_markers(template):
+            raise ConfigError(
+                f"the training template {source} has no {{% generation %}} markers around the "
+                "assistant's turns; use one of TRL's `*_training.jinja`, or add them"
+            )
+        return template
+    own = tokenizer.chat_template
+    if own is None:
+        raise ConfigError("the base model has no chat template; set train.training_template")
+    if has_generation_markers(own):
+        return str(own)
+    try:
+        return str(get_training_chat_template(tokenizer))
+    except ValueError as error:
+        raise ConfigError(
+            "TRL has no training variant of the base model's chat template; set "
+            "train.training_template to a template with {% generation %} markers"
+        ) from error
+
+
+def serving_template(tokenizer: Any, source: str | None) -> str:
+    """The template that the trained model is served with."""
+    template = tokenizer.chat_template if source is None else load_template(source)
+    if template is None:
+        raise ConfigError("the base model has no chat template; set train.serving_template")
+    return str(template)
+
+
+def set_serving_template(tokenizer: Any, template: str) -> None:
+    """Give the tokenizer its serving template, and the parser of replies that belongs to it."""
+    from trl.chat_template_utils import add_response_schema
+
+    tokenizer.chat_template = template
+    # TRL knows the parser of its own templates only; others keep what the base model had.
+    with contextlib.suppress(ValueError):
+        add_response_schema(tokenizer)
 
 
 @dataclass(frozen=True)

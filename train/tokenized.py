@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collect.durable import replacing_folder
+from collect.store.atomic_files import replacing_folder
 from format.config import TokenizedConfig
 from format.dataset import name_by_content, split_file
 from train.config import TrainConfig

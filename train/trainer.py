@@ -2,19 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import torch
+from trl import SFTTrainer
+
 from collect.errors import ConfigError
-from collect.near_names import did_you_mean
+from collect.field_errors import did_you_mean
 from train.config import LoraSettings, TrainConfig
+from train.encoding import IGNORED
 from train.evaluation import eval_options
-from train.loss import can_skip, trained_tokens_trainer
 from train.quantization import quantized_options
 from train.report import LossPoint
+
+# The loss on a CPU, where TRL would read every row in full, score every token, and drop most.
+#
+# A row of an agent's conversation is mostly context, so the head's share of a step is mostly
+# waste. And the rows of an agent begin alike, with its system prompt and tools: a batch reads
+# them once. On a GPU TRL leaves the ignored tokens out by itself.
+
+
+MAX_SCORED = 4_096
+"""Tokens whose logits are held at once; batches with more are left to TRL, which splits them."""
+MIN_SHARED = 32
+"""Tokens; a shorter beginning is not worth reading apart."""
+
+
+def trained_logits(model: Any, inputs: dict[str, Any], shared: int) -> tuple[Any, Any]:
+    """Logits before each trained token of a batch, row after row, and these tokens.
+
+    The first `shared` tokens are taken to be alike in all rows, and read once: gradients of all
+    rows flow through them. The rest is read row by row, so that nothing is spent on padding, which
+    is taken to be at the end.
+    """
+    import torch
+    from transformers import DynamicCache
+
+    ids, labels = inputs["input_ids"], inputs["labels"]
+    beginning = _keys_and_values(model, ids[:1, :shared]) if shared else None
+    logits, targets = [], []
+    for row, length in enumerate(inputs["attention_mask"].sum(dim=1).tolist()):
+        places = (labels[row, 1:length] != IGNORED).nonzero().squeeze(1)
+        if len(places):
+            with _scored_at(model.get_output_embeddings(), places - shared):
+                output = model(
+                    input_ids=ids[row : row + 1, shared:length],
+                    past_key_values=DynamicCache(beginning) if beginning else None,
+                    use_cache=beginning is not None,
+                )
+            logits.append(output.logits[0].float())
+            targets.append(labels[row, places + 1])
+    return torch.cat(logits), torch.cat(targets)
+
+
+def _keys_and_values(model: Any, ids: Any) -> list[tuple[Any, Any]]:
+    """Of every layer, with their gradients."""
+    cache = model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+@contextmanager
+def _scored_at(head: Any, places: Any) -> Iterator[None]:
+    """Within, the head sees these places alone."""
+
+    def choose(_: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (arguments[0][:, places], *arguments[1:])
+
+    handle = head.register_forward_pre_hook(choose)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def shared_beginning(inputs: dict[str, Any]) -> int:
+    """How many tokens the rows of a batch have in common from the start, none of them trained.
+
+    The last token before a trained one is not counted: its logits are needed in each row.
+    """
+    ids, mask, labels = (inputs[name] for name in ("input_ids", "attention_mask", "labels"))
+    if len(ids) < 2:
+        return 0
+    alike = (ids == ids[:1]) & (mask == 1)
+    alike[:, :-1] &= labels[:, 1:] == IGNORED
+    shared = int(alike.all(dim=0).cumprod(dim=0).sum())
+    return shared if MIN_SHARED <= shared < ids.shape[1] else 0
+
+
+def can_skip(model: Any, arguments: Any) -> bool:
+    """Whether the model can compute logits at chosen positions, and nothing else needs the rest.
+
+    Several processes must all read their rows in as many passes, so they are left to TRL.
+    """
+    text = model.config.get_text_config()
+    plain = arguments.loss_type == "nll" and not arguments.label_smoothing_factor
+    in_rows = not arguments.packing and not arguments.padding_free
+    mixture = hasattr(text, "output_router_logits")
+    chosen = "logits_to_keep" in inspect.signature(model.forward).parameters
+    return plain and in_rows and not mixture and chosen and arguments.world_size == 1
+
+
+def trained_tokens_trainer() -> Any:
+    """A class like MeasuringTrainer, with the same loss from the trained tokens' logits alone."""
+    import torch
+
+    from collect.models.prefix_cache import supports_prefix_cache
+
+    pass
+
+    class TrainedTokensTrainer(MeasuringTrainer):
+        def compute_loss(
+            self,
+            model: Any,
+            inputs: dict[str, Any],
+            return_outputs: bool = False,
+            num_items_in_batch: Any = None,
+        ) -> Any:
+            trained = int((inputs["labels"][:, 1:] != IGNORED).sum())
+            if return_outputs or not 0 < trained <= MAX_SCORED:
+                return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            shared = shared_beginning(inputs) if self._can_share(model) else 0
+            logits, targets = trained_logits(model, inputs, shared)
+            loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+            loss = loss / (trained if num_items_in_batch is None else num_items_in_batch)
+            self._note(inputs, logits.detach(), targets)
+            return loss
+
+        def _can_share(self, model: Any) -> bool:
+            return not self.args.gradient_checkpointing and supports_prefix_cache(model)
+
+        def _note(self, inputs: Any, logits: Any, targets: Any) -> None:
+            """The numbers that SFTTrainer logs beside the loss."""
+            metrics = self._metrics["train" if self.model.training else "eval"]
+            accuracy = (logits.argmax(-1) == targets).float().mean()
+            metrics["mean_token_accuracy"].append(accuracy.item())
+            if self.model.training:
+                self._total_train_tokens += inputs["attention_mask"].sum().item()
+            metrics["num_tokens"] = [self._total_train_tokens]
+
+    return TrainedTokensTrainer
+
 
 OnStep = Callable[[LossPoint, int], None]
 """Called with each logged step and the number of steps in all."""
@@ -180,7 +313,7 @@ def build_trainer(
 
     The loss is the same with `trained_tokens_only` as without, which on a CPU takes longer.
     """
-    from train.measuring import MeasuringTrainer
+    pass
 
     arguments = sft_config(config, output)
     chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)
@@ -240,3 +373,46 @@ def _metrics(entry: dict[str, Any]) -> dict[str, float]:
         for name, value in entry.items()
         if name.startswith(METRICS) and isinstance(value, int | float) and isfinite(value)
     }
+
+
+# TRL's SFTTrainer, with measurements of the test split that don't depend on the batches.
+
+
+class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
+    """Its loss on test rows and its other numbers are means over all their trained tokens.
+
+    TRL's own are means of the batches' means, in which a row of few tokens weighs too much.
+    """
+
+    def prediction_step(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Any:
+        self._leave_out_repeated(inputs["labels"])
+        trained = int((inputs["labels"][:, 1:] != IGNORED).sum())
+        loss, *rest = super().prediction_step(model, inputs, *options, **named)
+        self._measured.append((loss.item() * trained, trained))
+        return loss, *rest
+
+    def _leave_out_repeated(self, labels: Any) -> None:
+        """Of several processes, the last ones repeat rows so that all have as many batches."""
+        state = self.accelerator.gradient_state
+        if state.end_of_dataloader and state.remainder > 0 and not self.padding_free:
+            own = state.remainder - self.accelerator.process_index * len(labels)
+            labels[max(own, 0) :] = IGNORED
+
+    def evaluation_loop(
+        self, *arguments: Any, metric_key_prefix: str = "eval", **named: Any
+    ) -> Any:
+        self._measured: list[tuple[float, int]] = []
+        output = super().evaluation_loop(*arguments, metric_key_prefix=metric_key_prefix, **named)
+        batches = torch.tensor(self._measured, dtype=torch.float64, device=self.args.device)
+        losses, trained = self.accelerator.reduce(batches, "sum").unbind(dim=1)
+        output.metrics[f"{metric_key_prefix}_loss"] = (losses.sum() / trained.sum()).item()
+        self._weigh(trained.tolist())
+        return output
+
+    def _weigh(self, trained: list[float]) -> None:
+        """Replace what was noted of each batch by its mean over the trained tokens."""
+        noted = self._metrics["eval"]
+        for name, values in noted.items():
+            if len(values) == len(trained):
+                weighted = sum(v * n for v, n in zip(values, trained, strict=True))
+                noted[name] = [weighted / sum(trained)]

@@ -20,12 +20,12 @@ from typing import Any
 from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.messages import Message, ToolCall, to_openai
 from collect.models.base import ConversationContext, Model, ModelBackend, Sampling
 from collect.models.config import OracleConfig
-from collect.models.oracle import OracleBackend
-from collect.models.oracle.candidates import gold_candidate
-from collect.records import Role
+from collect.oracle import OracleBackend
+from collect.oracle.candidates import gold_candidate
+from collect.store.messages import Message, ToolCall, to_openai
+from collect.store.records import Role
 
 CHARACTERS_PER_TOKEN = 4
 QUESTION = "Question: "

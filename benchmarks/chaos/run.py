@@ -27,10 +27,10 @@ from benchmarks.chaos.ground import Disk, Endpoint, Engine
 from benchmarks.chaos.strikes import Ground, Process, Strike, containers, sandboxes
 from benchmarks.ray_nodes import RayNodes
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.faults import FAULTS
-from collect.stage import collect_specs
-from collect.store import RunStore
-from collect.table import TableChanged
+from collect.rollouts.faults import FAULTS
+from collect.rollouts.stage import collect_specs
+from collect.store.run_store import RunStore
+from collect.store.tables import TableChanged
 from configs.loading import load_config
 from configs.run_config import RunConfig
 from sandbox import clean_up

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from collect.agents.tools import ToolReply
-from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import Completion, Usage
-from collect.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
-from collect.watching.rollout_log import NO_LOG, Fact, RolloutLog
+from collect.rollout_log import NO_LOG, Fact, RolloutLog
+from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
 from sandbox.debugger import Action
 
 STARTS = (Action.START, Action.RESTART)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from collect.agents.answer import parse_answer
 from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.debug_tools import debug_tools
@@ -17,10 +16,10 @@ from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.shell_tool import Bash
-from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
+from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.errors import ModelFailure
-from collect.records import Role, StopReason, ToolOutcome
+from collect.store.records import Role, StopReason, ToolOutcome
 from sandbox import Sandbox
 from sandbox.debugger import Debugger
 

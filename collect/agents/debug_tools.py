@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from collect.agents.tools import Arguments, Tool, ToolReply
-from collect.records import ToolOutcome
+from collect.store.records import ToolOutcome
 from sandbox.debugger import (
     Action,
     BreakpointRequest,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from collect.agents.tools import ToolReply
-from collect.messages import Message, ToolCall
-from collect.records import MessageRow, ToolOutcome
+from collect.store.messages import Message, ToolCall
+from collect.store.records import MessageRow, ToolOutcome
 
 
 class MalformedAction(Exception):

@@ -11,9 +11,9 @@ from collect.agents.conversation import ConversationLog
 from collect.agents.forms import ActionForm, Answered, MalformedAction, ToolCalling
 from collect.agents.tools import Toolbox
 from collect.errors import ModelFailure, RolloutStopped
-from collect.messages import Message, ToolCall
 from collect.models.base import Model, Sampling
-from collect.records import MessageRow, StopReason, ToolOutcome
+from collect.store.messages import Message, ToolCall
+from collect.store.records import MessageRow, StopReason, ToolOutcome
 
 TOOL_CALLING = ToolCalling()
 MAX_CALLS = 128

@@ -15,9 +15,9 @@ from collect.agents.wording import wording
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import reset_workspace
 from collect.models.base import ConversationContext, ModelBackend, Sampling
-from collect.questions.records import Ask
-from collect.records import MODEL_TEACHER, ORACLE_TEACHER, Role
-from collect.watching.rollout_log import NO_LOG, RolloutLog
+from collect.question_records import Ask
+from collect.rollout_log import NO_LOG, RolloutLog
+from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, Role
 from sandbox import Sandbox
 from sandbox.debugger import Debugger, State
 from sandbox.debugger.opening import DebuggerBackend, open_debugger

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from collect.agents.file_tools import EDIT_REFUSED, EditGate
 from collect.agents.tools import Arguments, ToolReply
-from collect.records import ToolOutcome
+from collect.store.records import ToolOutcome
 from sandbox import Command, Sandbox
 
 REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")

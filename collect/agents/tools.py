@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.agents.prompts import fill
-from collect.messages import ToolCall, ToolSchema
 from collect.models.tool_parsing import BROKEN
-from collect.records import ToolOutcome
+from collect.store.messages import ToolCall, ToolSchema
+from collect.store.records import ToolOutcome
 from sandbox.debugger import DebugEvent
 from sandbox.errors import CommandRefused, SandboxFileError
 

@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collect.benchmarks.base import Instance, Language, TestResults
 from collect.benchmarks.running import BUILD_FOLDERS, run_tests
-from collect.benchmarks.trees import LEFT_OUT, folder_below, read_folder
+from collect.benchmarks.workspace import LEFT_OUT, folder_below, read_folder
+from collect.code.patches import PatchError, apply_patch, drop_paths, reverse_patch
 from collect.errors import ConfigError
-from collect.patches import PatchError, apply_patch, drop_paths, reverse_patch
-from collect.wrong_fields import first_wrong_field
+from collect.field_errors import first_wrong_field
 from sandbox import Sandbox
 
 BUNDLED = Path(__file__).with_name("bundled")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from collect.patches import PatchError
-from collect.unified import unquote
+from collect.code.patches import PatchError
+from collect.code.unified import unquote
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.scratch import scratch_folder

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 
 from collect.benchmarks.humanevalfix_rows import Row
+from collect.benchmarks.self_repair.problem import parsed
 from collect.errors import ConfigError
-from collect.self_repair.python_code import parsed
 from sandbox.text import source_lines
 
 SOLUTION = "solution.py"

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
+import threading
 import time
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from collect.benchmarks.base import Instance
-from collect.strict_record import StrictRecord
+from collect.benchmarks.base import Instance, Language
+from collect.store.record_lines import StrictRecord
+from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.engine import connect, digest_of, find_image
+from sandbox.environment import cache_folder
+from sandbox.errors import SandboxError, SandboxUnavailable
+from sandbox.java.errors import JavaUnavailable
+from sandbox.java.jdk import find_jdk
+from sandbox.opening import backend_name
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
 
@@ -50,7 +62,7 @@ class Verification(StrictRecord):
     instance_hash: str
     repository: str
     ran_in: str
-    """What ran the tests, as `collect.benchmarks.ran_in` names it."""
+    """What ran the tests, as `collect.benchmarks.marks` names it."""
     findings: tuple[Finding, ...] = ()
     gold_known: bool = True
     repeats: int = Field(default=1, ge=1)
@@ -110,3 +122,168 @@ class Verification(StrictRecord):
             return self.findings
         text = f"slow: {seconds:.1f} s, more than {self.slow_over:g}"
         return (*self.findings, Finding(mark=Mark.SLOW, text=text))
+
+
+# What runs a bug's tests: a mark holds for that, and says nothing of another interpreter.
+
+
+_VERSION = "import platform; print(platform.python_version())"
+
+
+class RanIn:
+    """Names what runs the tests of instances, and asks for each kind of them only once."""
+
+    def __init__(self, config: SandboxConfig) -> None:
+        self._config = config
+        self._known: dict[tuple[Language, str | None], str] = {}
+
+    def name(self, instance: Instance) -> str:
+        """`local, Python 3.12.3`, or `docker, sha256:...`, and what else the config has of its own.
+
+        Raises SandboxUnavailable, ImageMissing.
+        """
+        key = (instance.language, instance.image)
+        if key not in self._known:
+            self._known[key] = ", ".join([backend_name(self._config), *self._parts(instance)])
+        return self._known[key]
+
+    def known_name(self, instance: Instance) -> str | None:
+        """The same; None where nothing on this machine can run it."""
+        try:
+            return self.name(instance)
+        except SandboxError:
+            return None
+
+    def _parts(self, instance: Instance) -> list[str]:
+        config = self._config
+        docker = config.backend == "docker"
+        what = _digest(config.image or instance.image) if docker else self._version(instance)
+        interpreter = [config.python] if docker and config.python else []
+        own = config.model_dump(include={"packages", "import_paths", "environment"})
+        own = {name: value for name, value in own.items() if value}
+        return [what, *interpreter, *([json.dumps(own, sort_keys=True)] if own else [])]
+
+    def _version(self, instance: Instance) -> str:
+        # Without the bug's own packages: its hash has them, and they take time to install.
+        with open_sandbox(self._config, instance.image) as sandbox:
+            if instance.language == "java":
+                try:
+                    return f"Java {find_jdk(sandbox).version}"
+                except JavaUnavailable as error:
+                    raise SandboxUnavailable(str(error)) from error
+            result = sandbox.run(Command([sandbox.python, "-I", "-c", _VERSION]))
+        return f"Python {result.output.strip()}"
+
+
+def _digest(image: str | None) -> str:
+    if image is None:
+        raise SandboxUnavailable(
+            "the docker sandbox needs an image: set sandbox.image, or use a benchmark whose "
+            "instances name one"
+        )
+    client = connect()
+    try:
+        return digest_of(find_image(client, image))
+    finally:
+        client.close()
+
+
+# Verifications kept below the user's cache: one JSON line each, one file a benchmark.
+#
+# Each counts for one bug, by its hash, and for what ran it. A line is written as soon as a bug is
+# verified, so that an interrupted verification loses only what was under way; of two lines for
+# the same the later counts. It is a cache: a line that can't be read, torn or of another version,
+# stands for a bug that was never verified.
+
+
+FOLDER = "verifications"
+Found = dict[tuple[str, str], Verification]
+"""By the instance's hash and what ran it."""
+
+
+class Verifications:
+    """All that was verified on this machine. Thread-safe; processes may write at once."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` None: below the user's cache."""
+        self.folder = folder or cache_folder() / FOLDER
+        self._found: dict[str, Found] = {}
+        self._lock = threading.Lock()
+
+    def any_of(self, benchmark: str) -> bool:
+        """Whether any bug of a benchmark was verified: if not, no instance needs to be hashed."""
+        with self._lock:
+            return bool(self._of(benchmark))
+
+    def find(self, instance: Instance, ran_in: str) -> Verification | None:
+        """The newest verification of a bug by what `ran_in` names."""
+        with self._lock:
+            return self._of(instance.benchmark).get((instance.hash, ran_in))
+
+    def add(self, verification: Verification) -> None:
+        """Keep one. Raises ValueError for one that learnt nothing."""
+        if verification.failure:
+            raise ValueError(f"{verification.instance_id} has no mark: {verification.failure}")
+        with self._lock:
+            self._of(verification.benchmark)[_key(verification)] = verification
+            self._append(verification)
+
+    def path(self, benchmark: str) -> Path:
+        """Where a benchmark's lines are."""
+        return self.folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', benchmark)}.jsonl"
+
+    def _append(self, verification: Verification) -> None:
+        path = self.path(verification.benchmark)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # One write, so that lines of several processes don't mix; and a line break before it, so
+        # that a line torn off by a full disk doesn't take this one along.
+        with path.open("ab", buffering=0) as file:
+            file.write(f"\n{verification.model_dump_json()}\n".encode())
+
+    def _of(self, benchmark: str) -> Found:
+        if benchmark not in self._found:
+            self._found[benchmark] = _read(self.path(benchmark))
+        return self._found[benchmark]
+
+
+def with_verifications(
+    instances: Iterable[Instance], ran_in: RanIn, verifications: Verifications
+) -> Iterator[tuple[Instance, Verification | None]]:
+    """Each instance, and what is kept of it; None where it was never verified in this sandbox."""
+    for instance in instances:
+        name = ran_in.known_name(instance) if verifications.any_of(instance.benchmark) else None
+        yield instance, verifications.find(instance, name) if name is not None else None
+
+
+def note_verified(
+    instances: Iterable[Instance],
+    sandbox_config: SandboxConfig,
+    verifications: Verifications | None = None,
+    *,
+    repeats: int = 1,
+) -> None:
+    """Keep that bugs are as they claim, for who has run their tests already: what makes bugs.
+
+    Raises SandboxUnavailable, ImageMissing.
+    """
+    verifications = verifications or Verifications()
+    ran_in = RanIn(sandbox_config)
+    for instance in instances:
+        verifications.add(Verification.of(instance, ran_in.name(instance), repeats=repeats))
+
+
+def _key(verification: Verification) -> tuple[str, str]:
+    return verification.instance_hash, verification.ran_in
+
+
+def _read(path: Path) -> Found:
+    found: Found = {}
+    if not path.is_file():
+        return found
+    for line in filter(None, path.read_text("utf-8", "replace").split("\n")):
+        try:
+            verification = Verification.model_validate_json(line)
+        except ValidationError:
+            continue
+        found[_key(verification)] = verification
+    return found

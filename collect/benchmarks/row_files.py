@@ -17,8 +17,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from collect.errors import ConfigError
-from collect.record_lines import numbered_lines
-from collect.wrong_fields import first_wrong_field
+from collect.field_errors import first_wrong_field
+from collect.store.record_lines import numbered_lines
 
 Rows = Iterator[tuple[str, object]]
 Row = TypeVar("Row", bound=BaseModel)

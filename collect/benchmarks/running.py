@@ -8,10 +8,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Sequence
 
-from collect.benchmarks import java_testing, testing
+from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
-from collect.patches import PatchError, changed_paths
-from collect.unified import renamed_files
+from collect.code.patches import PatchError, changed_paths
+from collect.code.unified import renamed_files
 from sandbox import Sandbox
 from sandbox.java.scan import is_build_file
 
@@ -27,18 +27,18 @@ def run_tests(
     Raises SandboxUnavailable where the sandbox lacks what the language needs, SandboxError.
     """
     if instance.language == "java":
-        return java_testing.run_java_tests(sandbox, tests, timeout)
+        return java_run.run_java_tests(sandbox, tests, timeout)
     deciding = instance.fail_to_pass if instance.is_scored else ()
-    return testing.run_pytest(sandbox, tests, timeout, deciding)
+    return pytest_run.run_pytest(sandbox, tests, timeout, deciding)
 
 
 def runner_files(instance: Instance, patch: str) -> list[str]:
     """The changed files that steer how tests are built and run, but for the gold patch's own."""
     changed = changed_paths(patch) - _gold_paths(instance.gold_patch)
     if instance.language == "java":
-        return sorted(filter(java_testing.steers_tests, changed))
+        return sorted(filter(java_run.steers_tests, changed))
     import_paths = instance.environment.import_paths
-    return sorted(path for path in changed if testing.steers_tests(path, import_paths))
+    return sorted(path for path in changed if pytest_run.steers_tests(path, import_paths))
 
 
 def _gold_paths(patch: str) -> set[str]:

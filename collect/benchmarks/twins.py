@@ -21,7 +21,7 @@ from string import ascii_lowercase
 from typing import TypeAlias
 
 from collect.benchmarks.base import TestStatus
-from collect.syntax import parse
+from collect.code.syntax import parse
 
 MAX_TWINS = 10
 """Failing ones."""

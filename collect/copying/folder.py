@@ -14,8 +14,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from collect.durable import TEMPORARY
 from collect.errors import ConfigError
+from collect.store.atomic_files import TEMPORARY
 
 APPEAR_WHOLE = ("s3", "gcs", "abfs")
 """File systems whose files are there once they are closed, and not before."""

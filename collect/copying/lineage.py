@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from collect.copying.folder import Folder
-from collect.durable import write_text
+from collect.store.atomic_files import write_text
 
 MARK = ".mark"
 """In the copy: of the driver that wrote there last."""

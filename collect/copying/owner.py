@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.copying.folder import Folder
 from collect.errors import ConfigError
-from sandbox.owners import owner_is_dead, owner_tag
+from sandbox.leftovers import owner_is_dead, owner_tag
 
 NAME = ".owner.json"
 BEAT_SECONDS = 20.0

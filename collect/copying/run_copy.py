@@ -10,13 +10,13 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from collect.config import RunnerConfig
+from collect.console import tell
 from collect.copying.fetching import refuse_part_of_run, restore
 from collect.copying.folder import Folder
 from collect.copying.lineage import leave_mark
 from collect.copying.owner import Ownership
 from collect.copying.transfer import Changed, Transfer
 from collect.errors import ConfigError
-from collect.telling import tell
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 LAST_TRIES = 3

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from collect.copying.folder import Folder, Listing, Stamp, copy_stream
-from collect.models.journal import FOLDER as JOURNAL
+from collect.rollouts.journal import FOLDER as JOURNAL
 
 AT_ONCE = 16
 """Files under way: each waits for the store most of its time."""

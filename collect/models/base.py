@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from collect.messages import Message, ToolSchema
-from collect.watching.rollout_log import NO_LOG, RolloutLog
+from collect.rollout_log import NO_LOG, RolloutLog
+from collect.store.messages import Message, ToolSchema
 
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
-    from collect.questions.records import Ask
+    from collect.question_records import Ask
 
 
 MAX_TOKENS = 10**9

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from collect.config import SAVED_NAME
-from collect.durable import write_text
 from collect.errors import BudgetExhausted, ConfigError
 from collect.quantities import dollars
+from collect.store.atomic_files import write_text
 
 SPENT = "spent.txt"
 """Dollars of all starts, those of rollouts that were stopped or tried again included."""

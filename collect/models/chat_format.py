@@ -10,8 +10,8 @@ from typing import Any
 import jinja2
 
 from collect.errors import ConfigError, LocalModelFailed
-from collect.messages import Message, ToolCall, ToolSchema, to_openai
 from collect.models.tool_parsing import arguments_object, parse_hermes
+from collect.store.messages import Message, ToolCall, ToolSchema, to_openai
 
 _MARK = "stepinto_mark"
 _PROBE_TOOL: ToolSchema = {

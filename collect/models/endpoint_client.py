@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import email.utils
+import json
+import math
 import os
+import re
+import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,10 +21,197 @@ from urllib.parse import urlsplit
 import openai
 from pydantic import BaseModel, ValidationError
 
-from collect.errors import ConfigError
+from collect.console import tell
+from collect.errors import ConfigError, EndpointDown, EndpointFailure, InvalidReply, RateLimited
 from collect.models.config import OpenAIConfig
-from collect.models.endpoint_errors import SERVER_ADVICE, bounded, read_refusal
-from collect.models.key_masking import Mask, key_mask
+from collect.models.tool_parsing import BROKEN
+from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
+from collect.quantities import duration
+from sandbox.text import storable
+
+# What a chat-completions server's refusals mean: who is to blame, and whether to try again.
+
+
+MESSAGE_LIMIT = 600
+"""Characters of a server's message that an error quotes."""
+TOO_MANY = 429
+RETRIED_STATUSES = frozenset({408, 409, 425, TOO_MANY})
+INVALID = "invalid_reply"
+"""The code of a response with status 200 that is none."""
+QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+CONTEXT_TEXTS = (
+    "maximum context length",  # OpenAI, vLLM, SGLang, Mistral
+    "longer than the maximum model length",  # vLLM
+    "longer than the model's context length",  # SGLang
+    "prompt is too long",  # Anthropic
+    "exceed context limit",  # Anthropic, with max_tokens counted
+    "exceeds the available context size",  # llama.cpp
+    "input token count",  # Gemini
+    "`max_new_tokens` must be <=",  # text-generation-inference
+    "context window",
+)
+REFUSAL_CODES = frozenset(
+    {"content_filter", "content_policy_violation", "invalid_prompt", "responsibleaipolicyviolation"}
+)
+ADVICE = {
+    401: "check the key in the environment variable that `api_key_env` names",
+    402: "the account has no credit",
+    403: "the key may not use this model; ask its owner, or choose another model",
+    404: "check `model` and `base_url` (which usually ends in /v1)",
+    429: "lower `concurrency`, or raise `retries.max_retries`",
+}
+BAD_REQUEST_ADVICE = "check `extra_body`, `max_tokens_field` and the sampling in the config"
+SERVER_ADVICE = "check that the server runs and is reachable, then start the run again"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One request that a server did not answer with a completion."""
+
+    status: int | None
+    """None: no answer at all."""
+    message: str
+    code: str = ""
+    retry_after: float | None = None
+    """Seconds that the server asks to wait."""
+
+    @property
+    def retried(self) -> bool:
+        """Whether the same request may succeed later."""
+        if self.code in QUOTA_CODES:
+            return False
+        return self.status is None or self.status in RETRIED_STATUSES or self.status >= 500
+
+    @property
+    def passing(self) -> bool:
+        """Whether it is the server that is out of order, or limits the rate, whoever asks."""
+        return self.failure in (EndpointDown, RateLimited)
+
+    @property
+    def context_exceeded(self) -> bool:
+        """Whether the conversation is too long for the model."""
+        text = self.message.lower()
+        return self._bad_request and (
+            self.code in CONTEXT_CODES or any(known in text for known in CONTEXT_TEXTS)
+        )
+
+    @property
+    def content_refused(self) -> bool:
+        """Whether the server does not want this content."""
+        return self._bad_request and self.code.lower() in REFUSAL_CODES
+
+    @property
+    def failure(self) -> type[EndpointFailure]:
+        """What it is, where it stays."""
+        if self.code in QUOTA_CODES:
+            return EndpointFailure
+        if self.status == TOO_MANY:
+            return RateLimited
+        if self.code == INVALID:
+            return InvalidReply
+        return EndpointDown if self.status is None or self.status >= 500 else EndpointFailure
+
+    @property
+    def advice(self) -> str:
+        """What the user can do."""
+        if self.code in QUOTA_CODES:
+            return ADVICE[402]
+        if self.status in ADVICE:
+            return ADVICE[self.status]
+        return BAD_REQUEST_ADVICE if self._bad_request else SERVER_ADVICE
+
+    @property
+    def _bad_request(self) -> bool:
+        return self.status in (400, 413, 422)
+
+    def __str__(self) -> str:
+        status = "no answer" if self.status is None else f"HTTP {self.status}"
+        return f"{status}: {self.message}"
+
+
+def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> Refusal:
+    """Read an error response of whatever server."""
+    error = _error_object(body)
+    message = error.get("message") or error.get("detail") or body or "an empty body"
+    code = error.get("code") or error.get("type") or ""
+    return Refusal(status, bounded(str(message)), str(code), retry_after(headers))
+
+
+def _error_object(body: str) -> dict[str, Any]:
+    """OpenAI's {"error": {...}}, vLLM's older plain object, or {}."""
+    try:
+        decoded = json.loads(body)
+    except BROKEN:
+        return {}
+    if not isinstance(decoded, dict):
+        return {}
+    inner = decoded.get("error", decoded)
+    return inner if isinstance(inner, dict) else {"message": inner}
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The Retry-After header in seconds from now, given as a number or as a date (RFC 9110)."""
+    value = headers.get("retry-after", "")
+    try:
+        if value.strip()[:1].isdigit():
+            return float(value)
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def bounded(text: str) -> str:
+    """One line of at most MESSAGE_LIMIT storable characters."""
+    line = " ".join(storable(text).split())
+    return line if len(line) <= MESSAGE_LIMIT else f"{line[:MESSAGE_LIMIT]} ..."
+
+
+# Keys that a server echoes are masked in all that is read of it, in their usual encodings.
+#
+# That is done to the bytes of a reply, before anything else reads them: so messages, tool calls,
+# errors, logs, journals and rows hold none. A server that is out to hide a key has other ways.
+
+
+MASK = "[key]"
+SHORTEST = 8
+"""Characters of a key: a shorter one, such as the `EMPTY` of a server that needs none, is a word
+that a model may say."""
+Mask = Callable[[str], str]
+
+
+def key_mask(keys: Iterable[str | None]) -> Mask:
+    """What replaces these keys in a text: as they are, with JSON's or URLs' escapes, in
+    hexadecimal digits, and in base64, also with a user before them as in HTTP's Basic."""
+    forms = [form for key in keys if key and len(key) >= SHORTEST for form in _forms(key)]
+    if not forms:
+        return str
+    return partial(re.compile("|".join(forms)).sub, MASK)
+
+
+def _forms(key: str) -> Iterable[str]:
+    yield "".join(map(_escaped_or_not, key))
+    data = key.encode("utf-8", "surrogateescape")
+    yield f"(?i:{data.hex()})"
+    for offset in range(3):
+        # Digits of 6 bits each; the outermost may hold bits of what stands beside the key, too.
+        packed = base64.b64encode(bytes(offset) + data + bytes(2)).decode()
+        first, last = -(-offset * 8 // 6), (offset + len(data)) * 8 // 6
+        yield "".join(map(_digit, packed[first:last]))
+
+
+def _escaped_or_not(character: str) -> str:
+    """As it is or as an escape; backslashes may be doubled, and percents be escaped, again."""
+    code = "".join(f"%(?:25){{0,4}}{byte:02x}" for byte in character.encode("utf-8", "replace"))
+    plain = f"\\\\{{0,8}}{re.escape(character)}" if character in '/"\\' else re.escape(character)
+    return f"(?:{plain}|(?i:\\\\{{1,8}}u{ord(character):04x}|{code}))"
+
+
+def _digit(digit: str) -> str:
+    """Of base64, in both of its alphabets."""
+    alike = {"+": "+-", "/": "/_"}.get(digit, digit)
+    return f"(?:{'|'.join(map(_escaped_or_not, alike))})"
+
 
 CONNECT_SECONDS = 20.0
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -148,3 +343,108 @@ def list_models(config: OpenAIConfig) -> list[str]:
             mask = mask_of(config.base_url or "", api_key(config))
             said, advice = mask(f"{error} {error.__cause__ or ''}"), SERVER_ADVICE
     raise ConfigError(f"the server at {config.base_url} lists no models: {said}. {advice}")
+
+
+# A model's server that answers nobody for a while: its requests wait together for its return.
+
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Seconds between two requests to a server that answers nobody."""
+
+
+class Outage:
+    """Of one model in one process. Thread-safe.
+
+    While it lasts, one request at a time is sent, after longer and longer waits, and all others
+    wait for its answer. It ends with the first answer. After `patience` seconds requests are sent
+    again as without it, and fail as without it, until there is one.
+    """
+
+    def __init__(self, where: str, patience: float, stop: threading.Event) -> None:
+        """`where` is the model and its server, for messages."""
+        self._where, self._patience, self._stop = where, patience, stop
+        self._lock = threading.Lock()
+        self._answered_at: float | None = None
+        self._ended_at = -math.inf
+        self._began_at: float | None = None
+        """None while there is none."""
+        self._wait = self._next_at = 0.0
+        self._asking: int | None = None
+        """The thread whose request is under way meanwhile."""
+
+    @contextmanager
+    def passage(self) -> Iterator[None]:
+        """Held while a request is sent. Raises RolloutStopped while waiting for it."""
+        while not self._may_pass():
+            sleep_unless_stopped(POLL_SECONDS, self._stop)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._asking == threading.get_ident():
+                    self._asking = None
+
+    def answered(self) -> None:
+        """The server has answered a request."""
+        with self._lock:
+            self._answered_at = time.monotonic()
+            began_at, self._began_at = self._began_at, None
+            if began_at is not None:
+                self._ended_at = self._answered_at
+        if began_at is not None:
+            tell(f"{self._where} is back in service, after {duration(time.monotonic() - began_at)}")
+
+    def refused(self, refusal: Refusal) -> None:
+        """It has refused one for now, or not answered it."""
+        with self._lock:
+            if self._asking == threading.get_ident():
+                self._wait = min(2 * self._wait, LONGEST_WAIT)
+                self._next_at = time.monotonic() + max(self._wait, shortened(refusal.retry_after))
+
+    def ended_since(self, moment: float) -> bool:
+        """Whether one has ended after a moment of the monotonic clock."""
+        with self._lock:
+            return self._ended_at > moment
+
+    def covers(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
+        """Whether a request that was refused as often as it may be is to be sent again.
+
+        It is where the server has answered nobody since `refused_at`, when this request was refused
+        before, but has answered earlier: an address that never worked is no outage. Where it
+        answers others, a rate limit may let this request through within `patience` after `sent_at`.
+        """
+        now = time.monotonic()
+        too_long = (refusal.retry_after or 0.0) >= self._patience
+        with self._lock:
+            if not refusal.passing or self._answered_at is None or too_long:
+                return False
+            if self._began_at is not None:
+                return not self._is_over_long(now)
+            if self._answered_at > refused_at:
+                return refusal.failure is RateLimited and now < sent_at + self._patience
+            self._began_at, self._wait = now, FIRST_WAIT
+            self._next_at = now + max(FIRST_WAIT, shortened(refusal.retry_after))
+        longest = duration(self._patience)
+        tell(
+            f"{self._where} is out of service: {said}; its requests wait, for {longest} at most "
+            "(retries.outage_wait)"
+        )
+        return True
+
+    def _may_pass(self) -> bool:
+        now = time.monotonic()
+        with self._lock:
+            if self._began_at is None or self._is_over_long(now):
+                return True
+            if self._asking is not None or now < self._next_at:
+                return False
+            self._asking = threading.get_ident()
+            return True
+
+    def _is_over_long(self, now: float) -> bool:
+        return self._began_at is not None and now >= self._began_at + self._patience
+
+
+def shortened(wait: float | None) -> float:
+    """Seconds that a server asks for, as far as an outage keeps them: it may be back sooner."""
+    return min(wait or 0.0, LONGEST_WAIT)

@@ -4,11 +4,108 @@ from __future__ import annotations
 
 import time
 
-from collect.errors import BudgetExhausted
+from collect.console import tell
+from collect.errors import BudgetExhausted, ConfigError, RolloutError
+from collect.models.base import Completion, Model, Sampling
 from collect.models.budget import Limits
 from collect.models.endpoint import EndpointBackend, EndpointModel
-from collect.models.tool_check import ENDPOINT_ADVICE, check_reply, check_tool_call
-from collect.telling import tell
+from collect.models.tool_parsing import arguments_object
+from collect.store.messages import Message, ToolSchema
+
+# Whether tool calls get through a server: one question with one tool, before work starts.
+#
+# A server that refuses tools is an error. A model that does not call, or whose call is not read
+# as one, is a warning: an untuned model may, and is to be measured all the same.
+
+
+QUESTION = Message(
+    "user", "Which value does `total` have now? Call the tool `evaluate` with that expression."
+)
+NAME = "evaluate"
+TOOL: ToolSchema = {
+    "type": "function",
+    "function": {
+        "name": NAME,
+        "description": "Evaluate an expression in the paused program.",
+        "parameters": {
+            "type": "object",
+            "properties": {"expression": {"type": "string", "description": "What to evaluate."}},
+            "required": ["expression"],
+        },
+    },
+}
+SAMPLING = Sampling(temperature=0.0, max_tokens=256)
+SHOWN = 200
+"""Characters of a reply that a warning quotes."""
+STARTED_ADVICE = (
+    "set server.tool_call_parser to the parser of the model's family and, where the model has no "
+    "chat template with tools, server.chat_template; or check_tools: false where no agent of the "
+    "run calls tools"
+)
+RUNNING_ADVICE = (
+    "start it with --enable-auto-tool-choice and --tool-call-parser, and where the model has no "
+    "chat template with tools, with --chat-template; or set check_tools: false where no agent of "
+    "the run calls tools"
+)
+ENDPOINT_ADVICE = (
+    "choose a model that takes tools, or a server that passes them on (`base_url`, `extra_body`); "
+    "or set check_tools: false where no agent of the run calls tools"
+)
+
+
+def check_tool_call(
+    model: Model, where: str, advice: str, sampling: Sampling = SAMPLING
+) -> str | None:
+    """A warning, or None where a call came back as it should. Raises ConfigError where the server
+    refuses tools, or every request."""
+    try:
+        completion = model.complete([QUESTION], [TOOL], sampling)
+    except RolloutError as refusal:
+        check_reply(model, sampling)
+        raise ConfigError(
+            f"{where} answers without tools, and refuses them: {refusal}. With tools: {advice}"
+        ) from refusal
+    told = _what_is_wrong(completion, sampling)
+    return f"{where}: asked to call a tool once, {told}" if told else None
+
+
+def check_reply(model: Model, sampling: Sampling = SAMPLING) -> None:
+    """Ask once without any tool. Raises ConfigError where no reply comes."""
+    try:
+        model.complete([QUESTION], [], sampling)
+    except RolloutError as error:
+        raise ConfigError(f"a first request failed: {error}") from error
+
+
+def _what_is_wrong(completion: Completion, sampling: Sampling) -> str | None:
+    message = completion.message
+    if message.tool_calls:
+        call = message.tool_calls[0]
+        if call.name == NAME and isinstance(
+            arguments_object(call.arguments).get("expression"), str
+        ):
+            return None
+        return (
+            f"it called {call.name!r} with {_excerpt(call.arguments)}, which is not what the tool "
+            "takes. An untuned model may do so; one that was trained to call tools should not"
+        )
+    said = _excerpt(message.content or message.reasoning or "")
+    if completion.finish_reason == "length":
+        return f"it had not called it after {sampling.max_tokens} tokens: {said}"
+    if NAME in message.content and "{" in message.content:
+        return (
+            f"it wrote what looks like a call, which the parser did not read as one: {said}. If it "
+            "was trained to call tools, its tool_call_parser or chat template is another one"
+        )
+    return (
+        f"it answered without a call: {said}. An untuned model may do so; if it was trained to "
+        "call tools, look at its chat template and tool_call_parser"
+    )
+
+
+def _excerpt(text: str) -> str:
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]} ...")
+
 
 MAX_TOKENS = 1024
 """Of the reply: models that reason do so before they call."""

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
-from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import LocalConfig
 from collect.models.model_folders import check_model_folder
 from collect.models.waiting import result_unless_stopped
-from sandbox.extras import install_command
+from collect.store.messages import Message, ToolSchema
+from sandbox.environment import install_command
 
 if TYPE_CHECKING:
     from collect.models.chat_format import ChatFormat

@@ -20,12 +20,12 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.errors import ConfigError, ModelFailure
-from collect.messages import Message, ToolCall, ToolSchema
+from collect.field_errors import first_wrong_field
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import ReplayConfig
-from collect.records import ORACLE_TEACHER, Conversation, MessageRow
-from collect.store import RunStore
-from collect.wrong_fields import first_wrong_field
+from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.records import ORACLE_TEACHER, Conversation, MessageRow
+from collect.store.run_store import RunStore
 
 
 @dataclass(frozen=True)

@@ -15,32 +15,41 @@ from pathlib import Path
 
 from collect.agents.debug2fix import run_subagent
 from collect.agents.rollout_context import RolloutContext
-from collect.batch import Batch
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.splits import drawn
 from collect.config import Machinery
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
-from collect.preflight.checks import Finding
-from collect.questions.answered import Answered, Answers, Said
-from collect.questions.config import QuestionsConfig
-from collect.questions.messages import arguments_for
-from collect.questions.records import Question
-from collect.questions.rows import VARIANT, QuestionSpec, as_question, question_spec
-from collect.questions.scoring import score_text
-from collect.questions.verdicts import Verdict
-from collect.questions.workspace import lay_out, reproducible, with_files
-from collect.records import Role
-from collect.rollout import (
+from collect.preflight import Finding
+from collect.question_records import Question, read_questions
+from collect.questions.building import questions_path
+from collect.questions.config import SOURCE_READER, QuestionsConfig
+from collect.questions.episode import lay_out, reproducible, with_files
+from collect.questions.rows import (
+    VARIANT,
+    Answered,
+    Answers,
+    QuestionSpec,
+    Said,
+    arguments_for,
+    as_question,
+    question_spec,
+)
+from collect.questions.scoring import Verdict, score_text
+from collect.questions.source_reader import read_all
+from collect.rollouts.batch import Batch
+from collect.rollouts.rollout import (
     RolloutSettings,
     RolloutSpec,
     RolloutTrace,
     failure_of,
     for_attempt,
 )
-from collect.rollout_rows import RunIdentity, rows_of
-from collect.settings import settings_facts, settings_hash
-from collect.store import RunStore
-from collect.work import Rows
+from collect.rollouts.rows import RunIdentity, rows_of
+from collect.rollouts.settings import settings_facts, settings_hash
+from collect.rollouts.work import Rows
+from collect.store.records import Role
+from collect.store.run_store import RunStore
 
 
 def run_question(context: RolloutContext, question: Question) -> Verdict:
@@ -212,3 +221,19 @@ def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> An
         (*reasons, *batch.over_budget),
         batch.stop.is_set(),
     )
+
+
+# Who answers a file of questions, and what the answers came to.
+
+
+def answer(machinery: Machinery, config: QuestionsConfig, run: Path) -> Answers:
+    """Answer the config's questions, those that have no answer yet, by the one that it names.
+
+    Raises ConfigError.
+    """
+    every = read_questions(questions_path(config, run))
+    questions = drawn(every, config.answer_shuffle_seed, config.answer_limit)
+    if config.answerers == (SOURCE_READER,):
+        instances = instances_of(open_benchmark(config.benchmark, machinery.sandbox), questions)
+        return Answers(tuple(read_all(questions, instances)), 0, None)
+    return answer_all(machinery, config, questions, run)

@@ -6,36 +6,163 @@ Outcomes are appended to a work file as they come, so that a killed run goes on 
 from __future__ import annotations
 
 import platform
+import random
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
+from rich.table import Table
 
-from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.build_info import code_version
+from collect.benchmarks.workspace import open_instance_sandbox
+from collect.code.patches import PatchError, apply_patch, changed_lines, changed_paths, diff_trees
+from collect.code.source import function_at, read_source
 from collect.config import Machinery
-from collect.digest import digest
-from collect.questions.choosing import Funnel
+from collect.errors import InfrastructureFailure
+from collect.quantities import counted
+from collect.question_records import Card, Category, CategoryCard, Drop, Question, write_questions
+from collect.questions.choosing import Chooser, Funnel
 from collect.questions.config import ANSWERING, QuestionsConfig
-from collect.questions.investigating import Investigator, NoQuestions
-from collect.questions.records import (
-    Card,
-    Category,
-    CategoryCard,
-    Drop,
-    Question,
-    write_questions,
-)
-from collect.questions.workspace import reproducible
+from collect.questions.episode import lay_out, reproducible, with_files
+from collect.questions.program import Program
+from collect.questions.rows import Answered
+from collect.questions.tracing import Trace, Tracer
+from collect.questions.writing import Runs
+from collect.rollouts.progress_bar import ProgressBar
 from collect.runner import AsyncioRunner
-from collect.watching.progress_bar import ProgressBar
-from collect.work_file import WorkFile
-from sandbox import clean_up
+from collect.store.build_info import code_version, digest
+from collect.store.work_file import WorkFile
+from sandbox import SandboxConfig, clean_up
+from sandbox.debugger import DebugLimits
+from sandbox.debugger.opening import open_debugger
 from sandbox.errors import SandboxError, SandboxUnavailable
+
+# One bug's questions: its tests run twice each in fresh sandboxes, patched ones too.
+
+
+LIMITS = DebugLimits(value_chars=400, max_frames=60)
+
+
+class NoQuestions(Exception):
+    """Why nothing can be asked about a bug."""
+
+
+@dataclass(frozen=True)
+class Investigator:
+    """Investigates bugs of one benchmark. Thread-safe."""
+
+    benchmark: Benchmark
+    sandbox: SandboxConfig
+    config: QuestionsConfig
+
+    def questions(self, instance: Instance, funnel: Funnel) -> list[Question]:
+        """Everything worth asking about a bug. Raises NoQuestions, SandboxError."""
+        files = self._files(instance)
+        program = Program.of(instance, files)
+        if not program.modules:
+            raise NoQuestions("no source file in a language that is traced")
+        chooser = Chooser(instance, self.config, funnel)
+        failing = [test for test in instance.fail_to_pass if test in instance.public_tests][
+            : self.config.max_tests
+        ]
+        traced = [runs for test in failing if (runs := self._runs(instance, program, test))]
+        if not traced:
+            raise NoQuestions("no failing test comes to its end under the debugger")
+        for runs in traced:
+            chooser.add_runs(runs)
+        for patch in self._patches(instance, files):
+            self._add_fix(chooser, instance, files, traced[0].test, patch)
+        return chooser.questions()
+
+    def _files(self, instance: Instance) -> Mapping[str, bytes]:
+        if instance.files:
+            return instance.files
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
+            self.benchmark.prepare(instance, sandbox)
+            return sandbox.read_tree()
+
+    def _runs(
+        self, instance: Instance, program: Program, test: str, patch: str = ""
+    ) -> Runs | None:
+        """Two traces; None where one does not come to its end."""
+        try:
+            first = self._trace(instance, program, test, patch)
+            second = self._trace(instance, program, test, patch)
+        except InfrastructureFailure:
+            return None
+        if first.ending is None or second.ending is None:
+            return None
+        return Runs(test, program, first, second, patch)
+
+    def _trace(self, instance: Instance, program: Program, test: str, patch: str) -> Trace:
+        files = changed_paths(patch) if patch else None
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
+            lay_out(self.benchmark, instance, sandbox, patch)
+            tracer = Tracer(program, self.config.max_stops, self.config.test_timeout)
+            with closing(open_debugger(instance.language, sandbox, LIMITS)) as debugger:
+                return tracer.trace(debugger, test, files)
+
+    def _add_fix(
+        self,
+        chooser: Chooser,
+        instance: Instance,
+        files: Mapping[str, bytes],
+        test: str,
+        patch: str,
+    ) -> None:
+        """Ask about a changed program, where the change can be made and the test then ends."""
+        try:
+            program = Program.of(instance, with_files(instance, files, patch).files)
+            status = self._status(instance, test, patch)
+        except PatchError:
+            return
+        if status not in (TestStatus.PASSED, TestStatus.FAILED):
+            return
+        runs = self._runs(instance, program, test, patch)
+        if runs is not None:
+            chooser.add_fix(runs, status is TestStatus.PASSED)
+
+    def _status(self, instance: Instance, test: str, patch: str) -> TestStatus:
+        """How the test ends without a debugger; what the gold patch does to it is known."""
+        if patch == instance.gold_patch:
+            return TestStatus.PASSED
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
+            lay_out(self.benchmark, instance, sandbox, patch)
+            return self.benchmark.run_tests(instance, sandbox, [test]).statuses[test]
+
+    def _patches(self, instance: Instance, files: Mapping[str, bytes]) -> Iterator[str]:
+        """The gold patch, and wrong ones of the same function."""
+        if not instance.gold_patch:
+            return
+        yield instance.gold_patch
+        wrong = list(wrong_patches(instance, files))
+        random.Random(f"{self.config.seed}\0{instance.id}").shuffle(wrong)
+        yield from wrong[: self.config.wrong_patches]
+
+
+def wrong_patches(instance: Instance, files: Mapping[str, bytes]) -> Iterator[str]:
+    """Patches of the function that the gold patch changes, each with another small edit."""
+    try:
+        fixed = apply_patch(files, instance.gold_patch)
+    except PatchError:
+        return
+    seen: set[str] = set()
+    for changed in changed_lines(instance.gold_patch):
+        source = read_source(changed.path, files[changed.path])
+        function = function_at(source, changed.end) if source is not None else None
+        if source is None or function is None or function.name in seen:
+            continue
+        seen.add(function.name)
+        for mutation in source.mutations(function):
+            text = mutation.text.encode()
+            if text != fixed.get(changed.path):
+                yield diff_trees({changed.path: files[changed.path]}, {changed.path: text})
+
 
 DEFAULT_NAME = "questions.jsonl"
 ADVICE = "another questions or sandbox section; remove it, or choose another questions.output"
@@ -183,3 +310,66 @@ def _card(config: QuestionsConfig, outcomes: Sequence[Outcome]) -> Card:
         per_category=config.per_category,
         versions={"stepinto": code_version(), "python": platform.python_version()},
     )
+
+
+# What the commands print.
+
+
+SHORT = {
+    Drop.UNREADABLE: "not comparable",
+    Drop.NONDETERMINISTIC: "nondeterministic",
+    Drop.ON_SOURCE: "readable off the source",
+    Drop.DUPLICATE: "duplicate",
+    Drop.UNBALANCED: "unbalanced",
+    Drop.LIMIT: "over limit",
+}
+
+
+def funnel_table(card: Card) -> Table:
+    """One line a category: what could be asked, what was dropped why, and what is left."""
+    bugs = counted(card.instances, "bug")
+    table = Table(title=f"{counted(card.questions, 'question')} about {bugs}")
+    table.add_column("category", no_wrap=True)
+    table.add_column("asked", justify="right")
+    table.add_column("dropped as")
+    table.add_column("questions", justify="right")
+    for category, counts in card.categories.items():
+        dropped = [f"{SHORT[why]} {count}" for why, count in counts.dropped.items() if count]
+        row = (str(counts.asked), ", ".join(dropped) or "-", str(counts.questions))
+        table.add_row(category, *row)
+    return table
+
+
+def score_table(answered: Sequence[Answered], by: str) -> Table:
+    """Accuracy by category and overall, and why the wrong answers are wrong."""
+    right = sum(each.verdict.correct for each in answered)
+    table = Table(title=f"{by}: {right} of {len(answered)} right ({_share(right, len(answered))})")
+    table.add_column("category", no_wrap=True)
+    for column in ("questions", "right", "accuracy", "facts", "steps"):
+        table.add_column(column, justify="right")
+    table.add_column("wrong because", overflow="fold")
+    for category in Category:
+        group = [each for each in answered if each.question.category is category]
+        if group:
+            table.add_row(category, *_cells(group))
+    table.add_row("all", *_cells(answered), style="bold")
+    return table
+
+
+def _cells(group: Sequence[Answered]) -> list[str]:
+    right = sum(each.verdict.correct for each in group)
+    facts = sum(each.verdict.share for each in group) / max(len(group), 1)
+    steps = sum(each.steps for each in group) / max(len(group), 1)
+    reasons = Counter(each.verdict.reason for each in group if not each.verdict.correct)
+    return [
+        str(len(group)),
+        str(right),
+        _share(right, len(group)),
+        f"{facts:.0%}",
+        f"{steps:.1f}",
+        ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()) or "-",
+    ]
+
+
+def _share(right: int, total: int) -> str:
+    return f"{right / total:.1%}" if total else "-"

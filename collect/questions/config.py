@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.benchmarks.config import BenchmarkConfig
-from collect.questions.records import Category
+from collect.question_records import Category
 
 SOURCE_READER = "source_reader"
 """Stands for a model in `answer_with`: the baseline that never runs the program."""

@@ -6,26 +6,60 @@ and the end are the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import subagent_tools
+from collect.agents.java_workspace import prepare_java_workspace
 from collect.agents.prompts import prompt
 from collect.agents.tools import Toolbox
 from collect.agents.wording import wording
 from collect.benchmarks.base import Benchmark, Instance
-from collect.benchmarks.workspace import open_instance_sandbox
-from collect.messages import ToolCall, ToolSchema
-from collect.questions.records import Question
-from collect.questions.workspace import lay_out
-from collect.records import ToolOutcome
+from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
+from collect.code.patches import apply_patch
+from collect.config import Machinery
+from collect.question_records import Question
+from collect.store.messages import ToolCall, ToolSchema
+from collect.store.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig
 from sandbox.debugger import Action, Debugger
 from sandbox.debugger.opening import open_debugger
 from sandbox.text import storable
+
+# A bug's workspace as it is when a question is asked.
+
+
+def reproducible(machinery: Machinery) -> Machinery:
+    """With a hash seed, where the sandbox has none: sets then have one order on all runs."""
+    sandbox = machinery.sandbox
+    environment = {"PYTHONHASHSEED": "0", **sandbox.environment}
+    return machinery.model_copy(
+        update={"sandbox": sandbox.model_copy(update={"environment": environment})}
+    )
+
+
+def lay_out(benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: str) -> None:
+    """Prepare the buggy tree, and make the question's change in it.
+
+    Raises PatchError, SandboxError.
+    """
+    benchmark.prepare(instance, sandbox)
+    if patch:
+        patch_workspace(sandbox, patch)
+    if instance.language == "java":
+        prepare_java_workspace(sandbox)
+
+
+def with_files(instance: Instance, files: Mapping[str, bytes], patch: str) -> Instance:
+    """The bug with its files at hand, also those of an image, and the question's change in them.
+
+    Raises PatchError.
+    """
+    return replace(instance, files=apply_patch(files, patch) if patch else files)
+
 
 # A schema is read off the tool's class; what the tool would act on is never touched.
 _NO_DEBUGGER = cast(Debugger, None)

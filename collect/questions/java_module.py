@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from collect.models.oracle.java_source import JavaSource
-from collect.models.oracle.reading import FunctionRange
-from collect.questions.records import Location
+from collect.code.java_source import JavaSource
+from collect.code.reading import FunctionRange
+from collect.question_records import Location
 from collect.questions.statements import Statement, innermost
 from sandbox.text import source_lines
 

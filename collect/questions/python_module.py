@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from collect.questions.records import Location
+from collect.code.syntax import parse
+from collect.question_records import Location
 from collect.questions.statements import Statement, innermost
-from collect.syntax import parse
 from sandbox.text import source_lines
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -21,9 +21,9 @@ source says: no line of it tells which of them comes about, and what an assertio
 
 from __future__ import annotations
 
+from collect.question_records import ExceptionAsk, ExceptionTruth, ReachAsk, ValueAsk, ValueTruth
 from collect.questions.comparing import Name, parse_value, same
 from collect.questions.program import Program
-from collect.questions.records import ExceptionAsk, ExceptionTruth, ReachAsk, ValueAsk, ValueTruth
 from collect.questions.tracing import Trace
 
 GUESSED = ("None", "True", "False", "-1", "0", "1", "2", "''", "b''", "[]", "()", "{}", "set()")

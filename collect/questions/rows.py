@@ -5,12 +5,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from collect.agents.config import Variant
+from collect.agents.config import AgentsConfig, Variant
+from collect.agents.debug2fix import subagent_prompt
+from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
+from collect.agents.wording import wording
 from collect.benchmarks.base import Instance
-from collect.questions.records import Question
-from collect.records import Conversation, Rollout
-from collect.rollout import RolloutSpec
+from collect.code.test_files import TestFiles
+from collect.question_records import Question
+from collect.questions.grounding.checking import ground
+from collect.questions.scoring import Verdict
+from collect.rollouts.rollout import RolloutSpec
+from collect.store.messages import Message
+from collect.store.records import Conversation, Rollout
 
 VARIANT = "questions"
 
@@ -58,3 +66,81 @@ def as_question(
         resolved=right,
     )
     return row, [replace(conversation, variant=VARIANT) for conversation in conversations]
+
+
+# Questions that were asked, and what came of them.
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is needed of a conversation."""
+
+    text: str = ""
+    """The final answer."""
+    tool_calls: int = 0
+    grounding: float | None = None
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> Said:
+        calls = sum(row.tool_outcome is not None for row in conversation.messages)
+        score = ground(conversation, TestFiles()).score
+        return cls(conversation.final_answer, calls, score)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One question and the verdict on its answer."""
+
+    question: Question
+    verdict: Verdict
+    rollout: Rollout | None = None
+    """What it took; None where nobody held a conversation."""
+    tool_calls: int = 0
+    """Calls of tools in the conversation, of whatever outcome."""
+    grounding: float | None = None
+    """Share of what the answer claims that its conversation had observed, in 0..1; None where it
+    claims nothing."""
+
+    @property
+    def steps(self) -> int:
+        """Completions."""
+        return self.rollout.sub_steps if self.rollout is not None else 0
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the run's folder holds of what was asked."""
+
+    answered: tuple[Answered, ...]
+    missing: int
+    """Questions without an answer: the run was stopped, or they failed."""
+    conversations: Path | None
+    """Where they lie as Parquet; None where nobody held any."""
+    reasons: tuple[str, ...] = ()
+    """Different failures of the infrastructure or the budget, as `type: message`."""
+    stopped: bool = False
+    """Whether the user, the budget or too many failures in a row ended it before the end."""
+
+
+# A question as the messages that a Debug Subagent's conversation begins with.
+
+
+def arguments_for(question: Question) -> DebugSubagentArguments:
+    """What the main agent's call of the subagent would have held."""
+    hints = question.hints
+    return DebugSubagentArguments(
+        question=question.question,
+        test=question.test,
+        path=hints.path,
+        lines=hints.lines or None,
+        variables=hints.variables or None,
+    )
+
+
+def opening_messages(question: Question, agents: AgentsConfig) -> tuple[Message, Message]:
+    """The system's message and the user's, as in a rollout with these settings."""
+    values = wording(question.language).values()
+    return (
+        Message("system", subagent_prompt(values, agents.debug_run_code)),
+        Message("user", subagent_task(arguments_for(question))),
+    )

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 
-from collect.agents.answer import parse_answer
-from collect.questions import claims
-from collect.questions.compared import compared
-from collect.questions.comparing import parse_value, same, same_text
-from collect.questions.polarity import PASSES, REACHED, Wording, says
-from collect.questions.records import (
+from collect.agents.subagent_task import parse_answer
+from collect.question_records import (
     Ask,
     AssertionTruth,
     Category,
@@ -31,17 +29,140 @@ from collect.questions.records import (
     ValueAsk,
     ValueTruth,
 )
+from collect.questions import claims
+from collect.questions.claims import sentences
+from collect.questions.comparing import parse_value, same, same_text
 from collect.questions.value_claims import (
     ValueClaim,
     bare_words,
+    compared,
     distinct,
     named_values,
     other_names,
     values_in,
     without_values,
 )
-from collect.questions.verdicts import Fact, Reason, Verdict
-from collect.records import DebugAnswer
+from collect.store.records import DebugAnswer
+
+# Whether a text says yes or no: that a line is reached, that a test passes.
+
+
+LEADING = re.compile(r"^\W*(yes|no|nope|yep|true|false|correct)\b", re.IGNORECASE)
+NEGATION = (
+    r"(?:not|never|n't|no longer|isn't|wasn't|doesn't|didn't|neither|nor|without being|fails? to)"
+)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a claim is made, and how it is denied, without yes and no."""
+
+    affirmed: re.Pattern[str]
+    denied: re.Pattern[str]
+    is_exclusive: bool
+    """Whether a sentence that denies it affirms nothing: it then tells what happens instead."""
+
+
+def _wording(verbs: str, denials: str, is_exclusive: bool) -> Wording:
+    affirmed = re.compile(rf"\b(?:{verbs})\b", re.IGNORECASE)
+    denied = re.compile(rf"{NEGATION}\s+(?:\w+\s+){{0,3}}?(?:{verbs})\b|{denials}", re.IGNORECASE)
+    return Wording(affirmed, denied, is_exclusive)
+
+
+REACHED = _wording(
+    r"reach(?:es|ed)?|execut(?:es|ed)|(?:is|gets|be) run|runs|ran|hits?|taken|visit(?:s|ed)|"
+    r"entered|comes? to|came to|gets? (?:to|there)|got (?:to|there)|stop(?:s|ped)? (?:at|there)",
+    r"\bunreached\b|\bunreachable\b|\bskipped\b|\bzero times\b|\b0 times\b|\bdead code\b|"
+    r"\bwithout (?:a|any|ever)\b",
+    is_exclusive=True,
+)
+PASSES = _wording(
+    r"pass(?:es|ed|ing)?|succeeds?|succeeded|goes through|is fixed|resolved|green|works",
+    r"\bfail(?:s|ed|ing|ure)?\b|\bis (?:still )?broken\b|\bstill (?:raises|breaks|red)\b",
+    is_exclusive=False,
+)
+
+
+def says(text: str, wording: Wording, about: tuple[str, ...] = ()) -> set[bool]:
+    """Every answer that a text gives; both where it contradicts itself.
+
+    A leading yes or no counts for the whole, and what is said beside it only where it names one of
+    `about` (a line, a name).
+    """
+    leading = LEADING.match(text)
+    said: set[bool] = set()
+    if leading:
+        said.add(leading[1].lower() in ("yes", "yep", "true", "correct"))
+    for sentence in sentences(text):
+        body = LEADING.sub("", sentence)
+        if leading and not any(_names(body, each) for each in about):
+            continue
+        said |= _said(body, wording)
+    return said
+
+
+def _said(sentence: str, wording: Wording) -> set[bool]:
+    denied = [found.span() for found in wording.denied.finditer(sentence)]
+    said = {False} if denied else set()
+    if denied and wording.is_exclusive:
+        return said
+    for found in wording.affirmed.finditer(sentence):
+        if not any(start <= found.start() < end for start, end in denied):
+            said.add(True)
+    return said
+
+
+def _names(sentence: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", sentence) is not None
+
+
+# What an answer is worth, as a whole and fact by fact.
+
+
+class Reason(StrEnum):
+    """Why a fact, or a whole answer, is judged as it is."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    MISSING = "missing"
+    """Not claimed at all."""
+    SEVERAL = "several"
+    """More than one answer is given to one question."""
+    EVASIVE = "evasive"
+    """It says that it does not know."""
+    NO_ANSWER = "no_answer"
+    """There is no well-formed answer block."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact that was asked for."""
+
+    name: str
+    true: str
+    claimed: str
+    reason: Reason
+
+    @property
+    def ok(self) -> bool:
+        return self.reason is Reason.RIGHT
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer is worth."""
+
+    reason: Reason
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def correct(self) -> bool:
+        return self.reason is Reason.RIGHT
+
+    @property
+    def share(self) -> float:
+        """Of the facts, how many are right."""
+        return sum(fact.ok for fact in self.facts) / len(self.facts) if self.facts else 0.0
 
 
 def score_text(question: Question, text: str) -> Verdict:

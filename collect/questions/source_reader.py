@@ -12,10 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from collect.benchmarks.base import Instance
-from collect.questions.answered import Answered
-from collect.questions.program import Program
-from collect.questions.python_module import PythonModule
-from collect.questions.records import (
+from collect.question_records import (
     Ask,
     AssertionAsk,
     ExceptionAsk,
@@ -26,10 +23,13 @@ from collect.questions.records import (
     RootCauseAsk,
     ValueAsk,
 )
+from collect.questions.episode import with_files
+from collect.questions.program import Program
+from collect.questions.python_module import PythonModule
+from collect.questions.rows import Answered
 from collect.questions.scoring import score
 from collect.questions.sides import is_literal, sides_at
-from collect.questions.workspace import with_files
-from collect.records import DebugAnswer
+from collect.store.records import DebugAnswer
 
 NO_GUESS = "None"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from collect.benchmarks.base import Instance
-from collect.questions.records import Location
+from collect.question_records import Location
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from collect.questions.comparing import is_comparable, without_addresses
-from collect.questions.program import Program
-from collect.questions.records import (
+from collect.question_records import (
     AssertionAsk,
     AssertionTruth,
     ExceptionAsk,
@@ -25,6 +23,8 @@ from collect.questions.records import (
     ValueAsk,
     ValueTruth,
 )
+from collect.questions.comparing import is_comparable, without_addresses
+from collect.questions.program import Program
 from collect.questions.tracing import Raise, Stop, Trace
 from sandbox.debugger import Value
 

@@ -9,8 +9,8 @@ from itertools import takewhile
 from rich.table import Table
 from rich.text import Text
 
-from collect.preflight.checks import Finding
-from configs.command_line.sections import check_sections
+from collect.preflight import Finding
+from configs.command_line.preflight import check_sections
 from configs.command_line.shared import console
 from configs.run_config import RunConfig
 
@@ -26,7 +26,7 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
 
 def check_collect(config: RunConfig) -> int:
     """Look at all that the config's rollouts need, and print it; the exit status."""
-    from collect.stage import look_before_collect
+    from collect.rollouts.stage import look_before_collect
 
     return _told(look_before_collect(config, config.collect, config.folder, config.held_out))
 

@@ -3,23 +3,172 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from configs.command_line.looking import (
-    bench_contamination,
-    bench_list,
-    bench_pull,
-    bench_show,
-    bench_verify,
-)
+from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.config import BenchmarkConfig
+from collect.console import tell
+from collect.errors import ConfigError
+from collect.quantities import counted
+from collect.rollouts.progress_bar import ProgressBar
 from configs.command_line.making import (
     bench_answer,
     bench_make,
     bench_questions,
     bench_self_repair,
 )
-from configs.command_line.shared import CONFIG_HELP, add_overrides, add_yes
+from configs.command_line.shared import (
+    CONFIG_HELP,
+    FAILED,
+    add_overrides,
+    add_yes,
+    console,
+    stopped,
+)
+from configs.loading import load_config
+from configs.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from format.contamination.training import TrainingRow
+
+
+# `stepinto bench` on bugs that there are: list, show, verify, images, contamination.
+
+
+def bench_list(options: argparse.Namespace) -> int:
+    from collect.benchmarks.marks import RanIn, Verifications, with_verifications
+
+    config, _, instances = _bugs(options)
+    kept = with_verifications(instances, RanIn(config.sandbox), Verifications())
+    for instance, verification in kept:
+        marks = verification.marks if verification else ["not verified"]
+        failing, passing = len(instance.fail_to_pass), len(instance.pass_to_pass)
+        tests = f"{failing} failing, {passing} passing"
+        facts = (instance.id, instance.category or "-", tests, ", ".join(marks))
+        console.print("  ".join(facts), highlight=False)
+    return 0
+
+
+def bench_show(options: argparse.Namespace) -> int:
+    pass
+
+    words = [options.id, *options.overrides]
+    ids = [word for word in words if "=" not in word]
+    if len(ids) != 1:
+        raise ConfigError(
+            f"bench show takes the id of one bug, or a glob over ids, and {len(ids)} are given; "
+            "`stepinto bench list CONFIG` lists them"
+        )
+    options.overrides = [word for word in words if "=" in word]
+    wanted = [f"collect.benchmark.instances={json.dumps(ids)}"]
+    every = ["collect.benchmark.split=all", "collect.benchmark.limit=null"]
+    _, _, instances = _bugs(options, [*every, *wanted])
+    for instance in instances:
+        console.print(describe(instance, options.gold), markup=False, highlight=False)
+    return 0
+
+
+def bench_verify(options: argparse.Namespace) -> int:
+    from collect.benchmarks.marks import Verifications
+    from collect.benchmarks.verify import VerifySettings, verification_table, verify
+
+    config, benchmark, instances = _bugs(options)
+    slow_over = config.sandbox.command_timeout if options.slow is None else options.slow
+    settings = VerifySettings(
+        options.repeats, slow_over, config.runner.concurrency, again=options.again
+    )
+    kept = Verifications()
+    with ProgressBar("bugs", len(instances)) as bar:
+        results = verify(
+            benchmark,
+            instances,
+            config.sandbox,
+            settings,
+            verifications=kept,
+            on_done=lambda _: bar.advance(),
+        )
+    console.print(verification_table(results))
+    console.print(f"kept in {kept.path(benchmark.name)}; collect and eval skip by it")
+    if len(results) < len(instances):
+        return stopped()
+    return 0 if all(result.ok for result in results) else FAILED
+
+
+def bench_pull(options: argparse.Namespace) -> int:
+    from collect.benchmarks.images import required_images
+    from collect.preflight import short_of_images
+    from sandbox.engine import connect
+    from sandbox.images import GIGABYTE, ImagePuller
+
+    config, _, instances = _bugs(options)
+    images = required_images(instances, config.sandbox)
+    if not images:
+        raise ConfigError(
+            "there is no image to fetch: these bugs run in sandbox.backend="
+            f"{config.sandbox.backend}, or name no image"
+        )
+    if told := short_of_images(config):
+        tell(told)
+    client = connect()
+    report = ImagePuller(client, config.images, on_event=console.print).fetch(images)
+    console.print(
+        f"{counted(len(report.pulled), 'image')} fetched, {len(report.present)} there before, "
+        f"{len(report.evicted)} evicted; all images take {report.used_bytes / GIGABYTE:.1f} GB"
+    )
+    if report.left:
+        tell(
+            f"no room for {len(report.left)} more within images.disk_gb="
+            f"{config.images.disk_gb:g}: raise it, or choose fewer bugs"
+        )
+    return FAILED if report.left or report.failed else 0
+
+
+def bench_contamination(options: argparse.Namespace) -> int:
+    from format.contamination.report import measure, report_tables, totals, write_report
+
+    config = load_config(options.config, options.overrides)
+    instances = _selected(config, config.eval.bugs_of(config.collect.benchmark))
+    rows = (row for path in options.training for row in _training_rows(path))
+    report = measure(instances, rows, [str(path) for path in options.training], options.ngram)
+    console.print(*report_tables(report))
+    console.print(totals(report))
+    paths = write_report(report, options.output or config.folder / "contamination")
+    console.print(f"every bug: {paths[0]}, {paths[1]}")
+    if options.fail_over is None or not report.over(options.fail_over):
+        return 0
+    found = f"{report.over(options.fail_over)} of {len(instances)} bugs"
+    told = f"{found} share more than {options.fail_over:.0%} with the training data"
+    tell(told)
+    return FAILED
+
+
+def _training_rows(path: Path) -> Iterator[TrainingRow]:
+    from format.contamination.training import instance_rows, rows_of
+
+    if path.suffix in (".yaml", ".yml"):
+        config = load_config(path)
+        return instance_rows(_selected(config, config.collect.benchmark))
+    return rows_of(path)
+
+
+def _selected(config: RunConfig, benchmark: BenchmarkConfig) -> list[Instance]:
+    from collect.benchmarks.opening import open_benchmark, select_instances
+
+    return select_instances(benchmark, open_benchmark(benchmark, config.sandbox))
+
+
+def _bugs(
+    options: argparse.Namespace, more: Sequence[str] = ()
+) -> tuple[RunConfig, Benchmark, list[Instance]]:
+    from collect.benchmarks.opening import open_benchmark, select_instances
+
+    config = load_config(options.config, [*options.overrides, *more])
+    benchmark = open_benchmark(config.collect.benchmark, config.sandbox)
+    return config, benchmark, select_instances(config.collect.benchmark, benchmark)
+
 
 BENCH_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
     "answer": (bench_answer, "put questions about runs to a model, and score its answers"),
@@ -77,3 +226,44 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
+
+
+# One bug as text: what an agent is told, what it works on, and what must pass.
+
+
+def describe(instance: Instance, gold: bool = False) -> str:
+    """The bug; its gold patch only where that is asked for."""
+    facts = [
+        ("benchmark", instance.benchmark),
+        ("language", instance.language),
+        ("repository", instance.repository),
+        ("category", instance.category or "-"),
+        ("image", instance.image or "-"),
+        ("hash", instance.hash),
+    ]
+    sections = [
+        instance.id,
+        "\n".join(f"{name:<11}{value}" for name, value in facts),
+        _section("Problem statement", instance.problem_statement.splitlines()),
+        _section("Files", _files(instance)),
+        _section("Fail to pass", instance.fail_to_pass),
+        _section("Pass to pass", instance.pass_to_pass),
+    ]
+    if gold:
+        sections.append(_section("Gold patch", instance.gold_patch.splitlines()))
+    return "\n\n".join(sections)
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    text = "\n".join(f"    {line}".rstrip() for line in lines)
+    return f"{title}:\n{text or '    none'}"
+
+
+def _files(instance: Instance) -> Iterable[str]:
+    """Paths with their number of lines; those of the tests are marked."""
+    if instance.image_workspace is not None:
+        yield f"in {instance.image_workspace.folder} of the image"
+    for path, data in sorted(instance.files.items()):
+        is_test = any(path == test or path.startswith(f"{test}/") for test in instance.test_paths)
+        lines = len(data.splitlines())
+        yield f"{lines:>5} {path}{'  (tests)' if is_test else ''}"

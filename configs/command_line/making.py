@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 
+from collect.console import tell
 from collect.copying.run_copy import copying
 from collect.quantities import counted, dollars
-from collect.telling import tell
 from configs.command_line.shared import (
     AGAIN,
     FAILED,
@@ -25,7 +25,7 @@ from configs.run_config import RunConfig
 
 def bench_self_repair(options: argparse.Namespace) -> int:
     from collect.funnel import funnel_table
-    from collect.self_repair.building import build
+    from collect.synthesis.self_repair.building import build
 
     config = load_config(options.config, options.overrides)
     built = build(config, config.self_repair, config.folder)
@@ -58,9 +58,8 @@ def bench_answer(options: argparse.Namespace) -> int:
 
 def make(config: RunConfig) -> int:
     """Make the bugs of the config's `factory` section; the exit status."""
-    from collect.factory.building import make_bugs
-    from collect.factory.report import projects_table
     from collect.funnel import funnel_table
+    from collect.synthesis.building import make_bugs, projects_table
 
     made = make_bugs(config, config.factory, config.folder)
     if made.card is None:
@@ -76,8 +75,7 @@ def make(config: RunConfig) -> int:
 
 def questions(config: RunConfig) -> int:
     """Make the questions of the config's `questions` section; the exit status."""
-    from collect.questions.building import build
-    from collect.questions.tables import funnel_table
+    from collect.questions.building import build, funnel_table
 
     built = build(config, config.questions, config.folder)
     if built.card is None:
@@ -98,8 +96,8 @@ def answer(config: RunConfig) -> int:
 
 def _answer(config: RunConfig, name: str) -> int:
     """Let one model answer, and print its scores."""
-    from collect.questions.answers import answer as answer_questions
-    from collect.questions.tables import score_table
+    from collect.questions.answering import answer as answer_questions
+    from collect.questions.building import score_table
 
     answers = answer_questions(config, config.questions.answered_by(name), config.folder)
     console.print(score_table(answers.answered, name))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 
 from collect.errors import ConfigError
+from configs.command_line.push import check_target
 from configs.command_line.shared import console, heading
-from configs.run_config import RunConfig
+from configs.run_config import RunConfig, StageName
 from train.config import TrainConfig
 
 REFUSED = 2
@@ -91,3 +93,62 @@ def checked_config(train: TrainConfig, options: argparse.Namespace) -> TrainConf
     return TrainConfig.model_validate(
         settings | {name: value for name, value in given.items() if value is not None}
     )
+
+
+# What `stepinto run` looks at before its first stage: whether the sections of all stages will do.
+#
+# What a stage needs of the files that earlier ones write is looked at when its turn comes.
+
+
+def check_sections(config: RunConfig) -> None:
+    """Raise ConfigError where a stage that the config names would refuse its section."""
+    for name in config.stages:
+        if name in SECTIONS:
+            SECTIONS[name](config)
+
+
+def _make(config: RunConfig) -> None:
+    from collect.synthesis.building import check_factory
+
+    check_factory(config.factory)
+
+
+def _answer(config: RunConfig) -> None:
+    from collect.questions.config import SOURCE_READER
+
+    for name in config.questions.answerers:
+        if name != SOURCE_READER:
+            config.model_config_of(name)
+
+
+def _collect(config: RunConfig) -> None:
+    for name in (config.collect.main, config.collect.sub):
+        config.model_config_of(name)
+
+
+def _format(config: RunConfig) -> None:
+    check_target(config)
+
+
+def _train(config: RunConfig) -> None:
+    from train.job import QuestionBench
+    from train.stage import check_train
+
+    check_train(config.train, QuestionBench(config, config.questions.benchmark, config.held_out))
+
+
+def _eval(config: RunConfig) -> None:
+    from eval.stage import check_eval
+
+    check_eval(config, config.eval, config.collect.benchmark, config.folder)
+
+
+SECTIONS: dict[StageName, Callable[[RunConfig], None]] = {
+    "make": _make,
+    "answer": _answer,
+    "collect": _collect,
+    "format": _format,
+    "train": _train,
+    "eval": _eval,
+}
+"""The check of each stage that has one."""

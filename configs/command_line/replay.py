@@ -12,7 +12,7 @@ from rich.table import Table
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
 from collect.quantities import counted
-from collect.watching.status import has_begun
+from collect.rollouts.status import has_begun
 from configs.command_line.shared import (
     FAILED,
     SHOWN_REASONS,
@@ -27,7 +27,7 @@ from configs.loading import load_config
 from configs.run_config import RunConfig
 
 if TYPE_CHECKING:
-    from collect.replaying.verifying import ReplayReport
+    from collect.replay import ReplayReport
 
 SHOWN = 10
 """Conversations that are not as recorded."""
@@ -66,13 +66,13 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def _has_rollouts(folder: Path) -> bool:
-    from collect.store import RunStore
+    from collect.store.run_store import RunStore
 
     return has_begun(folder) and bool(RunStore(folder).rollouts.ids())
 
 
 def _tell_where(config: RunConfig) -> None:
-    from collect.replaying.verifying import rollouts_at_once
+    from collect.replay import rollouts_at_once
 
     if config.runner.backend == "ray":
         console.print(
@@ -84,8 +84,7 @@ def _tell_where(config: RunConfig) -> None:
 def _replay(
     config: RunConfig, stage: str, folder: Path, options: argparse.Namespace
 ) -> ReplayReport:
-    from collect.replaying.finding import Bugs, Finder
-    from collect.replaying.verifying import replay_rollouts
+    from collect.replay import Bugs, Finder, replay_rollouts
 
     files = question_files(options, options.run, config)
     finder = Finder(Bugs(_benchmarks(config, stage), config.sandbox), files)

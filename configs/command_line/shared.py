@@ -9,11 +9,10 @@ from pathlib import Path
 
 from rich.rule import Rule
 
+from collect.console import VisibleConsole, tell
 from collect.errors import BudgetExhausted
-from collect.telling import tell
-from collect.visible import VisibleConsole
 from configs.run_config import RunConfig
-from train.launched_processes import is_main_process
+from train.processes import is_main_process
 
 FAILED = 1
 """Exit status where something kept failing, or what was checked is not well."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from collect.console import tell
 from collect.quantities import counted, dollars
-from collect.rollouts import RolloutsSummary
-from collect.telling import tell
+from collect.rollouts.stage import RolloutsSummary
 from configs.command_line.making import answer, make, questions
 from configs.command_line.push import push_dataset
 from configs.command_line.shared import (
@@ -25,9 +25,9 @@ from configs.run_config import RunConfig
 from train.report import LossPoint
 
 if TYPE_CHECKING:
-    from eval.alone.stage import AloneReport
-    from eval.in_place import InPlaceReport
+    from eval.end_to_end import InPlaceReport
     from eval.qualitative.judge import JudgeReport
+    from eval.standalone.stage import AloneReport
 
 Stage = Callable[[RunConfig], int]
 """Does one stage, and gives the exit status."""
@@ -35,7 +35,7 @@ Stage = Callable[[RunConfig], int]
 
 def collect(config: RunConfig) -> int:
     """Roll out the agents."""
-    from collect.stage import run_collect
+    from collect.rollouts.stage import run_collect
 
     heading("collect")
     summary = run_collect(config, config.collect, config.folder, config.held_out)
@@ -91,7 +91,7 @@ def format_and_push(config: RunConfig) -> int:
 
 def train(config: RunConfig) -> int:
     """Fine-tune the small model."""
-    from train.question_bench import QuestionBench
+    from train.job import QuestionBench
     from train.stage import run_train
 
     heading("train")

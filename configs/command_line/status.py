@@ -11,11 +11,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from collect.console import visible
 from collect.errors import ConfigError
 from collect.quantities import dollars, duration, tokens
-from collect.visible import visible
-from collect.watching.heartbeat import SECONDS
-from collect.watching.status import SILENT_SECONDS, RunStatus, has_begun, read_status
+from collect.rollouts.heartbeat import SECONDS
+from collect.rollouts.status import SILENT_SECONDS, RunStatus, has_begun, read_status
 from configs.command_line.shared import console, heading
 
 SHOWN_RUNNING = 5

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collect.config import SAVED_NAME
+from collect.console import tell
 from collect.errors import ConfigError
-from collect.near_names import did_you_mean
+from collect.field_errors import did_you_mean
 from collect.quantities import counted
-from collect.telling import tell
 from configs.command_line.shared import add_questions, console, question_files
 from configs.loading import load_config
 from configs.run_config import RunConfig

@@ -2,15 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
 
 from eval.metrics import Arm
 from eval.paired.config import StatisticsConfig
-from eval.paired.intervals import difference_interval
-from eval.paired.outcomes import Aligned, Outcomes, align
-from eval.paired.planning import clusters_needed, discordance
-from eval.paired.significance import holm, mcnemar, sign_flip
+from eval.paired.outcomes import Aligned, Counts, Outcomes, align
+
+# How many bugs it takes to see a difference.
+
+
+def discordance(pair: Aligned) -> float:
+    """With one attempt a bug, the share of bugs that exactly one of the arms resolves.
+
+    With several: the mean square of the clusters' differences, which is the same for one attempt.
+    That clusters are of different sizes does not count as difference.
+    """
+    trials, gaps = pair.trials, pair.gaps()
+    difference = gaps.sum() / trials.sum()
+    spread = np.mean((gaps - difference * trials) ** 2) / trials.mean() ** 2
+    return float(spread + difference**2)
+
+
+def clusters_needed(difference: float, discordant: float, power: float, level: float) -> int | None:
+    """The clusters with which a two-sided paired test sees a difference in -1..1 with that power.
+
+    The formula of Miettinen (1968) and Connor (1987) for McNemar's test, with the discordance that
+    was observed; there is at least as much of it as there is difference. None: of no difference.
+    """
+    if difference == 0:
+        return None
+    spread = max(discordant, abs(difference))
+    sure = float(stats.norm.isf(level / 2)) * math.sqrt(spread)
+    seen = float(stats.norm.isf(1 - power)) * math.sqrt(spread - difference**2)
+    return math.ceil((sure + seen) ** 2 / difference**2)
+
+
+# Tests of a difference between two arms, and their correction for how many there are.
+
+
+BATCH = 1000
+"""Resamples at once, which bounds the memory."""
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The two-sided p-value of McNemar's exact test, from the numbers of discordant pairs.
+
+    For one attempt a bug: it takes pairs for independent of each other.
+    """
+    discordant = only_first + only_second
+    return float(stats.binomtest(only_first, discordant).pvalue) if discordant else 1.0
+
+
+def sign_flip(gaps: Counts, resamples: int, seed: int) -> float:
+    """The two-sided p-value of a permutation test that swaps the two arms within whole clusters.
+
+    Several attempts at one bug succeed and fail together, so McNemar's test over all pairs of
+    attempts finds too much (Eliasziw and Donner 1991; Durkalski et al. 2003). Where the arms do not
+    differ, a bug's attempts as a whole may as well be the other arm's: that flips the sign of its
+    gap, whatever the dependence within it. With one attempt a bug this is McNemar's exact test.
+    All permutations are tried where that takes no more than `resamples`; else so many random ones.
+    """
+    moved = gaps[gaps != 0].astype(float)
+    if len(moved) < 2:
+        return 1.0
+    result = stats.permutation_test(
+        (moved,),
+        np.sum,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=BATCH,
+        rng=np.random.default_rng(seed),
+    )
+    return float(result.pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected by Holm (1979): the chance of any false find stays below the level."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = largest
+    return corrected
+
+
+# Bootstrap intervals of what is computed from paired arms, by cluster.
+#
+# Percentile intervals: of arms that seldom differ, accelerated ones (BCa) are too narrow. In
+# simulations of 20 to 100 bugs with discordant shares of 4 % to 60 %, what follows held the truth
+# in 93 % to 100 % at a level of 5 %, BCa in 55 % to 98 %.
+#
+# A bootstrap only knows what it has seen: of ten bugs on which two arms agree it makes an
+# interval of no width. Where no cluster went one way, that end of the interval is therefore moved
+# out to where an exact test would still have had it: had more than a share u of clusters gone
+# that way, none among n would have been seen with a chance of less than half the level. That is
+# the rule of three (Hanley and Lippman-Hand 1983) at any level: u = 1 - (level / 2) ** (1 / n).
+
+
+Floats = NDArray[np.float64]
+Statistic = Callable[..., Any]
+"""Of the successes of each arm and the trials, by cluster along `axis`."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The two ends, as shares; infinite where there is no bound."""
+
+    low: float
+    high: float
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+def difference_interval(pair: Aligned, config: StatisticsConfig) -> Interval:
+    """Of the rate of the first arm minus that of the second, in -1..1; there must be a cluster."""
+    gaps = pair.gaps()
+    estimate = float(gaps.sum() / pair.trials.sum())
+    unseen = unseen_share(pair.clusters, config.level)
+    if _constant(pair):
+        return Interval(estimate - unseen * (1 + estimate), estimate + unseen * (1 - estimate))
+    found = percentiles(resampled(pair, _difference, config), config.level)
+    low = found.low if (gaps < 0).any() else min(found.low, estimate - unseen)
+    high = found.high if (gaps > 0).any() else max(found.high, estimate + unseen)
+    return Interval(max(low, -1.0), min(high, 1.0))
+
+
+def unseen_share(clusters: int, level: float) -> float:
+    """The largest share of something that may be there though none of so many clusters has it."""
+    return float(1 - (level / 2) ** (1 / clusters))
+
+
+def resampled(arms: Aligned, statistic: Statistic, config: StatisticsConfig) -> Floats:
+    """A statistic's values over clusters drawn with replacement; there must be two clusters."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = stats.bootstrap(
+            (*arms.successes, arms.trials),
+            statistic,
+            paired=True,
+            vectorized=True,
+            n_resamples=config.resamples,
+            batch=BATCH,
+            method="percentile",
+            rng=np.random.default_rng(config.seed),
+        )
+    values: Floats = result.bootstrap_distribution
+    return values
+
+
+def percentiles(values: Floats, level: float) -> Interval:
+    """The percentile interval: what lies between the outer halves of the level."""
+    ends = np.quantile(values, [level / 2, 1 - level / 2], method="inverted_cdf")
+    return Interval(float(ends[0]), float(ends[1]))
+
+
+def _difference(first: Floats, second: Floats, trials: Floats, axis: int = -1) -> Any:
+    return (first.sum(axis) - second.sum(axis)) / trials.sum(axis)
+
+
+def _constant(pair: Aligned) -> bool:
+    """Whether all clusters show the same difference, so that resampling them shows nothing."""
+    gaps, trials = pair.gaps(), pair.trials
+    return bool((gaps * trials[0] == gaps[0] * trials).all())
 
 
 @dataclass(frozen=True)

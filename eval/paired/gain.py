@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from eval.metrics import Arm
-from eval.paired.config import StatisticsConfig
-from eval.paired.intervals import (
+from eval.paired.comparing import (
     Floats,
     Interval,
     difference_interval,
@@ -19,6 +18,7 @@ from eval.paired.intervals import (
     resampled,
     unseen_share,
 )
+from eval.paired.config import StatisticsConfig
 from eval.paired.outcomes import Aligned, Outcomes, align
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.metrics import Arm, arm_of, has_verdict, instance_of
 
 Counts = NDArray[np.int64]

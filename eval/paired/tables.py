@@ -6,8 +6,7 @@ from dataclasses import asdict
 
 from eval.labels import VARIANT_NAMES, Labels
 from eval.markdown import notes, table
-from eval.metrics import Arm
-from eval.numbers import MISSING, decimal
+from eval.metrics import MISSING, Arm, decimal
 from eval.paired.comparing import PairedComparison
 from eval.paired.gain import RecoveredGain
 from eval.paired.report import PairedReport

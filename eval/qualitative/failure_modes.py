@@ -13,13 +13,12 @@ from functools import cached_property
 
 from collect.agents.config import Variant
 from collect.benchmarks.base import TestStatus
+from collect.code.patches import ChangedRange
 from collect.errors import FailureKind
-from collect.patches import ChangedRange
 from collect.questions.claims import same_file
-from collect.records import Rollout, StopReason
-from collect.scoring import FAIL_TO_PASS, PASS_TO_PASS
-from eval.qualitative.answer_modes import ANSWER_MODES, AnswerMode, modes_of_answer
-from eval.qualitative.sessions import Session
+from collect.rollouts.scoring import FAIL_TO_PASS, PASS_TO_PASS
+from collect.store.records import Rollout, StopReason
+from eval.qualitative.sessions import ANSWER_MODES, AnswerMode, Session, modes_of_answer
 
 MANY_SESSIONS = 3
 """More make a bug one of high complexity (table 4)."""

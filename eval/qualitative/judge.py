@@ -15,8 +15,6 @@ from pathlib import Path
 
 from collect.benchmarks.base import Instance
 from collect.config import Machinery
-from collect.digest import digest
-from collect.durable import locked, replacing
 from collect.errors import (
     BudgetExhausted,
     ConfigError,
@@ -24,17 +22,18 @@ from collect.errors import (
     ModelFailure,
     RolloutStopped,
 )
-from collect.failures_in_a_row import FailuresInARow
-from collect.messages import Message
 from collect.models.base import ConversationContext, ModelBackend
 from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
-from collect.models.opening import open_model
-from collect.record_lines import read_lines
+from collect.rollouts.circuit_breaker import FailuresInARow
+from collect.rollouts.models import open_model
+from collect.rollouts.progress_bar import ProgressBar
+from collect.rollouts.settings import model_facts
 from collect.runner import AsyncioRunner
-from collect.settings import model_facts
-from collect.strict_record import StrictRecord
-from collect.watching.progress_bar import ProgressBar
+from collect.store.atomic_files import locked, replacing
+from collect.store.build_info import digest
+from collect.store.messages import Message
+from collect.store.record_lines import StrictRecord, read_lines
 from eval.qualitative.config import JudgeConfig
 from eval.qualitative.failure_modes import MODES, RECORDED
 from eval.qualitative.prompts import prompt

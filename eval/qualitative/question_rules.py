@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from collect.questions.records import Category
+from collect.question_records import Category
 
 DESCRIPTIONS: Mapping[Category, str] = {
     Category.EXCEPTION: "Identifying the type, origin, or cause of runtime exceptions.",

@@ -11,8 +11,8 @@ from typing import Any
 
 from collect.benchmarks.base import TestStatus
 from collect.quantities import first_of
-from collect.records import Conversation, Role, Rollout
-from collect.scoring import PASS_TO_PASS
+from collect.rollouts.scoring import PASS_TO_PASS
+from collect.store.records import Conversation, Role, Rollout
 from eval.metrics import InstanceKey, instance_of
 from eval.qualitative.config import JudgeConfig
 

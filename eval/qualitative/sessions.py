@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from collect.agents.config import Variant
+from collect.agents.inspectcoder.actions import UnreadableAction, parse_actions
+from collect.agents.inspectcoder.react import action_block
 from collect.agents.subagent_task import read_subagent_task
-from collect.bug_tests import TestFiles
-from collect.grounding.checking import MAX_CHARACTERS, answer_texts, ground, task_text
-from collect.grounding.claims import claims_in
-from collect.grounding.fixes import fix_touched_location
-from collect.grounding.observations import last_part, observed
-from collect.grounding.records import ClaimKind, Grounding, Support
-from collect.patches import ChangedRange
-from collect.questions.records import Category
-from collect.records import Conversation, Role, StopReason, ToolOutcome
+from collect.code.patches import ChangedRange
+from collect.code.test_files import TestFiles
+from collect.question_records import Category
+from collect.questions.grounding.checking import (
+    MAX_CHARACTERS,
+    answer_texts,
+    claims_in,
+    ground,
+    task_text,
+)
+from collect.questions.grounding.fixes import fix_touched_location
+from collect.questions.grounding.observations import last_part, observed
+from collect.questions.grounding.records import ClaimKind, Grounding, Support
+from collect.store.messages import Message
+from collect.store.records import Conversation, Role, StopReason, ToolOutcome
 from eval.qualitative.question_rules import categorize
 from sandbox.debugger import INSPECTIONS, LAUNCHES, Action, DebugEvent
 from sandbox.debugger import StopReason as DebugStopReason
@@ -136,3 +145,147 @@ def _misread(conversation: Conversation, claims: Grounding, tests: TestFiles) ->
 def _named(text: str) -> list[tuple[str, str]]:
     """Claims of a value for a name: as text, and the name."""
     return [(str(c), c.name) for c in claims_in(text) if c.kind is ClaimKind.VALUE and c.name]
+
+
+# Which tools an agent that debugs calls, step by step (Debug2Fix, figure 5).
+
+
+FINISH = "finish"
+UNREADABLE = "unreadable action"
+COMMANDS = "debugger command"
+
+
+def tools_by_step(conversation: Conversation) -> Iterator[tuple[int, str]]:
+    """Each call as its step, from 1, and its tool; a reply without one is `finish`."""
+    step = 0
+    for row in conversation.messages:
+        if row.message.role == "assistant":
+            step += 1
+            for name in _tools(row.message, conversation):
+                yield step, name
+
+
+def _tools(reply: Message, conversation: Conversation) -> list[str]:
+    called = [call.name for call in reply.tool_calls]
+    if called or conversation.role is not Role.INSPECTOR:
+        return called or [FINISH]
+    if conversation.variant == Variant.INSPECTCODER_NO_INSPECTWARE:
+        return [COMMANDS]
+    try:
+        return [action.name for action in parse_actions(action_block(reply.content))]
+    except UnreadableAction:
+        return [UNREADABLE]
+
+
+# Why the answer of an agent that debugs is of no use, by rules.
+#
+# Each mode is one function over plain facts. They stand in the order in which they are asked for:
+# the first that holds is the primary one. Those that Debug2Fix's table 4 has keep its names.
+
+
+@dataclass(frozen=True)
+class AnswerMode:
+    """A way in which a subagent's answer fails."""
+
+    name: str
+    title: str
+    description: str
+    holds: Callable[[Session], bool]
+    by_events: bool = False
+    """Told by the debugger's events."""
+
+
+def modes_of_answer(session: Session, sees_debugger: bool = True) -> list[AnswerMode]:
+    """All modes that hold, the primary one first; none: nothing is wrong with it."""
+    modes = (mode for mode in ANSWER_MODES if sees_debugger or not mode.by_events)
+    return [mode for mode in modes if mode.holds(session)]
+
+
+def never_started(session: Session) -> bool:
+    """Launched, and nothing of the program was ever seen."""
+    return session.launches > 0 and session.stops == 0 and session.inspections == 0
+
+
+def nothing_observed(session: Session) -> bool:
+    """Not even launched."""
+    return session.answers and session.launches == session.stops == session.inspections == 0
+
+
+def never_hit(session: Session) -> bool:
+    """Stopped, but never where it was to, and looked at nothing but the entry."""
+    if session.about_reaching or session.late_inspections:
+        return False
+    return session.stops > 0 and session.breakpoints and session.breakpoint_hits == 0
+
+
+def no_call_done(session: Session) -> bool:
+    """It called, always in vain."""
+    return session.answers and 0 < session.calls == session.not_done
+
+
+def no_answer(session: Session) -> bool:
+    """It said something that is no answer."""
+    return session.answers and not session.failed and not session.well_formed
+
+
+ANSWER_MODES = (
+    AnswerMode(
+        "subagent_error",
+        "Subagent API Error",
+        "Its request failed, or it ended without a word, so that the answer is empty.",
+        lambda session: session.failed,
+    ),
+    AnswerMode(
+        "unusable_calls",
+        "No Usable Call",
+        "Every call was invalid, or refused by the debugger's state.",
+        no_call_done,
+    ),
+    AnswerMode(
+        "session_failed",
+        "Debugger Session Failed",
+        "A session was launched, and the program never stopped in it: failed build or test, no "
+        "such test, a program that ended before.",
+        never_started,
+        by_events=True,
+    ),
+    AnswerMode(
+        "static_analysis",
+        "Subagent Static Analysis",
+        "No session was launched: the answer is from reading the code.",
+        nothing_observed,
+        by_events=True,
+    ),
+    AnswerMode(
+        "breakpoint_never_hit",
+        "Breakpoint Never Hit",
+        "No breakpoint that was set was ever come to, and nothing was looked at elsewhere but at "
+        "the start of the test; not where reaching a line is the question.",
+        never_hit,
+        by_events=True,
+    ),
+    AnswerMode(
+        "out_of_steps",
+        "Subagent Out of Steps",
+        "The steps were used up, and the answer that was then asked for has not its form.",
+        lambda session: no_answer(session) and session.out_of_steps,
+    ),
+    AnswerMode(
+        "no_answer",
+        "No Answer",
+        "It ended without an answer in its form.",
+        no_answer,
+    ),
+    AnswerMode(
+        "misread_value",
+        "Misread Value",
+        "It gives a name a value other than the debugger showed for it.",
+        lambda session: session.misread > 0,
+    ),
+    AnswerMode(
+        "ungrounded",
+        "Ungrounded Answer",
+        "It states a value, a place or an exception that it has not observed.",
+        lambda session: session.ungrounded > 0,
+    ),
+)

@@ -14,16 +14,14 @@ from itertools import groupby
 from collect.agents.config import Variant
 from collect.agents.debug2fix import DebugSubagent
 from collect.benchmarks.base import Instance
-from collect.grounding.fixes import changed_by
-from collect.patches import ChangedRange
-from collect.records import ORACLE_TEACHER, Conversation, Role, Rollout, ToolOutcome
+from collect.code.patches import ChangedRange
+from collect.questions.grounding.fixes import changed_by
+from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout, ToolOutcome
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of
-from eval.qualitative.answer_modes import modes_of_answer
 from eval.qualitative.failure_modes import RECORDED, Case, modes_of_rollout
 from eval.qualitative.question_rules import categorize
 from eval.qualitative.samples import Samples
-from eval.qualitative.sessions import session_of
-from eval.qualitative.steps import tools_by_step
+from eval.qualitative.sessions import modes_of_answer, session_of, tools_by_step
 
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
 NOT_ASKED = (ToolOutcome.INVALID, ToolOutcome.REFUSED)

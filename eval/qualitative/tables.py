@@ -3,16 +3,137 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from collect.questions.records import Category
-from eval.figures import Cell, Figure, Point, Record, Series, Table
-from eval.labels import Labels
-from eval.metrics import percent
+from collect.question_records import Category
+from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table
+from eval.labels import Labels, in_order
+from eval.metrics import Arm, percent, wilson
 from eval.qualitative.failure_modes import ENDED_EARLY, MODES, OF_TABLE_4
+from eval.qualitative.judge import LABELS, NONE, Judged, JudgeReport
 from eval.qualitative.question_rules import DESCRIPTIONS
-from eval.qualitative.session_tables import ARM, answer_records, by_arm, is_empty, named
-from eval.qualitative.study import UNKNOWN, Finding, Study
+from eval.qualitative.samples import Kind
+from eval.qualitative.sessions import ANSWER_MODES, FINISH
+from eval.qualitative.study import SOUND, UNKNOWN, Finding, Study
+
+# What agents that debug do and answer, by arm: figure 5 of Debug2Fix, and what is wrong with the
+# answers.
+
+
+ARM = ("Variant", "Models")
+
+Arms = Mapping[Arm, Sequence[Finding]]
+
+
+def answer_records(study: Study, labels: Labels) -> list[Record]:
+    """What is about subagents alone, whoever asked them."""
+    records: list[Record] = [
+        tools_table(study, labels),
+        *steps_figures(study, labels),
+        answers_table(study, labels),
+    ]
+    return [record for record in records if not is_empty(record)]
+
+
+def tools_table(study: Study, labels: Labels) -> Table:
+    """How often each tool was called by those that debug."""
+    rows: list[tuple[Cell, ...]] = []
+    for arm in ordered(study.tools):
+        counts = Counter[str]()
+        for (_, tool), calls in study.tools[arm].items():
+            counts[tool] += calls
+        total = counts.total() - counts[FINISH]
+        sessions = sum(len(each.answers) for each in study.findings if each.arm == arm)
+        for tool, calls in counts.most_common():
+            if tool != FINISH:
+                a_session = calls / sessions
+                share = percent(calls, total)
+                rows.append((*named(arm, study, labels), tool, calls, share, a_session))
+    return Table(
+        "subagent_tools",
+        "Tools of the subagent",
+        "Beside Debug2Fix, figure 5",
+        (*ARM, "Tool", "Calls", "% of calls", "Calls a session"),
+        tuple(rows),
+    )
+
+
+def steps_figures(study: Study, labels: Labels) -> list[Figure]:
+    """Figure 5, one an arm."""
+    figures = []
+    for number, arm in enumerate(ordered(study.tools), 1):
+        counts = study.tools[arm]
+        steps = range(1, max((step for step, _ in counts), default=0) + 1)
+        tools = sorted({tool for _, tool in counts}, key=lambda tool: (tool == FINISH, tool))
+        series = tuple(
+            Series(tool, tuple(Point(str(step), counts[step, tool]) for step in steps))
+            for tool in tools
+        )
+        figures.append(
+            Figure(
+                f"tools_by_step_{number}",
+                f"Tools by step: {', '.join(named(arm, study, labels))}",
+                "Debug2Fix, figure 5",
+                "Step",
+                "Calls",
+                series,
+                FigureKind.STACKED,
+                "Of all sessions of the subagent; finish: it answered.",
+                in_text=True,
+            )
+        )
+    return figures
+
+
+def answers_table(study: Study, labels: Labels) -> Table:
+    """What was wrong with the answers of subagents, whatever came of their rollouts."""
+    rows: list[tuple[Cell, ...]] = []
+    described = {SOUND: ("Sound", "None of the following.")}
+    described |= {mode.name: (mode.title, mode.description) for mode in ANSWER_MODES}
+    for arm, findings in by_arm(study, lambda each: bool(each.answers)).items():
+        counts = Counter(mode for each in findings for mode in each.answers)
+        good = Counter(mode for each in findings if each.resolved for mode in each.answers)
+        for mode, texts in described.items():
+            if counts[mode]:
+                share = percent(counts[mode], counts.total())
+                ends = (good[mode], counts[mode] - good[mode])
+                rows.append((*named(arm, study, labels), *texts, counts[mode], share, *ends))
+    return Table(
+        "answer_failures",
+        "What is wrong with answers",
+        "Beside Debug2Fix, table 4",
+        (*ARM, "Mode", "Description", "Answers", "% of answers", "Resolved", "Unresolved"),
+        tuple(rows),
+        "Each answer of a subagent by the first mode that holds. Resolved: in rollouts that "
+        "resolved their bug; of questions alone, right answers.",
+    )
+
+
+def is_empty(record: Record) -> bool:
+    """Whether there is nothing in it."""
+    return not (record.rows if isinstance(record, Table) else record.series)
+
+
+def named(arm: Arm, study: Study, labels: Labels) -> tuple[str, str]:
+    """The variant and the models as the tables call them, the scripted ones marked."""
+    return labels.variant(arm.variant), labels.models(arm, arm in study.scripted)
+
+
+def by_arm(study: Study, chosen: Callable[[Finding], bool]) -> Arms:
+    """The findings that are chosen, in the order of the tables; arms without one are left out."""
+    found: dict[Arm, list[Finding]] = {}
+    for each in filter(chosen, study.findings):
+        found.setdefault(each.arm, []).append(each)
+    return {arm: found[arm] for arm in ordered(found)}
+
+
+def ordered(arms: Iterable[Arm]) -> list[Arm]:
+    """Arms in the order of the papers' tables."""
+    present = list(arms)
+    order = in_order(arm.variant for arm in present)
+    return sorted(present, key=lambda arm: (order.index(arm.variant), arm))
+
 
 CATEGORY_TITLES: Mapping[Category, str] = {
     Category.EXCEPTION: "Exception Diagnosis",
@@ -183,3 +304,88 @@ def _described(category: str) -> tuple[str, str]:
 
 def _primary(findings: Sequence[Finding], mode: str) -> int:
     return sum(each.modes[0] == mode for each in findings)
+
+
+# How far the rules and a model agree: share, Cohen's kappa, and who said what.
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of two that sort the same things."""
+
+    items: int
+    percent: float | None
+    """Share of the things that both gave the same label; None where there is none."""
+    low: float | None
+    high: float | None
+    """Its 95 % Wilson interval, in percent."""
+    kappa: float | None
+    """Cohen's: 1 where they always agree, 0 where no more than by chance; None where chance alone
+    would always agree, so that it is not defined."""
+
+
+def agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
+    """Of pairs of labels, the first one's and the second one's (Cohen 1960)."""
+    if not pairs:
+        return Agreement(0, None, None, None, None)
+    count = len(pairs)
+    same = sum(first == second for first, second in pairs) / count
+    low, high = wilson(same, count)
+    firsts, seconds = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    chance = sum(firsts[label] * seconds[label] for label in firsts) / count**2
+    kappa = None if chance == 1 else (same - chance) / (1 - chance)
+    return Agreement(count, 100 * same, 100 * low, 100 * high, kappa)
+
+
+# How far a model agrees with the rules, as tables.
+
+
+WHAT = {Kind.QUESTION: "Categories of questions", Kind.FAILURE: "Failure modes"}
+SOURCES = {Kind.QUESTION: "Beside Debug2Fix, table 3", Kind.FAILURE: "Beside Debug2Fix, table 4"}
+
+
+def agreement_records(report: JudgeReport) -> list[Table]:
+    """The agreement, and for each kind of thing which labels were given by whom."""
+    by_kind = {kind: [j for j in report.judged if j.item.kind is kind] for kind in Kind}
+    confusions = [_confusion(kind, report.model, found) for kind, found in by_kind.items()]
+    return [_agreement(report, by_kind), *(each for each in confusions if each.rows)]
+
+
+def _agreement(report: JudgeReport, by_kind: Mapping[Kind, Sequence[Judged]]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for kind, judged in by_kind.items():
+        pairs = _pairs(judged)
+        found = agreement(pairs)
+        kappa = None if found.kappa is None else f"{found.kappa:.2f}"
+        numbers = (found.items, found.percent, found.low, found.high, kappa)
+        rows.append((WHAT[kind], *numbers, len(judged) - len(pairs)))
+    left = f" {report.missing} have no reply yet." if report.missing else ""
+    return Table(
+        "judge_agreement",
+        f"Agreement of the rules with {report.model}",
+        "Beside Debug2Fix, tables 3 and 4, which were sorted by hand",
+        ("What", "Items", "Agree %", "95 % from", "to", "Cohen's kappa", "Unreadable"),
+        tuple(rows),
+        "Of a sample drawn by chance. Unreadable: replies that are not one known label, which are "
+        f"not among the items.{left}",
+    )
+
+
+def _confusion(kind: Kind, model: str, judged: Sequence[Judged]) -> Table:
+    """Labels by the rules down, by the model across."""
+    pairs = _pairs(judged)
+    counts = Counter(pairs)
+    known = [*LABELS[kind]]
+    down = sorted({rules for rules, _ in pairs}, key=known.index)
+    across = sorted({label for _, label in pairs}, key=known.index)
+    return Table(
+        f"judge_{kind.value}s",
+        f"{WHAT[kind]}: by the rules, and by {model}",
+        SOURCES[kind],
+        ("By the rules", *across),
+        tuple((rules, *(counts[rules, label] for label in across)) for rules in down),
+    )
+
+
+def _pairs(judged: Sequence[Judged]) -> list[tuple[str, str]]:
+    return [(j.item.by_rules or NONE, j.label) for j in judged if j.label is not None]

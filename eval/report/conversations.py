@@ -3,25 +3,161 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from collect.questions.records import Question
+from collect.code.test_files import TestFiles
+from collect.question_records import Question
+from collect.questions.grounding.checking import MAX_CHARACTERS, answer_texts, ground
+from collect.questions.grounding.records import GroundedClaim, Grounding
 from collect.questions.rows import VARIANT as QUESTIONS
-from collect.records import Conversation, Rollout
+from collect.store.records import Conversation, Rollout
 from eval.labels import Labels
-from eval.report.answers import answer_view
 from eval.report.facts import RolloutFacts, outcome_of
-from eval.report.patches import patch_view
 from eval.report.questions import question_view
 from eval.report.rendering import render
-from eval.report.tools import tools_of
 from eval.report.turns import Link, Turn, turns_of
+
+# A conversation's answer, with what it states marked by what that rests on.
+
+
+LABELS, CAUSE = ("Answer", "Evidence", "Location"), "Cause"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a text."""
+
+    text: str
+    support: str = ""
+    """What the claim that it is rests on; empty for the text between claims."""
+
+
+@dataclass(frozen=True)
+class AnswerView:
+    """An answer's fields, and the claims in them."""
+
+    fields: tuple[tuple[str, tuple[Piece, ...]], ...]
+    """Label and text."""
+    grounding: Grounding
+
+
+def answer_view(conversation: Conversation) -> AnswerView | None:
+    """None where the conversation has no answer whose claims are checked."""
+    told = answer_texts(conversation)
+    labels = LABELS if conversation.answer is not None and len(told) > 1 else (CAUSE,)
+    texts = [(label, text) for label, text in zip(labels, told, strict=False) if text]
+    if not texts:
+        return None
+    grounding = ground(conversation, TestFiles())
+    return AnswerView(
+        tuple((label, tuple(marked(text, grounding.claims))) for label, text in texts), grounding
+    )
+
+
+def marked(text: str, claims: Sequence[GroundedClaim]) -> list[Piece]:
+    """The text cut at the claims that stand in it word by word; longer ones come first."""
+    supports = {
+        needle: claim.grounded.value
+        for claim in sorted(claims, key=lambda each: len(each.text))
+        for needle in _needles(claim)
+    }
+    if not supports:
+        return [Piece(text)]
+    longest_first = sorted(supports, key=len, reverse=True)
+    either = "|".join(map(re.escape, longest_first))
+    pieces: list[Piece] = []
+    done = 0
+    for found in re.finditer(rf"(?<!\w)(?:{either})(?!\w)", text[:MAX_CHARACTERS]):
+        pieces += [Piece(text[done : found.start()]), Piece(found[0], supports[found[0]])]
+        done = found.end()
+    return [piece for piece in (*pieces, Piece(text[done:])) if piece.text]
+
+
+def _needles(claim: GroundedClaim) -> Iterable[str]:
+    """What to look for: the claim as it is told, and of `name = value` also the value alone."""
+    yield claim.text
+    _, is_named, value = claim.text.partition(" = ")
+    if is_named and value:
+        yield value
+
+
+# A patch's lines, each with what it is.
+
+
+MOST_LINES = 3_000
+"""Of one patch in a page; the Parquet files have the whole."""
+HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "# ")
+KINDS = {"+": "added", "-": "removed", "@": "hunk"}
+
+
+@dataclass(frozen=True)
+class PatchLine:
+    """One line of a unified diff."""
+
+    text: str
+    kind: str
+    """added, removed, hunk, head or same; the class of its line."""
+
+
+@dataclass(frozen=True)
+class PatchView:
+    """A patch as a page shows it."""
+
+    lines: tuple[PatchLine, ...]
+    left_out: int
+    """Lines that the page does not have."""
+    added: int
+    removed: int
+
+
+def patch_view(patch: str) -> PatchView:
+    """The lines of a unified diff."""
+    lines = patch.rstrip("\n").split("\n") if patch.strip() else []
+    told = [PatchLine(line, _kind(line)) for line in lines]
+    kinds = [line.kind for line in told]
+    shown = tuple(told[:MOST_LINES])
+    return PatchView(shown, len(told) - len(shown), kinds.count("added"), kinds.count("removed"))
+
+
+def _kind(line: str) -> str:
+    if line.startswith(HEADS):
+        return "head"
+    return KINDS.get(line[:1], "same")
+
+
+# The tools that a conversation's model was given.
+
+
+@dataclass(frozen=True)
+class ToolView:
+    """One tool as its model was told of it."""
+
+    name: str
+    description: str
+    parameters: tuple[str, ...]
+
+
+def tools_of(sent: str) -> list[ToolView]:
+    """The tools as they were sent, in OpenAI's form; empty for anything else."""
+    try:
+        return [_view(tool["function"]) for tool in json.loads(sent)]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return []
+
+
+def _view(function: dict[str, object]) -> ToolView:
+    parameters = function.get("parameters")
+    known = parameters.get("properties") if isinstance(parameters, dict) else None
+    names = tuple(map(str, known)) if isinstance(known, dict) else ()
+    return ToolView(str(function["name"]), str(function.get("description", "")), names)
+
 
 PLAIN_NAME = re.compile(r"\w[\w-]{0,100}", re.ASCII)
 MOST_TESTS = 200

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from collect.questions.rows import VARIANT as QUESTIONS
-from collect.records import ORACLE_TEACHER, Rollout
-from collect.store import RunStore
+from collect.store.records import ORACLE_TEACHER, Rollout
+from collect.store.run_store import RunStore
 from eval.metrics import Arm, arm_of, has_verdict
 
 SOURCES = (("collect", ""), ("eval", "eval"), ("questions", "eval/questions"))

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collect.questions.records import Question, read_questions
+from collect.question_records import Question, read_questions
 from collect.questions.rows import VARIANT, rollouts_of
-from collect.questions.scoring import score_text
-from collect.questions.verdicts import Verdict
+from collect.questions.scoring import Verdict, score_text
 from eval.report.facts import RolloutFacts
 
 

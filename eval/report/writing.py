@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from collect.durable import write_text
 from collect.errors import ConfigError
-from collect.questions.records import Question
-from collect.records import Conversation
-from collect.store import RunStore
-from collect.watching.progress_bar import ProgressBar
+from collect.question_records import Question
+from collect.rollouts.progress_bar import ProgressBar
+from collect.store.atomic_files import write_text
+from collect.store.records import Conversation
+from collect.store.run_store import RunStore
 from eval.labels import Labels
 from eval.report.conversations import RolloutPages, file_name, outcome_markup
 from eval.report.facts import RolloutFacts, Selection, Source, choose

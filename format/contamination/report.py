@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import computed_field
+from rich.table import Table
 
-from collect.strict_record import StrictRecord
+from collect.benchmarks.base import Instance
+from collect.benchmarks.held_out import RepositoryNames, repository_key
+from collect.code.patches import PatchError
+from collect.code.unified import Hunk, parse
+from collect.quantities import counted
+from collect.store.atomic_files import write_text
+from collect.store.record_lines import StrictRecord
+from format.card import markdown_table
+from format.contamination.training import TrainingRow
 
 BOUNDS = (0.2, 0.5, 0.8)
 """Shares over which the report counts bugs."""
@@ -111,3 +126,309 @@ class ContaminationReport(StrictRecord):
 def _sum(parts: Iterable[Shared]) -> Shared:
     counted = [(part.shared, part.of) for part in parts]
     return Shared(shared=sum(n for n, _ in counted), of=sum(n for _, n in counted))
+
+
+# Word n-grams as hashes, and an index of which of them were seen.
+#
+# What is compared are runs of N words, lower case, without white space, punctuation and the line
+# numbers that tools put before code: N = 13 words, as GPT-3's authors (arXiv:2005.14165, appendix
+# C) and most after them. In code that is two to four lines. Punctuation doesn't count as a word,
+# or 13 of them would be one line, `for i in range(len(x)):`, which any program may share.
+
+
+WORDS = 13
+Hashes = NDArray[np.uint64]
+"""One hash of 64 bits for each n-gram. They hold for this process alone, as Python's own do."""
+NONE = np.empty(0, np.uint64)
+
+_WORD = re.compile(r"\w+")
+_LINE_NUMBER = re.compile(r"^[ \t]*\d+[ \t]*[:|>]?(?=\s)", re.MULTILINE)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SIEVE_BITS = 22
+
+
+def words(text: str) -> list[str]:
+    """The words that n-grams are made of."""
+    return _WORD.findall(_LINE_NUMBER.sub("", text).lower())
+
+
+def ngrams(found: Sequence[str], length: int = WORDS) -> Hashes:
+    """The hash of every run of so many words, in order; none where there are fewer."""
+    count = len(found) - length + 1
+    if count < 1:
+        return NONE
+    each = np.fromiter(map(hash, found), np.int64, len(found)).astype(np.uint64)
+    total = np.zeros(count, np.uint64)
+    for start in range(length):
+        total = total * _FACTOR + each[start : start + count]
+    return total
+
+
+def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:
+    """Those of the text after a patch that the text before has not, each once: they give the fix
+    away.
+
+    The lines around a change are of the repository, which other bugs have too. None where the patch
+    is not a unified diff.
+    """
+    hunks = _hunks(patch)
+    before = _joined(ngrams(words("".join(hunk.old)), length) for hunk in hunks)
+    after = _joined(ngrams(words("".join(hunk.new)), length) for hunk in hunks)
+    return np.setdiff1d(after, before)
+
+
+def patch_texts(patch: str) -> list[str]:
+    """A patch as the texts before and after it; as it stands where it is not a unified diff."""
+    hunks = _hunks(patch)
+    sides = [side for hunk in hunks for side in (hunk.old, hunk.new)]
+    return ["".join(lines) for lines in sides] or [patch]
+
+
+class SeenNgrams:
+    """Which of a fixed set of n-grams a stream of texts has, and which text had it first.
+
+    Memory goes with the set, not with the stream: about 20 bytes an n-gram.
+    """
+
+    def __init__(self, wanted: Iterable[Hashes]) -> None:
+        self._wanted = np.unique(_joined(wanted))
+        self._first = np.full(len(self._wanted), -1, np.int32)
+        self._sources: list[str] = []
+        # Most n-grams of a stream are not wanted: one look at a small table rules them out.
+        self._sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
+        self._sieve[self._wanted >> np.uint64(64 - _SIEVE_BITS)] = True
+
+    def see(self, found: Hashes, source: str) -> None:
+        """Note the n-grams of a text; `source` names it."""
+        found = found[self._sieve[found >> np.uint64(64 - _SIEVE_BITS)]]
+        if not len(found):
+            return
+        places = np.minimum(np.searchsorted(self._wanted, found), len(self._wanted) - 1)
+        places = places[self._wanted[places] == found]
+        new = places[self._first[places] < 0]
+        if len(new):
+            if not self._sources or self._sources[-1] != source:
+                self._sources.append(source)
+            self._first[new] = len(self._sources) - 1
+
+    def shared(self, wanted: Hashes) -> tuple[int, str]:
+        """How many of some of the set were seen, and in which text the most of them first."""
+        first = self._first[np.searchsorted(self._wanted, wanted)]
+        first = first[first >= 0]
+        if not len(first):
+            return 0, ""
+        return len(first), self._sources[int(np.bincount(first).argmax())]
+
+
+def _joined(parts: Iterable[Hashes]) -> Hashes:
+    return np.concatenate([NONE, *parts])
+
+
+def _hunks(patch: str) -> list[Hunk]:
+    try:
+        return [hunk for file in parse(patch) for hunk in file.hunks]
+    except PatchError:
+        return []
+
+
+# The overlap of a benchmark with training data, bug by bug.
+#
+# The n-grams of the benchmark are held, and the training data streams by: a million rows need no
+# more memory than one.
+
+
+COMMIT_PREFIX = 7
+"""Characters that two names of one commit share at least."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The n-grams of one bug, each once."""
+
+    instance: Instance
+    problem: Hashes
+    patch: Hashes
+
+
+@dataclass
+class _SeenFacts:
+    """What the training data says of bugs, as far as the benchmark has it too."""
+
+    rows: int = 0
+    ids: set[tuple[str, str]] = field(default_factory=set)
+    hashes: set[str] = field(default_factory=set)
+    commits: set[str] = field(default_factory=set)
+    repositories: set[str] = field(default_factory=set)
+
+
+def measure(
+    instances: Sequence[Instance],
+    rows: Iterable[TrainingRow],
+    training: Sequence[str],
+    length: int = WORDS,
+) -> ContaminationReport:
+    """Compare a benchmark's instances with training rows by n-grams of so many words.
+
+    `training` names where the rows are from. Raises ConfigError where they can't be read.
+    """
+    wanted = [_wanted(instance, length) for instance in instances]
+    seen = SeenNgrams(hashes for each in wanted for hashes in (each.problem, each.patch))
+    facts = _SeenFacts()
+    names, commits = _Names(instances), _Commits(instances)
+    for row in rows:
+        facts.rows += 1
+        names.note(row, facts)
+        facts.commits |= commits.same_as(row.commit)
+        for text in (*row.texts, *(part for patch in row.patches for part in patch_texts(patch))):
+            seen.see(ngrams(words(text), length), row.source)
+    repositories = RepositoryNames(facts.repositories)
+    return ContaminationReport(
+        training=tuple(training),
+        rows=facts.rows,
+        ngram_words=length,
+        bugs=tuple(_overlap(each, seen, facts, repositories) for each in wanted),
+    )
+
+
+class _Names:
+    """The names that the benchmark's bugs go by."""
+
+    def __init__(self, instances: Sequence[Instance]) -> None:
+        self._ids = {(bug.benchmark, bug.id) for bug in instances}
+        self._by_id: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for bug in instances:
+            self._by_id[bug.id].add((bug.benchmark, bug.id))
+        self._hashes = {bug.hash for bug in instances}
+        self._repositories = RepositoryNames(bug.repository for bug in instances)
+
+    def note(self, row: TrainingRow, facts: _SeenFacts) -> None:
+        """Note what a row shares with the benchmark; one that names no benchmark is of any."""
+        if row.benchmark:
+            facts.ids |= {(row.benchmark, row.instance_id)} & self._ids
+        else:
+            facts.ids |= self._by_id.get(row.instance_id, set())
+        facts.hashes |= {row.instance_hash} & self._hashes
+        if row.repository and row.repository in self._repositories:
+            facts.repositories.add(repository_key(row.repository))
+
+
+class _Commits:
+    """The benchmark's commits, also by a part of their names."""
+
+    def __init__(self, instances: Sequence[Instance]) -> None:
+        self._known: dict[str, set[str]] = defaultdict(set)
+        for bug in instances:
+            if len(bug.commit) >= COMMIT_PREFIX:
+                self._known[bug.commit[:COMMIT_PREFIX].lower()].add(bug.commit)
+
+    def same_as(self, commit: str) -> set[str]:
+        """Those that are the same, where one of both names may be cut short."""
+        name = commit.lower()
+        return {
+            known
+            for known in self._known.get(name[:COMMIT_PREFIX], ())
+            if known.lower().startswith(name) or name.startswith(known.lower())
+        }
+
+
+def _wanted(instance: Instance, length: int) -> _Wanted:
+    problem = np.unique(ngrams(words(instance.problem_statement), length))
+    return _Wanted(instance, problem, changed_ngrams(instance.gold_patch, length))
+
+
+def _overlap(
+    wanted: _Wanted, seen: SeenNgrams, facts: _SeenFacts, repositories: RepositoryNames
+) -> BugOverlap:
+    bug = wanted.instance
+    problem, problem_source = seen.shared(wanted.problem)
+    patch, patch_source = seen.shared(wanted.patch)
+    return BugOverlap(
+        benchmark=bug.benchmark,
+        instance_id=bug.id,
+        repository=bug.repository,
+        same_id=(bug.benchmark, bug.id) in facts.ids,
+        same_hash=bug.hash in facts.hashes,
+        same_commit=bug.commit in facts.commits,
+        same_repository=bug.repository in repositories,
+        problem=Shared(shared=problem, of=len(wanted.problem), first_in=problem_source),
+        patch=Shared(shared=patch, of=len(wanted.patch), first_in=patch_source),
+    )
+
+
+# A contamination report as a table for a terminal, and as files.
+
+
+SHOWN_BUGS = 15
+SHOWN_IN_FILE = 200
+HEADER = ("bug", "repository", "same", "problem", "patch", "seen first in")
+
+
+def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
+    """The counts, and the bugs with the largest shares where there are any."""
+    counts = Table("of the benchmark", "bugs", title=_title(report))
+    for name, count in report.counts().items():
+        counts.add_row(name, str(count))
+    found = [bug for bug in report.worst if bug.in_training]
+    if not found:
+        return (counts,)
+    worst = Table(*HEADER, title="the largest shares")
+    for column in worst.columns:
+        column.overflow = "fold"
+    for bug in found[:SHOWN_BUGS]:
+        worst.add_row(*_cells(bug))
+    return counts, worst
+
+
+def totals(report: ContaminationReport) -> str:
+    """The shares over all bugs, in a line."""
+    return (
+        f"{report.ngram_words}-grams in the training data: {_percent(report.problem)} of the "
+        f"problems, {_percent(report.patch)} of the patches"
+    )
+
+
+def write_report(report: ContaminationReport, stem: Path) -> tuple[Path, Path]:
+    """Write `STEM.json`, with every bug, and `STEM.md`."""
+    paths = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    write_text(paths[0], report.model_dump_json(indent=1) + "\n")
+    write_text(paths[1], _markdown(report))
+    return paths
+
+
+def _markdown(report: ContaminationReport) -> str:
+    counts = [[name, f"{count:,}"] for name, count in report.counts().items()]
+    shown = f" (the {SHOWN_IN_FILE} largest)" if len(report.bugs) > SHOWN_IN_FILE else ""
+    parts = [
+        f"# {_title(report)}",
+        f"Training data: {', '.join(report.training)}; {counted(report.rows, 'row')}.",
+        f"{totals(report)}.",
+        markdown_table(["of the benchmark", "bugs"], counts),
+        f"## Bugs by share{shown}",
+        markdown_table(list(HEADER), [_cells(bug) for bug in report.worst[:SHOWN_IN_FILE]]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(report: ContaminationReport) -> str:
+    names = ", ".join(sorted({bug.benchmark for bug in report.bugs}))
+    bugs, rows = counted(len(report.bugs), "bug"), counted(report.rows, "training row")
+    return f"{bugs} of {names} against {rows}"
+
+
+def _cells(bug: BugOverlap) -> list[str]:
+    kinds = {"id": bug.same_id, "hash": bug.same_hash, "commit": bug.same_commit}
+    same = [
+        name for name, is_same in {**kinds, "repository": bug.same_repository}.items() if is_same
+    ]
+    larger = max(bug.problem, bug.patch, key=lambda part: part.share or 0.0)
+    shares = (_share(bug.problem), _share(bug.patch))
+    return [bug.instance_id, bug.repository, ", ".join(same), *shares, larger.first_in]
+
+
+def _share(part: Shared) -> str:
+    return "too short" if part.share is None else f"{part.share:.0%}"
+
+
+def _percent(part: Shared) -> str:
+    return "none" if part.share is None else f"{part.share:.1%} ({part.shared:,} of {part.of:,})"

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from collect.benchmarks.base import Instance
 from collect.errors import ConfigError
-from collect.parquet_files import open_parquet
-from collect.store import RunStore
+from collect.store.run_store import RunStore
+from collect.store.tables import open_parquet
 from format.dataset import ROWS_PER_GROUP, read_rows
 
 LINES = (".jsonl", ".jsonl.gz", ".json")

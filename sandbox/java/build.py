@@ -2,25 +2,240 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from sandbox.base import Command, Sandbox
 from sandbox.java.errors import BuildFailed
 from sandbox.java.gradle import build_gradle
+from sandbox.java.javac import compile_sources
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.job import BuildJob
-from sandbox.java.launcher_jar import with_launcher
-from sandbox.java.lookup import Found, Lookup
+from sandbox.java.lookup import Found, Lookup, parse_name
 from sandbox.java.maven import build_maven
-from sandbox.java.names import parse_name
-from sandbox.java.plain import build_plain
-from sandbox.java.project import TOOLS, BuildKind, JavaProject, Module, find_module
-from sandbox.java.recompile import OTHER_LANGUAGES, recompile
+from sandbox.java.project import TOOLS, BuildKind, CompileStep, JavaProject, Module, find_module
 from sandbox.java.scan import OUTPUT_FOLDERS, Scan, is_build_file, scan_workspace
+from sandbox.shell import FOLDER
+
+# Projects without a build file: all sources through javac, jars from `lib/`.
+
+
+OUTPUT = f"{FOLDER}/classes"
+SYSTEM_JARS = "/usr/share/java"
+FRAMEWORK_JARS = {
+    "org.junit.jupiter": (
+        "junit-jupiter-api",
+        "junit-jupiter-engine",
+        "junit-jupiter-params",
+        "junit-platform-commons",
+        "junit-platform-engine",
+        "junit-platform-launcher",
+        "opentest4j",
+        "apiguardian-api",
+        "univocity-parsers",
+    ),
+    "org.testng": ("testng", "jcommander", "bsh", "slf4j-api"),
+    "org.junit": ("junit4", "hamcrest-core"),
+    "junit.framework": ("junit4", "hamcrest-core"),
+    # What tasks of HumanEval are given on the class path.
+    "org.javatuples": ("javatuples",),
+}
+"""Jars of the distribution that stand in where a test's own framework is not in the workspace."""
+
+_PACKAGES = r"""
+find . -name "*.java" -type f \
+    -exec grep -m1 -HoE "^[[:space:]]*package[[:space:]]+[A-Za-z0-9_.]+" {} +
+exit 0
+"""
+
+
+def build_plain(job: BuildJob, module: Module, found: Found) -> JavaProject:
+    """Compile all sources; where they do not compile together, only what the target needs.
+
+    Raises BuildFailed, SandboxError.
+    """
+    packages = _packages(job)
+    chosen = _without_doubles(job.scan.sources, packages, found.file)
+    roots = sorted({_root(path, packages) for path in chosen}, key=len)
+    home = _root(found.file, packages)
+    absolute = [job.absolute(root) for root in roots]
+    jars = _jars(job.sandbox, job.scan, found)
+    step = _step(jars, absolute)
+    try:
+        compile_sources(job, step, chosen)
+    except BuildFailed:
+        needed = (*step.options, "-sourcepath", job.absolute(home))
+        alone = CompileStep(step.output, step.source_roots, needed)
+        compile_sources(job, alone, [found.file])
+        step = alone
+    return JavaProject(
+        module=module,
+        folder=job.sandbox.workspace,
+        class_path=(OUTPUT, *absolute, *jars),
+        class_roots=(OUTPUT,),
+        source_roots=tuple(absolute),
+    )
+
+
+def _step(jars: Sequence[str], roots: Sequence[str]) -> CompileStep:
+    class_path = ["-classpath", ":".join([OUTPUT, *jars])]
+    options = ("-g", "-nowarn", "-encoding", "UTF-8", "-d", OUTPUT, *class_path)
+    return CompileStep(OUTPUT, tuple(roots), options)
+
+
+def _packages(job: BuildJob) -> dict[str, str]:
+    """The package of each source that names one."""
+    told = job.run(_PACKAGES)
+    packages = {}
+    for line in told.output.splitlines():
+        path, _, declaration = line.rpartition(":")
+        words = re.split(r"\s+", declaration.strip())
+        packages[posixpath.normpath(path)] = words[-1]
+    return packages
+
+
+def _root(path: str, packages: dict[str, str]) -> str:
+    """The folder that a source's package starts in, relative to the workspace."""
+    folder = posixpath.dirname(path)
+    package = packages.get(path, "").replace(".", "/")
+    if package and f"/{folder}".endswith(f"/{package}"):
+        folder = folder[: len(folder) - len(package)].rstrip("/")
+    return folder or "."
+
+
+def _without_doubles(sources: Iterable[str], packages: dict[str, str], target: str) -> list[str]:
+    """One file of each class: javac refuses a class that it is given twice. The root that the
+    target lies in comes first."""
+    home = _root(target, packages)
+    chosen: dict[str, str] = {}
+    for path in sorted(sources, key=lambda path: (_root(path, packages) != home, path)):
+        name = f"{packages.get(path, '')}.{posixpath.basename(path)}"
+        chosen.setdefault(name, path)
+    return sorted(chosen.values())
+
+
+def _jars(sandbox: Sandbox, scan: Scan, found: Found) -> list[str]:
+    """The configured class path, the workspace's jars, and the target's test framework."""
+    own = [posixpath.join(sandbox.workspace, path) for path in scan.stamps if path.endswith(".jar")]
+    given = [*sandbox.config.java.class_path, *own]
+    if any(re.search(r"junit|testng", posixpath.basename(jar)) for jar in given):
+        return given
+    wanted = [
+        f"{SYSTEM_JARS}/{name}.jar"
+        for framework, names in FRAMEWORK_JARS.items()
+        if any(name.startswith(framework) for name in found.imports)
+        for name in names
+    ]
+    if not wanted:
+        return given
+    script = 'for jar; do [ -f "$jar" ] && echo "$jar"; done; exit 0'
+    there = sandbox.run(Command(["sh", "-c", script, "sh", *dict.fromkeys(wanted)]))
+    return [*given, *there.output.split()]
+
+
+# Compiles changed sources with the javac calls that the build tool made: the same classes, in a
+# fraction of the tool's time.
+
+
+OTHER_LANGUAGES = (".kt", ".groovy", ".scala")
+
+
+def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
+    """Repeat the build tool's calls of javac, from the first that a change concerns on.
+
+    False, and nothing is done, where only the tool itself would surely do the same: something
+    else than a Java source has changed, the calls are not known, or some sources are generated or
+    in another language. Raises BuildFailed, SandboxError.
+    """
+    roots = [tuple(_relative(job, root) for root in step.source_roots) for step in project.steps]
+    if not changed or not roots or not all(_plain(root) for own in roots for root in own):
+        return False
+    if any(path.endswith(OTHER_LANGUAGES) for path in job.scan.stamps):
+        return False
+    if not all(path.endswith(".java") and _in_one(path, roots) for path in changed):
+        return False
+    concerned = [any(_inside(path, own) for path in changed) for own in roots]
+    for step, own in list(zip(project.steps, roots, strict=True))[concerned.index(True) :]:
+        sources = [job.absolute(path) for path in job.scan.sources if _inside(path, own)]
+        if sources and not _compiled(job, step, sources):
+            return False
+    return True
+
+
+def _compiled(job: BuildJob, step: CompileStep, sources: list[str]) -> bool:
+    """False where javac fails for another reason than the sources': the class path may be gone."""
+    try:
+        compile_sources(job, step, sources)
+    except BuildFailed as error:
+        if error.in_sources:
+            raise
+        return False
+    return True
+
+
+def _plain(root: str) -> bool:
+    """Whether a root holds written sources, not generated ones, which the scan leaves out."""
+    parts = root.split("/")
+    above = parts[: parts.index("src")] if "src" in parts else parts
+    return not {"..", *OUTPUT_FOLDERS} & set(above)
+
+
+def _in_one(path: str, roots: list[tuple[str, ...]]) -> bool:
+    return any(_inside(path, own) for own in roots)
+
+
+def _inside(path: str, roots: tuple[str, ...]) -> bool:
+    return any(root == "." or path.startswith(f"{root}/") for root in roots)
+
+
+def _relative(job: BuildJob, root: str) -> str:
+    return posixpath.relpath(root, job.sandbox.workspace)
+
+
+# The JUnit Platform's launcher, where a class path has an engine of JUnit 5 and no launcher.
+
+
+_ENGINE = re.compile(r"junit-platform-(engine|commons)-([\w.-]+?)\.jar$")
+# Maven keeps versions side by side in a module's folder; Gradle one folder deeper, by hash.
+_FIND = r"""
+for jar; do
+    [ -f "$jar" ] && { echo "$jar"; exit 0; }
+done
+exit 0
+"""
+
+
+def with_launcher(sandbox: Sandbox, project: JavaProject) -> JavaProject:
+    """Add the launcher of the engine's version from the local repository, if it is needed and
+    there: build tools add it themselves when they run tests."""
+    names = [posixpath.basename(path) for path in project.class_path]
+    if any(name.startswith("junit-platform-launcher") for name in names):
+        return project
+    if any(name.startswith("junit-platform-console-standalone") for name in names):
+        return project
+    for path in project.class_path:
+        if (match := _ENGINE.search(path)) is not None:
+            found = _find(sandbox, path, match[2])
+            return replace(project, class_path=(*project.class_path, *found))
+    return project
+
+
+def _find(sandbox: Sandbox, engine: str, version: str) -> list[str]:
+    """The launcher beside an engine's jar, in a Maven repository, in Gradle's cache or in a
+    folder of jars."""
+    folder = posixpath.dirname(engine)
+    name = f"junit-platform-launcher-{version}.jar"
+    maven = posixpath.join(folder, "../../junit-platform-launcher", version, name)
+    gradle = posixpath.join(folder, "../../../junit-platform-launcher", version)
+    places = f'"$0/{name}" "{maven}" "{gradle}"/*/"{name}"'
+    script = f"set -- {places}\n{_FIND}"
+    result = sandbox.run(Command(["sh", "-c", script, folder]))
+    return [posixpath.normpath(line) for line in result.output.split()]
+
 
 BUILD_TIMEOUT = 300.0
 

@@ -5,16 +5,353 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Literal
 
-from sandbox.base import Sandbox
+from sandbox.base import SOURCE_LIMIT, Sandbox
+from sandbox.errors import SandboxFileError
 from sandbox.java.errors import NoSuchTest
-from sandbox.java.names import ACCEPTED, Named
-from sandbox.java.outline import JavaClass
 from sandbox.java.scan import Scan
-from sandbox.java.sources import TEST_CASES, Sources
+from sandbox.shell import capture
+
+# The classes and methods of a Java source file, as far as finding a test needs them.
+
+
+_NOISE = re.compile(
+    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/',
+    re.DOTALL,
+)
+_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
+_TYPE = re.compile(
+    r"\b(?P<kind>class|interface|enum|record|@interface)\s+(?P<name>\w+)"
+    r"(?:\s*<[^{]*?>)?(?:\s*\([^{]*\))?(?:[^{;]*?\bextends\s+(?P<parent>[\w.]+))?[^{;]*$",
+    re.DOTALL,
+)
+_METHOD = re.compile(
+    r"(?:^|[\s>\]])(?P<name>\w+)\s*\((?P<parameters>[^{}]*)\)\s*(?:throws[\w\s.,@<>]+)?$",
+    re.DOTALL,
+)
+_ANNOTATION = re.compile(r"@(?:[\w.]+\.)?(\w+)")
+_KEYWORDS = frozenset(
+    ["if", "for", "while", "switch", "catch", "synchronized", "try", "new", "return", "do", "else"]
+)
+TEST_ANNOTATIONS = frozenset(
+    [
+        "Test",
+        "ParameterizedTest",
+        "RepeatedTest",
+        "TestFactory",
+        "TestTemplate",
+        "Theory",
+        "Property",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method that has a body."""
+
+    name: str
+    test: bool
+    """Whether a test framework's annotation marks it."""
+    entry: bool
+    """Whether a program can start there."""
+
+
+@dataclass
+class JavaClass:
+    """One class of a file."""
+
+    name: str
+    """As the JVM names it, with its package and its outer classes: `demo.Outer$Inner`."""
+    parent: str | None
+    """What it extends, as written."""
+    concrete: bool
+    methods: list[Method] = field(default_factory=list)
+
+    def method(self, name: str) -> Method | None:
+        return next((method for method in self.methods if method.name == name), None)
+
+    @property
+    def simple_name(self) -> str:
+        return re.split(r"[.$]", self.name)[-1]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """One source file."""
+
+    package: str
+    classes: tuple[JavaClass, ...]
+    """Outer classes before their inner ones."""
+    imports: tuple[str, ...] = ()
+
+
+def outline(text: str) -> Outline:
+    """Read a file. What is no Java gives few classes or none, never an error."""
+    plain = _NOISE.sub(_blank, text)
+    match = _PACKAGE.search(plain)
+    package = match[1] if match else ""
+    imports = re.findall(r"^\s*import\s+(?:static\s+)?([\w.]+)", plain, re.MULTILINE)
+    return Outline(package, tuple(_classes(plain, package)), tuple(imports))
+
+
+def _blank(match: re.Match[str]) -> str:
+    """A literal or a comment without what could be taken for code."""
+    return '""' if match[0][0] == '"' else " "
+
+
+def _classes(text: str, package: str) -> Iterator[JavaClass]:
+    """Walk the blocks; the text before a block's brace tells what it is.
+
+    What stands in parentheses is passed over: the array of an annotation, a lambda's body.
+    """
+    open_blocks: list[JavaClass | Literal["other"]] = []
+    start = depth = 0
+    for match in re.finditer(r"[{}();]", text):
+        if match[0] in "()":
+            depth = max(0, depth + (1 if match[0] == "(" else -1))
+            continue
+        if depth:
+            continue
+        if match[0] == "{":
+            block = _block(text[start : match.start()], open_blocks, package)
+            open_blocks.append(block or "other")
+            if block is not None:
+                yield block
+        elif match[0] == "}" and open_blocks:
+            open_blocks.pop()
+        start = match.end()
+
+
+def _block(head: str, around: list[JavaClass | Literal["other"]], package: str) -> JavaClass | None:
+    """The class that a block is the body of; a method is noted with its class."""
+    outer = around[-1] if around else None
+    if outer == "other":
+        return None
+    if (declared := _TYPE.search(head)) is not None:
+        prefix = f"{outer.name}$" if isinstance(outer, JavaClass) else f"{package}." * bool(package)
+        concrete = declared["kind"] in ("class", "record") and "abstract" not in head.split()
+        return JavaClass(prefix + declared["name"], declared["parent"], concrete)
+    found = _METHOD.search(head)
+    if isinstance(outer, JavaClass) and found is not None and found["name"] not in _KEYWORDS:
+        outer.methods.append(_method(found["name"], found["parameters"], head))
+    return None
+
+
+def _method(name: str, parameters: str, head: str) -> Method:
+    annotations = set(_ANNOTATION.findall(head))
+    entry = name == "main" and "static" in head.split() and "String" in parameters
+    return Method(name, bool(annotations & TEST_ANNOTATIONS), entry)
+
+
+# A workspace's Java sources: found by path or by text, outlined, and with their parents.
+
+
+MAX_PARENTS = 10
+MAX_CANDIDATES = 20
+SEARCH_TIMEOUT = 30.0
+TEST_CASES = ("TestCase", "junit.framework.TestCase")
+
+_SEARCH = 'find . -name "*.java" ! -path "*/target/*" -exec grep -lE -e "$1" {} + | head -n "$2"'
+
+
+class Sources:
+    """The sources of one workspace, each read at most once."""
+
+    def __init__(self, sandbox: Sandbox, scan: Scan) -> None:
+        self._sandbox = sandbox
+        self._scan = scan
+        self._outlines: dict[str, Outline] = {}
+
+    @property
+    def paths(self) -> list[str]:
+        """Of all sources, relative to the workspace."""
+        return self._scan.sources
+
+    def files(self, path: str) -> Iterator[str]:
+        """Sources whose path ends so; a `*` stands for any text."""
+        wanted = posixpath.normpath(path.removeprefix(f"{self._sandbox.workspace}/")).lstrip("/")
+        for source in self._scan.sources:
+            if source == wanted or fnmatchcase(f"/{source}", f"*/{wanted}"):
+                yield source
+
+    def grep(self, pattern: str) -> list[str]:
+        """Some sources with a line that matches an extended regular expression."""
+        found = capture(
+            self._sandbox,
+            _SEARCH,
+            pattern,
+            str(MAX_CANDIDATES),
+            cwd=self._sandbox.workspace,
+            timeout=SEARCH_TIMEOUT,
+        )
+        files = [posixpath.normpath(line) for line in found.output.splitlines()]
+        return [file for file in files if self._scan.has(file)]
+
+    def outline(self, file: str) -> Outline:
+        """The classes and methods of a source."""
+        if file not in self._outlines:
+            self._outlines[file] = outline(self.text(file))
+        return self._outlines[file]
+
+    def text(self, file: str) -> str:
+        """A source, decoded as UTF-8 with replacement; empty where it can't be read."""
+        try:
+            return self._sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
+        except SandboxFileError:
+            # A link, or gone since the look at the workspace.
+            return ""
+
+    def tests(self, file: str, chosen: JavaClass) -> Iterator[Method]:
+        """The test methods of a class, inherited ones included."""
+        family = list(self.family(file, chosen))
+        old = family[-1][1].parent in TEST_CASES
+        for _, each in family:
+            for method in each.methods:
+                if method.test or (old and method.name.startswith("test")):
+                    yield method
+
+    def family(self, file: str, chosen: JavaClass) -> Iterator[tuple[str, JavaClass]]:
+        """A class and its parents, as far as the workspace has their sources."""
+        for _ in range(MAX_PARENTS):
+            yield file, chosen
+            simple = (chosen.parent or "").rpartition(".")[2]
+            if not simple:
+                return
+            parents = (
+                (path, each)
+                for path in [file, *self.files(f"{simple}.java")]
+                for each in self.outline(path).classes
+                if each.simple_name == simple and each is not chosen
+            )
+            following = next(parents, None)
+            if following is None:
+                return
+            file, chosen = following
+
+
+# Reads what a launch names: a test, a main class, or the build tool's command for a test.
+
+
+ACCEPTED = (
+    "give a test (demo.CartTest#testTotal, CartTest, src/test/java/demo/CartTest.java::testTotal), "
+    "the command that runs it (mvn test -Dtest=..., gradle test --tests ...), or a main class or "
+    "its file with its arguments (demo.Main 1 2)"
+)
+MAX_CHARACTERS = 4_000
+NAME = re.compile(r"[\w.$/*-]+")
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a text names, not looked up yet."""
+
+    name: str
+    """A class, a class and a method joined by a dot, a method, or a file's path."""
+    method: str | None = None
+    """Where it is told apart from the class."""
+    arguments: tuple[str, ...] = ()
+    """Of a main class."""
+    main: bool = False
+    """Whether it can only be a main class."""
+    module: str | None = None
+    """A build tool's module: its folder, or its path with colons as slashes."""
+
+
+def parse_name(text: str) -> Named:
+    """Read a launch's `test`. Raises NoSuchTest where it names nothing."""
+    if len(text) > MAX_CHARACTERS:
+        raise NoSuchTest(f"a test of {len(text)} characters names no test: {ACCEPTED}")
+    words = _words(text)
+    while words and re.match(r"\w+=", words[0]):
+        words = words[1:]
+    if not words:
+        raise NoSuchTest(f"{text!r} names no test: {ACCEPTED}")
+    program = posixpath.basename(words[0])
+    if program in ("mvn", "mvnw"):
+        return _maven(words[1:])
+    if program in ("gradle", "gradlew"):
+        return _gradle(words[1:])
+    if program == "java" and len(words) > 1:
+        return _java(words[1:])
+    named = _split_method(words[0])
+    arguments = tuple(words[1:])
+    return Named(named.name, named.method, arguments, main=bool(arguments))
+
+
+def _words(text: str) -> list[str]:
+    """Words as a shell splits them; one test's parameter list stays in one."""
+    joined = re.sub(r"\([^()]*\)\s*$", "", text.strip())
+    try:
+        return shlex.split(joined)
+    except ValueError:
+        return joined.split()
+
+
+def _split_method(text: str) -> Named:
+    """`Class#method`, `Class::method`, with a parameter list, an invocation's index or a line."""
+    plain = re.sub(r"(\(.*\)|\[.*\]|(?<=\.java):\d+)+$", "", text.strip())
+    name, _, method = plain.replace("::", "#").partition("#")
+    if not NAME.fullmatch(name) or (method and not re.fullmatch(r"[\w$*]+", method)):
+        raise NoSuchTest(f"{text!r} names no test: {ACCEPTED}")
+    return Named(name, method or None)
+
+
+def _maven(words: list[str]) -> Named:
+    test = module = None
+    rest = iter(words)
+    for word in rest:
+        if match := re.match(r"-D(?:it\.)?test=(.+)", word):
+            test = re.split(r"[,+]", match[1])[0]
+        elif word in ("-pl", "--projects"):
+            module = next(rest, "").split(",")[0]
+        elif word in ("-f", "--file"):
+            module = posixpath.dirname(next(rest, ""))
+    if not test:
+        raise NoSuchTest(f"the command names no test: add -Dtest=Class#method, or {ACCEPTED}")
+    return _in_module(test, module)
+
+
+def _gradle(words: list[str]) -> Named:
+    test = module = None
+    rest = iter(words)
+    for word in rest:
+        if word == "--tests":
+            test = next(rest, "")
+        elif word.startswith("--tests="):
+            test = word.removeprefix("--tests=")
+        elif word in ("-p", "--project-dir"):
+            module = next(rest, "")
+        elif ":" in word and not word.startswith("-"):
+            module = word.rpartition(":")[0]
+    if not test:
+        raise NoSuchTest(f"the command names no test: add --tests Class.method, or {ACCEPTED}")
+    return _in_module(test, module)
+
+
+def _in_module(test: str, module: str | None) -> Named:
+    named = _split_method(test)
+    folder = module.strip(":./").replace(":", "/") if module else None
+    return Named(named.name, named.method, module=folder or None)
+
+
+def _java(words: list[str]) -> Named:
+    rest = iter(words)
+    for word in rest:
+        if word in ("-cp", "-classpath", "--class-path"):
+            next(rest, None)
+        elif word == "-jar":
+            raise NoSuchTest(f"a jar can't be debugged from its sources: {ACCEPTED}")
+        elif not word.startswith("-"):
+            named = _split_method(word)
+            return Named(named.name, named.method, tuple(rest), main=True)
+    raise NoSuchTest(f"the command names no main class: {ACCEPTED}")
+
 
 NEAREST = 6
 """Names shown in place of one that does not exist."""

@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.format import measure
 from benchmarks.synthetic_run import Template, write_run
-from collect.bug_tests import TestFiles
-from collect.grounding.checking import ground
-from collect.records import Conversation
-from collect.schema import conversation_from_plain, rollout_from_plain
-from collect.store import RunStore
+from collect.code.test_files import TestFiles
+from collect.questions.grounding.checking import ground
+from collect.store.records import Conversation
+from collect.store.run_store import RunStore
+from collect.store.schema import conversation_from_plain, rollout_from_plain
 from sandbox.debugger import Action
 from tests.format.sessions import Session, see, stop
 from tests.records import make_rollout

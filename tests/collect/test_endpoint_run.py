@@ -15,9 +15,9 @@ from urllib.parse import quote
 import pytest
 
 from collect.errors import FailureKind
-from collect.records import Rollout
-from collect.replaying.records import verified_conversations
-from collect.store import RunStore
+from collect.replay import verified_conversations
+from collect.store.records import Rollout
+from collect.store.run_store import RunStore
 from configs.command_line.shared import FAILED, STOPPED
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, collect_from, error, reply

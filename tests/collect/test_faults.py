@@ -9,9 +9,9 @@ import pytest
 
 from collect import errors
 from collect.errors import FailureKind, RolloutError
-from collect.faults import FAULTS, Fault, goes_on
-from collect.rollout import failure_of
-from collect.store import RunStore
+from collect.rollouts.faults import FAULTS, Fault, goes_on
+from collect.rollouts.rollout import failure_of
+from collect.store.run_store import RunStore
 from sandbox.errors import SandboxError
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, collect_from, error, reply

@@ -11,8 +11,8 @@ from collect.benchmarks.base import Environment, Instance, TestResults, TestStat
 from collect.benchmarks.pytest_run import PytestJob, run_job
 from collect.benchmarks.running import run_tests, runner_files
 from collect.benchmarks.twins import make_twins
-from collect.patches import diff_trees
-from collect.scoring import Verdict, score
+from collect.code.patches import diff_trees
+from collect.rollouts.scoring import Verdict, score
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 
 BUGGY = "def total(numbers):\n    return sum(numbers[1:])\n"

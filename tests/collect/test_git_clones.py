@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from collect.benchmarks.trees import TreeTooLarge
-from collect.git_clones import GitFailed, is_git_url, read_commit, repository_name
+from collect.benchmarks.git_clones import GitFailed, is_git_url, read_commit, repository_name
+from collect.benchmarks.workspace import TreeTooLarge
 from sandbox.environment import cache_folder
 from tests.collect.repository import Repository
 

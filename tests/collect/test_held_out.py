@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.held_out import HeldOut, HeldOutConfig, RepositoryNames, refuse_held_out
 from collect.errors import ConfigError
-from collect.held_out import HeldOut, HeldOutConfig, RepositoryNames, refuse_held_out
 from stepinto import main
 
 CONFIG = Path(__file__).parents[2] / "configs" / "quickstart.yaml"

@@ -10,10 +10,10 @@ import pytest
 
 from collect.errors import FailureKind
 from collect.models.budget import read_spent
-from collect.records import Rollout
-from collect.rollout import RolloutSettings
-from collect.store import RunStore
-from collect.work import RolloutWork, Rows
+from collect.rollouts.rollout import RolloutSettings
+from collect.rollouts.work import RolloutWork, Rows
+from collect.store.records import Rollout
+from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, collect_from, error, reply
 

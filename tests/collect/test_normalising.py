@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.normalising import normalised
+from collect.store.normalising import normalised
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.java.gradle import gradle_command
 from sandbox.java.jdk import find_jdk

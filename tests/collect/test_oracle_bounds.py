@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.models.oracle.candidates import gold_candidate
-from collect.models.oracle.source import function_at, read_source
-from collect.records import Conversation, Rollout
-from collect.stage import run_collect
-from collect.store import RunStore
+from collect.code.source import function_at, read_source
+from collect.oracle.candidates import gold_candidate
+from collect.rollouts.stage import run_collect
+from collect.store.records import Conversation, Rollout
+from collect.store.run_store import RunStore
 from configs.loading import load_config
 from sandbox.debugger import StopReason
 

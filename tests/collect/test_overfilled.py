@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from collect.errors import FailureKind
-from collect.records import Rollout
-from collect.store import RunStore
+from collect.store.records import Rollout
+from collect.store.run_store import RunStore
 from stepinto import main
 
 FILL = "for n in $(seq 40); do head -c 5000000 /dev/zero >file$n; done; sleep 100"

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from collect.patch_marks import patch_marks
-from collect.patches import diff_trees
+from collect.code.patches import diff_trees
+from collect.rollouts.rows import patch_marks
 
 
 def patch(path: str, *added: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collect.patches import (
+from collect.code.patches import (
     BINARY_NOTE,
     LARGE_FILE,
     ChangedRange,

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from collect.errors import ConfigError
-from collect.record_lines import read_lines
-from collect.strict_record import StrictRecord
+from collect.store.record_lines import StrictRecord, read_lines
 
 
 class Note(StrictRecord):

@@ -13,11 +13,17 @@ from typing import Any
 import pytest
 
 from collect.errors import FailureKind
-from collect.messages import Message
-from collect.observations import Difference, first_difference
-from collect.records import Conversation, MessageRow, Role, ToolOutcome
-from collect.replaying.records import ReplayRow, ReplayStatus, ReplayTable, verified_conversations
-from collect.store import RunStore
+from collect.replay import (
+    Difference,
+    ReplayRow,
+    ReplayStatus,
+    ReplayTable,
+    first_difference,
+    verified_conversations,
+)
+from collect.store.messages import Message
+from collect.store.records import Conversation, MessageRow, Role, ToolOutcome
+from collect.store.run_store import RunStore
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.stage import run_format

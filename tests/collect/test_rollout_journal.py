@@ -12,12 +12,11 @@ import pytest
 
 from collect.agents.config import AgentsConfig
 from collect.agents.rollout_context import Player
-from collect.messages import Message, ToolSchema
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
-from collect.models.journal import JournalFile
-from collect.rollout import RolloutSettings
-from collect.rollout_journal import do_with_journal
-from collect.work import Rows, Work
+from collect.rollouts.journal import JournalFile, do_with_journal
+from collect.rollouts.rollout import RolloutSettings
+from collect.rollouts.work import Rows, Work
+from collect.store.messages import Message, ToolSchema
 from sandbox import SandboxConfig
 from tests.collect.models.contexts import context
 from tests.records import make_rollout

@@ -23,7 +23,6 @@ from collect.benchmarks.base import Instance, TestResults
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import Machinery
 from collect.errors import ConfigError, FailureKind, InfrastructureFailure, ModelFailure
-from collect.messages import Message, ToolCall, ToolSchema
 from collect.models.base import (
     Completion,
     ConversationContext,
@@ -32,13 +31,14 @@ from collect.models.base import (
     Sampling,
 )
 from collect.models.config import OracleConfig
-from collect.models.oracle import OracleBackend
 from collect.models.replay import ScriptedBackend
-from collect.records import Role, StopReason, ToolOutcome
-from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
-from collect.rollout_rows import RunIdentity
-from collect.rollouts import do_rollouts
-from collect.store import RunStore
+from collect.oracle import OracleBackend
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
+from collect.rollouts.rows import RunIdentity
+from collect.rollouts.stage import do_rollouts
+from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.records import Role, StopReason, ToolOutcome
+from collect.store.run_store import RunStore
 from configs.loading import load_config
 from configs.run_config import RunConfig
 from sandbox import Sandbox, SandboxConfig
@@ -332,7 +332,7 @@ def oracle_config(folder: Path, *overrides: str) -> RunConfig:
 
 
 def collect(folder: Path, *overrides: str) -> RunStore:
-    from collect.stage import run_collect
+    from collect.rollouts.stage import run_collect
 
     config = oracle_config(folder, *overrides)
     run_collect(config, config.collect, config.folder)

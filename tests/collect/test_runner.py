@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from collect.runner import AsyncioRunner
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120

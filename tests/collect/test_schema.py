@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from collect import records, schema
-from collect.messages import Message, ToolCall
+from collect.store import records, schema
+from collect.store.messages import Message, ToolCall
 from sandbox.debugger import Breakpoint, DebugEvent, ExceptionInfo, Frame, Value
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import pytest
 
 from collect.benchmarks.base import Instance, TestResults, TestStatus
-from collect.benchmarks.java_testing import run_java_tests
-from collect.patches import diff_trees
-from collect.scoring import Verdict, score
+from collect.benchmarks.java_run import run_java_tests
+from collect.code.patches import diff_trees
+from collect.rollouts.scoring import Verdict, score
 from sandbox import Sandbox, SandboxConfig
+from sandbox.base import JavaConfig
 from sandbox.errors import BuildFailure
-from sandbox.java.config import JavaConfig
 from tests.sandbox.java.conftest import require_program
 from tests.sandbox.java.programs import CALC, MAIN, MAVEN
 

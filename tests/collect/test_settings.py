@@ -9,8 +9,8 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.config import Machinery
-from collect.rollout import RolloutSpec
-from collect.settings import note_settings, settings_facts, settings_hash, what_differs
+from collect.rollouts.rollout import RolloutSpec
+from collect.rollouts.settings import note_settings, settings_facts, settings_hash, what_differs
 from tests.collect.models.contexts import context
 
 ORACLE = {"backend": "oracle"}

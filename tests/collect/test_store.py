@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from collect.errors import ConfigError, FailureKind
-from collect.messages import Message
-from collect.records import MessageRow, Rollout
-from collect.schema import ROLLOUTS
-from collect.store import RunStore
-from collect.table import ROWS_PER_GROUP
+from collect.store.messages import Message
+from collect.store.records import MessageRow, Rollout
+from collect.store.run_store import RunStore
+from collect.store.schema import ROLLOUTS
+from collect.store.tables import ROWS_PER_GROUP
 from tests.records import make_conversations, make_failed_rollout, make_rollout
 
 REPOSITORY = Path(__file__).parents[2]
@@ -364,7 +364,7 @@ def test_datasets_loads_both_tables(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from tests.records import make_conversations, make_rollout
 
 store = RunStore.open(Path(sys.argv[1]))

@@ -8,8 +8,7 @@ import sys
 import pytest
 from rich.table import Table
 
-from collect.telling import tell
-from collect.visible import VisibleConsole, visible
+from collect.console import VisibleConsole, tell, visible
 from configs.command_line.shared import console, heading
 
 

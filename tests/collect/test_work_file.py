@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from collect.errors import ConfigError
-from collect.work_file import WorkFile
+from collect.store.work_file import WorkFile
 
 REPOSITORY = Path(__file__).parents[2]
 HOLDER = """

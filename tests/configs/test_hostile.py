@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from collect.errors import ConfigError
 from collect.models.budget import read_spent
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from configs.loading import load_config
 from stepinto import main
 

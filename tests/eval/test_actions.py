@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.actions import ALL, Frequency, actions_facts, actions_table, call_counts, frequencies
 from eval.labels import Labels
 from tests.eval.test_repair_tables import only_panel, repair_rollout

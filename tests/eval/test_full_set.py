@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.self_repair import SelfRepairBenchmark
+from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
+from collect.benchmarks.self_repair.problem import Card, card_path
 from collect.errors import ConfigError
-from collect.self_repair.records import Card, card_path
 from eval.full_set import FullSet, full_set_of
 from eval.labels import Labels
 from eval.repair_tables import repair_foot, repair_table

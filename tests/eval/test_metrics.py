@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collect.errors import FailureKind
-from collect.records import Rollout
-from eval.intervals import clustered_wilson, wilson
-from eval.metrics import Arm, ArmMetrics, change, compare
+from collect.store.records import Rollout
+from eval.metrics import Arm, ArmMetrics, change, clustered_wilson, compare, wilson
 from tests.records import make_failed_rollout, make_rollout
 
 NO_SUBAGENT: dict[str, Any] = {

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collect.records import Rollout
-from eval.labels import Labels
-from eval.overlap import (
+from collect.store.records import Rollout
+from eval.attempts import (
     Standing,
     exact_sets,
     pairs_facts,
@@ -19,6 +18,7 @@ from eval.overlap import (
     solved_bugs,
     standing,
 )
+from eval.labels import Labels
 from tests.eval.test_repair_tables import only_panel, repair_rollout
 
 BUGS = "abcdefg"

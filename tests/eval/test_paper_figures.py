@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.figures import Figure, FigureKind, Record, Table
 from eval.labels import Labels
 from eval.metrics import compare

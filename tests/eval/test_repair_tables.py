@@ -12,7 +12,7 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.errors import FailureKind
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.full_set import FullSet
 from eval.labels import ABLATIONS, REPAIR_NAMES, Labels
 from eval.metrics import compare

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from collect.errors import FailureKind
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.labels import Labels
-from eval.metrics import compare
-from eval.numbers import bracket, counts, decimal, dollars, span, tokens
+from eval.metrics import bracket, compare, counts, decimal, dollars, span, tokens
 from eval.output import write_tables
 from eval.page import markdown, summary
 from eval.tables import flat_table, foot, paper_table

@@ -7,7 +7,7 @@ from pathlib import Path
 from collect.benchmarks.base import Instance
 from collect.models.config import LocalConfig, ServerConfig, VllmConfig
 from collect.models.model_folders import TRAINING
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.labels import Labels
 from eval.metrics import compare
 from eval.tables import foot

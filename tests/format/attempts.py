@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from collect.questions.rows import VARIANT
-from collect.records import Conversation, Rollout
+from collect.store.records import Conversation, Rollout
 from tests.format.conversations import with_inspection
 from tests.records import make_conversations, make_rollout
 

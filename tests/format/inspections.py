@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from collect.messages import Message
-from collect.records import Conversation, MessageRow, Role, StopReason
+from collect.store.messages import Message
+from collect.store.records import Conversation, MessageRow, Role, StopReason
 from format.inspection import Conclusion, Inspection, Step, Turn, opening_at
 from sandbox.debugger import (
     Action,

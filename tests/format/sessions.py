@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from collect.agents.debug_tools import reply
-from collect.messages import Message, ToolCall
-from collect.records import Conversation, DebugAnswer, EventRow, MessageRow, ToolOutcome
+from collect.store.messages import Message, ToolCall
+from collect.store.records import Conversation, DebugAnswer, EventRow, MessageRow, ToolOutcome
 from sandbox.debugger import Action, DebugEvent, ErrorKind, ExceptionInfo, Frame, State, Value
 from sandbox.debugger import StopReason as DebugStopReason
 from tests.records import make_conversations, make_rollout

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from collect.errors import TRIED_AGAIN, FailureKind
-from format.credit import Pairs
+from format.worth import Pairs
 from tests.records import make_rollout
 
 

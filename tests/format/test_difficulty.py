@@ -7,19 +7,13 @@ from pathlib import Path
 import pytest
 
 from collect.errors import ConfigError
-from collect.questions.records import (
-    Category,
-    Difficulty,
-    Question,
-    RootCauseAsk,
-    RootCauseTruth,
-)
-from collect.questions.records import Location as Place
+from collect.question_records import Category, Difficulty, Question, RootCauseAsk, RootCauseTruth
+from collect.question_records import Location as Place
 from collect.questions.rows import VARIANT, question_rollout_id
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
-from format.difficulty import FILE, DifficultyLevel, level_of
 from format.stage import run_format
+from format.worth import FILE, DifficultyLevel, level_of
 from tests.format.conversations import make_rollouts, write_run
 
 ASKED = Question(

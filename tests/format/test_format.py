@@ -13,10 +13,10 @@ import yaml
 from datasets import load_dataset
 
 from collect.errors import ConfigError, FailureKind
-from collect.messages import ToolCall
-from collect.records import Conversation, Rollout
-from collect.schema import plain
-from collect.store import RunStore
+from collect.store.messages import ToolCall
+from collect.store.records import Conversation, Rollout
+from collect.store.run_store import RunStore
+from collect.store.schema import plain
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.stage import run_format

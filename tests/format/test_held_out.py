@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.held_out import HeldOutConfig
 from collect.errors import ConfigError
-from collect.held_out import HeldOutConfig
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.stage import run_format

@@ -16,19 +16,19 @@ from datasets import load_dataset
 
 from collect.agents.config import AgentsConfig, RepairConfig, Variant
 from collect.agents.debug2fix import subagent_tools
-from collect.agents.repair.actions import ActionCall, call_text
+from collect.agents.inspectcoder.actions import ActionCall, call_text
 from collect.agents.rollout_context import Player
 from collect.agents.tools import Toolbox
-from collect.messages import Message, ToolCall
 from collect.models.base import Sampling
 from collect.models.replay import ScriptedBackend
-from collect.records import Conversation, Role, Rollout, StopReason
-from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
-from collect.rollout_rows import RunIdentity, rows_of
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
+from collect.rollouts.rows import RunIdentity, rows_of
+from collect.store.messages import Message, ToolCall
+from collect.store.records import Conversation, Role, Rollout, StopReason
 from format.config import FormatConfig
+from format.inspection import MAPPING, Untranslatable, Vocabulary
 from format.stage import run_format
 from format.translation import to_debug2fix
-from format.vocabulary import MAPPING, Untranslatable, Vocabulary
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugEvent, DebugLimits
 from sandbox.debugger.opening import open_debugger

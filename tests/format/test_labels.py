@@ -11,10 +11,10 @@ import pytest
 from datasets import load_dataset
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.messages import Message, ToolCall
 from collect.questions.rows import as_question
 from collect.questions.scoring import score
-from collect.records import Conversation, MessageRow, Rollout, ToolOutcome
+from collect.store.messages import Message, ToolCall
+from collect.store.records import Conversation, MessageRow, Rollout, ToolOutcome
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.leaks import Leak

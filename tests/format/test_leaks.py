@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from collect.bug_tests import TestFiles
-from collect.grounding.checking import ground
-from collect.grounding.records import Grounding
-from collect.records import Role
-from format.git_history import shows_later_commits
-from format.leaks import Leak, gold_lines, leaks_of, reads_git_history
+from collect.code.test_files import TestFiles
+from collect.questions.grounding.checking import ground
+from collect.questions.grounding.records import Grounding
+from collect.store.records import Role
+from format.leaks import Leak, gold_lines, leaks_of, reads_git_history, shows_later_commits
 from sandbox.debugger import Value
 from tests.format.sessions import TEST_FILE, Session, see, stop
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from format.config import FormatConfig
-from format.duplicates import UNIQUE, Duplicates, Mark
-from format.near_duplicates import (
+from format.duplicates import (
+    UNIQUE,
+    Duplicates,
+    Mark,
     NearDuplicates,
     Signature,
     session_text,

@@ -8,9 +8,9 @@ import pytest
 from datasets import load_dataset
 
 from collect.agents.config import AgentsConfig
+from collect.benchmarks.held_out import HeldOutConfig
 from collect.errors import ConfigError
-from collect.held_out import HeldOutConfig
-from collect.questions.records import Question
+from collect.question_records import Question
 from format.config import FormatConfig, PromptsConfig
 from format.dataset import read_rows, split_file
 from format.prompts import COLUMNS

@@ -10,7 +10,7 @@ from datasets import load_dataset
 
 from format.config import FormatConfig
 from format.stage import run_format
-from format.steps import KEYS
+from format.writing import KEYS
 from tests.format.conversations import make_rollouts, nasty_arguments, write_run
 
 

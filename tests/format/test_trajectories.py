@@ -10,8 +10,8 @@ from pathlib import Path
 import atif
 import pytest
 
-from collect.messages import ToolCall
-from collect.records import Conversation, Role
+from collect.store.messages import ToolCall
+from collect.store.records import Conversation, Role
 from format.candidates import Outcome
 from format.config import FormatConfig
 from format.stage import run_format

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collect.agents.answer import parse_answer
-from collect.agents.repair.actions import ActionCall
-from collect.records import Conversation
-from format.findings import MAX_FINDINGS
-from format.inspection import Inspection
-from format.inspector_reading import read_inspector
-from format.translation import to_debug2fix
-from format.vocabulary import Untranslatable, debug_call
+from collect.agents.inspectcoder.actions import ActionCall
+from collect.agents.subagent_task import parse_answer
+from collect.store.records import Conversation
+from format.inspection import Inspection, Untranslatable, debug_call
+from format.translation import MAX_FINDINGS, read_inspector, to_debug2fix
 from sandbox.debugger.rendering import render
 from tests.format.inspections import codes, conversation_of, inspections
 from tests.format.round_trip.back import to_inspector

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from collect.messages import Message
-from collect.records import Conversation, MessageRow, Role, ToolOutcome
+from collect.store.messages import Message
+from collect.store.records import Conversation, MessageRow, Role, ToolOutcome
 from format.turn_quality import TurnQuality, trained_turns, turn_qualities
 from sandbox.debugger import Action, DebugEvent, ErrorKind, State
 from tests.format.sessions import Session, failed, see, stop

@@ -18,8 +18,7 @@ import pytest
 from benchmarks.descendants import descendants
 from benchmarks.ray_nodes import RayNodes
 from collect.errors import ConfigError
-from collect.store import RunStore
-from collect.whole_rollouts import conversations_of, whole_rollouts
+from collect.store.run_store import RunStore, conversations_of, whole_rollouts
 from format.config import FormatConfig, PreferencesConfig, WorkersConfig
 from format.stage import run_format
 from tests.format.attempts import attempt

@@ -14,11 +14,11 @@ from typing import Any
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.rollout_context import Player
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.messages import to_openai
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
-from collect.models.oracle import OracleBackend
-from collect.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
+from collect.oracle import OracleBackend
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
+from collect.store.messages import to_openai
 from sandbox import SandboxConfig
 from tests.repair_bug import repair
 

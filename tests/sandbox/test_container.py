@@ -26,8 +26,8 @@ from sandbox import (
     Command,
     ImageWorkspace,
     SandboxConfig,
+    container_exec,
     container_files,
-    container_stream,
     open_sandbox,
 )
 from sandbox.container import ContainerSandbox
@@ -40,7 +40,7 @@ from sandbox.errors import (
     SandboxFileError,
     SandboxUnavailable,
 )
-from sandbox.owners import owner_tag
+from sandbox.leftovers import owner_tag
 from stepinto import main
 from tests.sandbox.image import TAG
 
@@ -217,7 +217,7 @@ def test_a_write_that_is_cut_off_leaves_the_file(
     box.write_file("kept.py", b"x = 1\n")
     monkeypatch.setattr(container_files, "FILES_TIMEOUT", 0.5)
     with monkeypatch.context() as stalled:
-        stalled.setattr(container_stream, "_sent", lambda _, unsent: unsent)
+        stalled.setattr(container_exec, "_sent", lambda _, unsent: unsent)
         with pytest.raises(SandboxDead, match=r"writing kept\.py did not end"):
             box.write_file("kept.py", b"x = 2\n")
     assert box.read_file("kept.py") == b"x = 1\n"

@@ -25,8 +25,7 @@ from sandbox.engine import (
     remove_leftover_containers,
 )
 from sandbox.errors import EngineDown, SandboxUnavailable
-from sandbox.image_store import ImageStore, store_here
-from sandbox.images import ImagePuller, ImagesConfig, image_bytes
+from sandbox.images import ImagePuller, ImagesConfig, ImageStore, image_bytes, store_here
 from tests.sandbox.engine_server import EngineServer
 
 CONFIG = SandboxConfig(backend="docker", image="a:1", engine_wait=0)

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sandbox import Command, SandboxConfig, engine_pause, open_sandbox
-from sandbox.engine_pause import EnginePause
+from sandbox import Command, SandboxConfig, engine, open_sandbox
+from sandbox.engine import EnginePause
 from sandbox.errors import EngineDown, SandboxUnavailable
 from tests.sandbox.image import TAG
 
@@ -99,7 +99,7 @@ def test_one_that_answers_but_does_not_open_is_asked_with_pauses(
         return sum(each for each in said if not isinstance(each, str))
 
     clock = SimpleNamespace(sleep=said.append, monotonic=slept)
-    monkeypatch.setattr(engine_pause, "time", clock)
+    monkeypatch.setattr(engine, "time", clock)
     with pytest.raises(EngineDown, match="containerd"):
         EnginePause(Engine().answers).open(fail, 1, 3.5)
     assert said == ["asked", 1, "asked", 2, "asked"]

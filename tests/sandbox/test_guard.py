@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.errors import OutOfMemory
 from sandbox.guard import ResourceGuard
-from sandbox.memory_guard import MemoryUse
+from sandbox.memory import MemoryUse
 
 
 class Killed(threading.Event):

@@ -20,9 +20,16 @@ from docker.errors import APIError, DockerException, NotFound
 from sandbox import images
 from sandbox.engine import connect, local_root
 from sandbox.errors import EngineDown, NoRoomForImage, SandboxUnavailable
-from sandbox.image_store import ImageStore, PulledImage
-from sandbox.images import GIGABYTE, ImagePuller, ImagesConfig, image_bytes
-from sandbox.pulling import pull_failure, pull_from_registry
+from sandbox.images import (
+    GIGABYTE,
+    ImagePuller,
+    ImagesConfig,
+    ImageStore,
+    PulledImage,
+    image_bytes,
+    pull_failure,
+    pull_from_registry,
+)
 from tests.sandbox.registry import Registry
 
 pytestmark = pytest.mark.docker

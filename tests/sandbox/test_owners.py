@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from sandbox import owners
-from sandbox.owners import owner_is_dead, owner_tag
+from sandbox import leftovers
+from sandbox.leftovers import owner_is_dead, owner_tag
 
-TELL = "from sandbox.owners import owner_tag; print(owner_tag(), flush=True); input()"
+TELL = "from sandbox.leftovers import owner_tag; print(owner_tag(), flush=True); input()"
 
 
 def changed(part: int, value: str) -> str:
@@ -51,15 +51,15 @@ def test_a_process_of_another_pid_namespace_can_t_be_told() -> None:
 
 def test_those_before_the_machine_s_last_boot_are_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     before = changed(2, "an-earlier-boot")
-    monkeypatch.setattr(owners, "INITIAL_NAMESPACE", "1")
+    monkeypatch.setattr(leftovers, "INITIAL_NAMESPACE", "1")
     assert owner_is_dead(before) is None, "the number of a container's namespace is given anew"
-    monkeypatch.setattr(owners, "INITIAL_NAMESPACE", before.split()[1])
+    monkeypatch.setattr(leftovers, "INITIAL_NAMESPACE", before.split()[1])
     assert owner_is_dead(before) is True
 
 
 HIDDEN = """
 import os, sys
-from sandbox.owners import owner_is_dead
+from sandbox.leftovers import owner_is_dead
 os.setgid(65534)
 os.setuid(65534)
 print([owner_is_dead(tag) for tag in sys.argv[1:]])

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from collect.records import Conversation
+from collect.store.records import Conversation
 from format.rows import message_object
 from train.encoding import IGNORED, Encoded
 

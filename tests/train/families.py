@@ -15,7 +15,7 @@ from typing import Any
 from transformers import AutoTokenizer
 
 from train.preflight.rendered import RenderedRow, Templates
-from train.templates import load_template
+from train.tokenization import load_template
 
 MARKER = re.compile(r"<\|?[A-Za-z_]+\|?>")
 NO_TOKENS = {"<tool_call>", "<arg_key>", "<arg_value>", "<think>", "<tools>", "<tool_response>"}

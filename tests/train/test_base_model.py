@@ -21,11 +21,10 @@ from train.base_model import (
 )
 from train.config import TrainConfig
 from train.encoding import encode_row
-from train.preflight.embeddings import embedding_matrices
 from train.preflight.masks import faults
-from train.preflight.special_tokens import Groups, untrained
+from train.preflight.special_tokens import Groups, embedding_matrices, untrained
 from train.requirements import require
-from train.templates import load_template
+from train.tokenization import load_template
 
 CONTENT = b"weights" * 1000
 

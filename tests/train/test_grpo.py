@@ -15,21 +15,27 @@ from collect.agents.config import AgentsConfig
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.held_out import HeldOutConfig
 from collect.config import Machinery
 from collect.errors import ConfigError
-from collect.held_out import HeldOutConfig
 from collect.models.model_folders import trained_on
+from collect.question_records import Category, Location, Question, ValueAsk, ValueTruth
 from collect.questions.episode import EpisodeSettings, tool_schemas
-from collect.questions.records import Category, Location, Question, ValueAsk, ValueTruth
 from sandbox import SandboxConfig
 from sandbox.errors import SandboxError
 from tests.collect.questions.asked import question
 from tests.shop_bug import write_shop
 from tests.tiny_model import build_tiny_model
 from train.config import GrpoSettings, RewardSettings, TrainConfig
-from train.environments import DebugEnvironment, Episodes, ToolMethod
-from train.question_bench import QuestionBench
-from train.rewards import Score, reward_functions, scored
+from train.job import QuestionBench
+from train.methods.grpo import (
+    DebugEnvironment,
+    Episodes,
+    Score,
+    ToolMethod,
+    reward_functions,
+    scored,
+)
 from train.stage import run_train
 
 LINE = 20

@@ -15,8 +15,7 @@ from tests.train.encoded import measured
 from train.config import TrainConfig
 from train.encoding import IGNORED
 from train.evaluation import eval_curve
-from train.loss import shared_beginning, trained_logits
-from train.trainer import build_trainer, loss_curve
+from train.trainer import build_trainer, loss_curve, shared_beginning, trained_logits
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from collect.errors import ConfigError
-from train.order import difficulty
-from train.rows import SCHEMA, load_encoded, spread
+from train.rows import SCHEMA, difficulty, load_encoded, spread
 
 
 def row(turns: int, **columns: Any) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from format.dataset import split_file
 from format.stage import run_format
 from tests.format.conversations import write_run
 from tests.train.encoded import measured
-from train.checkpoints import PROCESSES, prepare
 from train.config import TrainConfig
 from train.processes import Processes, joined
 from train.report import TrainReport
 from train.rows import encode_split, load_encoded
+from train.saving import PROCESSES, prepare
 from train.tokenization import load_tokenization
 
 ROOT = Path(__file__).parents[2]

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from collect.digest import digest
 from collect.errors import ConfigError
+from collect.store.build_info import digest
 from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import write_run
 from tests.tiny_model import build_tiny_model
-from train.checkpoints import newest_whole
 from train.config import TrainConfig
 from train.job import Job
+from train.saving import newest_whole
 from train.stage import run_train
 
 ROOT = Path(__file__).parents[2]

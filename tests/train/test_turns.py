@@ -14,7 +14,7 @@ from tests.train.families import FAMILIES, QWEN, Family, called, text_row, tool_
 from train.encoding import encode_row
 from train.preflight.masks import faults, regions
 from train.preflight.rendered import RenderedRow, Templates
-from train.templates import load_template
+from train.tokenization import load_template
 
 QWEN_TRAINING = QWEN.templates.training
 

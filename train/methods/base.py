@@ -6,7 +6,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from train.job import Job
+from train.config import TrainConfig
+from train.job import Job, QuestionBench
+from train.methods.dpo import PreferenceOptimization
+from train.methods.grpo import RewardOptimization
+from train.methods.sft import SupervisedFineTuning
 from train.preflight.report import Preflight
 from train.tokenization import Tokenization
 
@@ -37,3 +41,15 @@ class Method(Protocol):
         self, job: Job, model: Any, tokenization: Tokenization
     ) -> AbstractContextManager[Any]:
         """TRL's trainer over the prepared rows; what it holds is let go at the block's end."""
+
+
+# The method that a config names.
+
+
+def open_method(config: TrainConfig, bench: QuestionBench | None) -> Method:
+    """The implementation of `train.method`; `bench` is what training on rewards needs."""
+    if config.method == "dpo":
+        return PreferenceOptimization(config)
+    if config.method == "grpo":
+        return RewardOptimization(config, bench or QuestionBench())
+    return SupervisedFineTuning(config)

@@ -2,20 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from format.dataset import split_file
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from trl import DPOTrainer
+from trl.trainer.dpo_trainer import DataCollatorForPreference
+
+from collect.errors import ConfigError
+from format.dataset import read_rows, split_file
+from format.preferences import COLUMNS
 from train.config import TrainConfig
+from train.encoding import Encoded
 from train.job import Job
-from train.pairs import encode_pairs
+from train.preflight.rendered import RenderedRow
 from train.preflight.report import Preflight
+from train.preflight.run import PreflightRun
 from train.rows import load_rows, repositories_in
 from train.tokenization import Tokenization
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
+
+# Pairs of conversations as token ids and masks, in an Arrow file that is read by memory map.
+#
+# Both sides come out of the same rendering as the rows of supervised training, so the tools'
+# answers bear no more weight here than there.
+
+
+IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
+SCHEMA = pa.schema(
+    {
+        "prompt_ids": IDS,
+        "chosen_ids": IDS,
+        "rejected_ids": IDS,
+        "chosen_mask": MASK,
+        "rejected_mask": MASK,
+    }
+)
+ROWS_PER_BATCH = 64
+MESSAGES = ("prompt", "chosen", "rejected", "tools")
+READ = (*MESSAGES, "why", "chosen_trained_turns", "chosen_id", "rejected_id")
+
+
+@dataclass
+class _Counts:
+    """Of the pairs that the config takes."""
+
+    written: int = 0
+    left_out: int = 0
+    tokens: int = 0
+    """Of the written ones."""
+    trained_tokens: int = 0
+
+    def add(self, sides: Sequence[Encoded]) -> None:
+        """Count a pair that is written."""
+        self.written += 1
+        self.tokens += sum(len(side.input_ids) for side in sides)
+        self.trained_tokens += sum(side.trained for side in sides)
+
+
+def encode_pairs(
+    split: Path, target: Path, config: TrainConfig, tokenization: Tokenization
+) -> Preflight:
+    """Write the pairs of a split to `target`, and report on both sides of each as rows.
+
+    A pair of which one side is longer than `max_length` is left out: a conversation without its
+    end is neither better nor worse. Raises ConfigError where no pair is left.
+    """
+    rows = pq.read_metadata(split).num_rows
+    checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, 2 * rows)
+    counts = _Counts()
+    _write(_encoded(split, config, tokenization, checks, counts), target)
+    report = _report(checks, counts)
+    report.refuse_failures()
+    if not counts.written:
+        why = ", ".join(config.dpo.why)
+        raise ConfigError(
+            f"none of the {rows} pairs in {split} can be trained on: train.dpo.why takes those of "
+            f"{why}, and train.max_length = {config.max_length} those of no more tokens a side"
+        )
+    return report
+
+
+def _write(pairs: Iterator[dict[str, list[int]]], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
+        while batch := list(islice(pairs, ROWS_PER_BATCH)):
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, SCHEMA))
+
+
+def _report(checks: PreflightRun, counts: _Counts) -> Preflight:
+    """What the checks found in all sides, with the numbers of what is trained."""
+    trained = {
+        "pairs": counts.written,
+        "pairs_left_out": counts.left_out,
+        "tokens": counts.tokens,
+        "trained_tokens": counts.trained_tokens,
+    }
+    return checks.report().model_copy(update=trained)
+
+
+def _encoded(
+    split: Path,
+    config: TrainConfig,
+    tokenization: Tokenization,
+    checks: PreflightRun,
+    counts: _Counts,
+) -> Iterator[dict[str, list[int]]]:
+    for row in read_rows(split, READ, COLUMNS):
+        if row["why"] not in config.dpo.why:
+            continue
+        sides = [
+            RenderedRow(_side(row, name), tokenization.tokenizer, tokenization.templates)
+            for name in ("chosen", "rejected")
+        ]
+        for side in sides:
+            checks.add(side)
+        chosen, rejected = (side.encoded for side in sides)
+        longest = max(len(chosen.input_ids), len(rejected.input_ids))
+        if chosen.trained and rejected.trained and longest <= config.max_length:
+            counts.add((chosen, rejected))
+            yield _pair(row, chosen, rejected)
+        else:
+            counts.left_out += 1
+
+
+def _side(row: dict[str, Any], name: str) -> dict[str, Any]:
+    """One side as a row of conversations; of the worse one, every turn counts."""
+    return {
+        "messages": row["prompt"] + row[name],
+        "tools": row["tools"],
+        "conversation_id": row[f"{name}_id"],
+        "trained_turns": row["chosen_trained_turns"] if name == "chosen" else None,
+    }
+
+
+def _pair(row: dict[str, Any], chosen: Encoded, rejected: Encoded) -> dict[str, list[int]]:
+    """Ids and masks, divided where the first of the two has its first trained token."""
+    start = min(chosen.mask.index(1), rejected.mask.index(1))
+    if chosen.input_ids[:start] != rejected.input_ids[:start]:
+        raise ConfigError(
+            f"the training template renders the messages that {row['chosen_id']} and "
+            f"{row['rejected_id']} begin with in two ways, so they can't be compared; set "
+            "train.training_template to one that keeps what it has rendered"
+        )
+    return {
+        "prompt_ids": chosen.input_ids[:start],
+        "chosen_ids": chosen.input_ids[start:],
+        "rejected_ids": rejected.input_ids[start:],
+        "chosen_mask": chosen.mask[start:],
+        "rejected_mask": rejected.mask[start:],
+    }
+
 
 OPTIONS = NAMED | {"beta": "dpo.beta"}
 FIXED = (
@@ -52,7 +195,7 @@ class PreferenceOptimization:
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
         from trl import DPOConfig
 
-        from train.pair_trainer import MaskedPairs, PairTrainer
+        pass
 
         config, tokenizer = self.config, tokenization.tokenizer
         options = shared_options(config, job.checkpoints)
@@ -72,3 +215,27 @@ class PreferenceOptimization:
                 peft_config=lora_config(config.lora, model) if config.lora else None,
             )
         )
+
+
+# TRL's DPOTrainer over rows that are encoded and masked already.
+
+
+class MaskedPairs(DataCollatorForPreference):  # type: ignore[misc]
+    """Counts those tokens of both sides that their masks name, rather than all after the prompt."""
+
+    def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
+        batch: dict[str, Any] = super().torch_call(examples)
+        masks = [each["chosen_mask"] for each in examples]
+        masks += [each["rejected_mask"] for each in examples]
+        prompts = [len(each["prompt_ids"]) for each in (*examples, *examples)]
+        for row, mask, start in zip(batch["completion_mask"], masks, prompts, strict=True):
+            row[start : start + len(mask)] = torch.tensor(mask, dtype=row.dtype)
+        return batch
+
+
+class PairTrainer(DPOTrainer):  # type: ignore[misc]
+    """Takes rows of `prompt_ids`, `chosen_ids`, `rejected_ids` and the masks of the last two."""
+
+    def _prepare_dataset(self, dataset: Any, *arguments: Any) -> Any:
+        # TRL 1.16 would tokenise again, and has no option to leave that out.
+        return dataset

@@ -3,35 +3,360 @@ better answer in a real debug session are made likelier."""
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from collect.agents.config import AgentsConfig
+from collect.agents.subagent_task import parse_answer
+from collect.benchmarks.base import Instance
+from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.benchmarks.opening import open_benchmark
 from collect.errors import ConfigError
+from collect.question_records import Question, read_questions
 from collect.questions.answering import instances_of
-from collect.questions.episode import EpisodeSettings
-from collect.questions.records import Question
-from collect.questions.workspace import reproducible
+from collect.questions.episode import Episode, EpisodeSettings, invalid, reproducible, tool_schemas
+from collect.questions.rows import opening_messages
+from collect.questions.scoring import score_text
+from collect.rollouts.circuit_breaker import FailuresInARow
+from collect.rollouts.rollout import failure_of
+from collect.store.messages import ToolSchema
 from format.dataset import split_file
+from format.prompts import without_held_out
 from sandbox import clean_up
+from sandbox.errors import SandboxError
 from train.base_model import context_length
-from train.config import TrainConfig
-from train.environments import Episodes
-from train.job import Job
-from train.launched_processes import process_count
+from train.config import RewardSettings, TrainConfig
+from train.job import Job, QuestionBench
 from train.preflight.report import Preflight
-from train.question_bench import QuestionBench
-from train.question_rows import chosen_questions, prompt_lengths, write_question_rows
-from train.rewards import reward_functions, reward_weights
+from train.processes import process_count
 from train.rows import load_rows
-from train.templates import set_serving_template
-from train.tokenization import Tokenization
+from train.tokenization import Tokenization, set_serving_template
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
+
+# Real debug sessions as TRL's GRPOTrainer drives them: one environment an episode at a time.
+#
+# TRL finds an environment's tools among the public functions of its class, and then takes what
+# the instance has under the same names. There stand the Debug Subagent's own tools: each is its
+# schema, which chat templates render as it is, and can be called. So no name, argument or
+# description can differ from what rollouts are collected with.
+
+
+DEAD = "Error: the sandbox has failed."
+
+
+class ToolMethod(dict[str, Any]):
+    """A tool as chat templates take it, a schema, and as TRL does, something that is called."""
+
+    def __init__(self, schema: ToolSchema, call: Callable[..., str]) -> None:
+        super().__init__(schema)
+        self.__name__ = str(schema["function"]["name"])
+        self._call = call
+
+    def __call__(self, **arguments: Any) -> str:
+        return self._call(self.__name__, arguments)
+
+
+class Episodes:
+    """All environments of a training, and how often one has failed of late."""
+
+    def __init__(
+        self,
+        settings: EpisodeSettings,
+        instances: Mapping[str, Instance],
+        *,
+        retries: int,
+        give_up_after: int,
+        failures: Path,
+    ) -> None:
+        """`instances` are by id. A sandbox that can't be opened is tried again `retries` times;
+        after `give_up_after` failed episodes in a row training ends. Why episodes failed is
+        written to `failures`, a line each."""
+        self._settings, self._instances = settings, instances
+        self._retries, self._failures = retries, failures
+        self._in_a_row = FailuresInARow(give_up_after, "episode")
+        self._environments: list[DebugEnvironment] = []
+
+    def factory(self, language: str) -> Callable[[], DebugEnvironment]:
+        """What makes environments for a language's bugs."""
+        schemas = tool_schemas(language, self._settings.agents)
+        kind = environment_class(language, schemas)
+
+        def make() -> DebugEnvironment:
+            environment = kind(self, schemas)
+            self._environments.append(environment)
+            return environment
+
+        return make
+
+    def open(self, question: Question) -> Episode:
+        """An episode for a question. Raises SandboxError where none can be had."""
+        instance = self._instances[question.instance_id]
+        for _ in range(self._retries):
+            with suppress(SandboxError):
+                return Episode(self._settings, instance, question)
+        return Episode(self._settings, instance, question)
+
+    def note(self, failure: str | None) -> None:
+        """Count an ended episode. Raises SandboxError where it is time to give up."""
+        if failure:
+            with self._failures.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(failure) + "\n")
+        if self._in_a_row.count(failure):
+            raise SandboxError(
+                f"{self._in_a_row.gave_up}; fix that, and start again: training goes on from its "
+                "newest checkpoint"
+            )
+
+    def close(self) -> None:
+        """Close whatever is still open."""
+        for environment in self._environments:
+            environment._close()
+
+
+class DebugEnvironment:
+    """One episode after the other, each in a sandbox of its own.
+
+    Where the sandbox fails, the episode has a `failure`, and says nothing of the model.
+    """
+
+    def __init__(self, episodes: Episodes, schemas: list[ToolSchema]) -> None:
+        self._episodes, self.schemas = episodes, schemas
+        self.episode: Episode | None = None
+        self.failure: str | None = None
+        self.score: Any = None
+        """What the episode is worth, once that was asked for."""
+        self._ended = True
+        for schema in schemas:
+            setattr(self, schema["function"]["name"], ToolMethod(schema, self._call))
+
+    def reset(self, *, question: str, **row: Any) -> None:
+        """Begin the episode of a row: `question` is a question's record as JSON."""
+        self._close()
+        self.episode, self.failure, self.score, self._ended = None, None, None, False
+        try:
+            self.episode = self._episodes.open(Question.model_validate_json(question))
+        except ConfigError:
+            raise
+        except Exception as error:
+            self._fail(error)
+
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """What a tool answers; a failure of the sandbox ends the episode, not the training."""
+        if self.episode is None or self.failure is not None:
+            return DEAD
+        try:
+            return self.episode.call(name, json.dumps(arguments))
+        except Exception as error:
+            self._fail(error)
+            return DEAD
+
+    def _end(self) -> None:
+        """Close the sandbox once the episode is over, and count it, the first time."""
+        if self._ended:
+            return
+        self._ended = True
+        self._close()
+        self._episodes.note(self.failure)
+
+    def _fail(self, error: Exception) -> None:
+        failure = failure_of(error)
+        self.failure = f"{failure.type}: {failure.message}"
+
+    def _close(self) -> None:
+        if self.episode is not None:
+            # What it had to tell is known; the next start removes what may have been left.
+            with suppress(SandboxError):
+                self.episode.close()
+
+
+def end_episode(environment: DebugEnvironment) -> None:
+    """Close the sandbox of an episode that is over, and count it; safe to call again.
+
+    No method, since TRL would offer that to the model. Raises SandboxError where too many episodes
+    in a row have failed.
+    """
+    environment._end()
+
+
+def environment_class(language: str, schemas: list[ToolSchema]) -> type[DebugEnvironment]:
+    """An environment with a public function for each of the tools, by which TRL finds them."""
+    functions = {schema["function"]["name"]: _method(schema["function"]) for schema in schemas}
+    return type(f"{language.title()}DebugEnvironment", (DebugEnvironment,), functions)
+
+
+def _method(function: Mapping[str, Any]) -> Callable[..., str]:
+    """A method that calls the tool, with the docstring that TRL asks for."""
+    name, properties = function["name"], function["parameters"].get("properties", {})
+
+    def method(self: DebugEnvironment, **arguments: Any) -> str:
+        return self._call(name, arguments)
+
+    told = "\n".join(
+        f"    {each}: {about.get('description', '')}" for each, about in properties.items()
+    )
+    method.__name__ = name
+    method.__doc__ = f"{function['description']}\n\nArgs:\n{told}\n"
+    return method
+
+
+# What an episode is worth: the scorer's verdict on its final answer, and a little shaping.
+#
+# Each part is a reward function of TRL's, logged and weighed by itself. An episode whose sandbox
+# failed has no reward in any of them: TRL then leaves it out of its group's mean, and its
+# advantage is zero, so that it moves the model neither way.
+
+
+Message = Mapping[str, Any]
+Reward = Callable[..., list[float | None]]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One episode, part by part; `RewardSettings` says what each is."""
+
+    correct: float
+    facts: float
+    form: float
+    invalid_calls: float
+
+
+PARTS = tuple(Score.__dataclass_fields__)
+
+
+def final_answer(completion: Sequence[Message]) -> str:
+    """The text of the last message, where that is the model's."""
+    last = completion[-1] if completion else {}
+    return str(last.get("content") or "") if last.get("role") == "assistant" else ""
+
+
+def score_episode(
+    episode: Episode, completion: Sequence[Message], settings: RewardSettings
+) -> Score:
+    """What came of an episode, of which `completion` is the conversation after its prompt."""
+    text = final_answer(completion)
+    verdict = score_text(episode.question, text)
+    counts = episode.has_session or not settings.require_session
+    calls = sum(len(message.get("tool_calls") or ()) for message in completion)
+    # Those that TRL could not give to any tool, beside those that a tool has refused.
+    lost = max(calls - len(episode.outcomes), 0)
+    return Score(
+        correct=float(verdict.correct and counts),
+        facts=verdict.share if counts else 0.0,
+        form=float(parse_answer(text) is not None),
+        invalid_calls=-(invalid(episode.outcomes) + lost) / calls if calls else 0.0,
+    )
+
+
+def scored(
+    environment: DebugEnvironment, completion: Sequence[Message], settings: RewardSettings
+) -> Score | None:
+    """The score of an ended episode, and its sandbox closed; None where that failed."""
+    episode = environment.episode
+    if environment.failure is not None or episode is None:
+        end_episode(environment)
+        return None
+    if environment.score is None:
+        environment.score = score_episode(episode, completion, settings)
+        end_episode(environment)
+    score: Score = environment.score
+    return score
+
+
+def reward_functions(settings: RewardSettings) -> list[Reward]:
+    """One for each part of a score, in the order of `PARTS`."""
+    return [_reward(part, settings) for part in PARTS]
+
+
+def reward_weights(settings: RewardSettings) -> list[float]:
+    """In the same order."""
+    return [float(getattr(settings, part)) for part in PARTS]
+
+
+def _reward(part: str, settings: RewardSettings) -> Reward:
+    def reward(
+        completions: Sequence[Sequence[Message]],
+        environments: Sequence[DebugEnvironment],
+        log_metric: Callable[[str, float], None] | None = None,
+        **others: Any,
+    ) -> list[float | None]:
+        pairs = zip(environments, completions, strict=True)
+        scores = [scored(environment, completion, settings) for environment, completion in pairs]
+        if part == PARTS[0] and log_metric is not None:
+            log_metric("episodes/failed", sum(each is None for each in scores) / len(scores))
+        return [None if each is None else asdict(each)[part] for each in scores]
+
+    reward.__name__ = part
+    return reward
+
+
+# Questions as the rows that TRL's GRPOTrainer reads, in an Arrow file.
+
+
+MESSAGES = pa.list_(pa.struct({"role": pa.string(), "content": pa.string()}))
+SCHEMA = pa.schema({"prompt": MESSAGES, "environment": pa.string(), "question": pa.string()})
+"""`environment` is the bug's language, by which TRL chooses the tools; `question` is what the
+environment is reset with."""
+
+
+def chosen_questions(path: Path, held_out: HeldOutConfig) -> list[Question]:
+    """The questions of a file of `stepinto bench questions`, or of a split of prompts, but for
+    those on bugs that are held out. Raises ConfigError."""
+    if path.suffix == ".jsonl":
+        every = read_questions(path)
+    else:
+        column = pq.read_table(path, columns=["question"])["question"].to_pylist()
+        every = [Question.model_validate_json(text) for text in column]
+    return without_held_out(every, HeldOut.of(held_out), path)
+
+
+def _prompt(question: Question, agents: AgentsConfig) -> list[dict[str, str]]:
+    messages = opening_messages(question, agents)
+    return [{"role": each.role, "content": each.content} for each in messages]
+
+
+def prompt_lengths(
+    questions: Sequence[Question], agents: AgentsConfig, tokenizer: Any
+) -> list[int]:
+    """Tokens of each question's prompt, its tools included."""
+    tools = {name: tool_schemas(name, agents) for name in {each.language for each in questions}}
+    return [
+        len(
+            tokenizer.apply_chat_template(
+                _prompt(question, agents),
+                tools=tools[question.language],
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=True,
+            )["input_ids"]
+        )
+        for question in questions
+    ]
+
+
+def write_question_rows(questions: Sequence[Question], agents: AgentsConfig, target: Path) -> None:
+    """Write the rows. The prompts are made anew, so that they are what the `agents` section says
+    now."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {
+            "prompt": _prompt(question, agents),
+            "environment": question.language,
+            "question": question.model_dump_json(),
+        }
+        for question in questions
+    ]
+    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
+
 
 OPTIONS = {name: setting for name, setting in NAMED.items() if name != "max_length"} | {
     "num_generations": "grpo.generations",

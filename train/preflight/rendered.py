@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from train.encoding import Encoded, encode_row
-from train.turns import assistant_indices, render, trained_turns
+from train.encoding import Encoded, assistant_indices, encode_row, render, trained_turns
 
 
 @dataclass(frozen=True)

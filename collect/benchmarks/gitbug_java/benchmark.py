@@ -2,20 +2,242 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 from collect.benchmarks.base import Instance, TestResults, TestStatus
+from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
 from collect.benchmarks.git_workspace import check_out, seal_history
-from collect.benchmarks.gitbug_java.clones import ClonedTree
-from collect.benchmarks.gitbug_java.records import HUB_ID, Record, read_records
-from collect.benchmarks.gitbug_java.running import run_project_tests
+from collect.benchmarks.gitbug_java.records import HUB_ID, Record, read_records, test_id, worst
+from collect.code.unified import renamed_files
+from collect.console import tell
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
-from collect.telling import tell
-from collect.unified import renamed_files
-from sandbox import ImageWorkspace, Sandbox
+from sandbox import Command, CommandResult, ImageWorkspace, Sandbox
+from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.java.compiler_errors import compiler_errors
+from sandbox.java.errors import JavaUnavailable
+from sandbox.java.gradle import MISSING, gradle_command
+from sandbox.java.jdk import Jdk, find_jdk
+from sandbox.java.maven import SKIPPED_CHECKS, maven_command
+from sandbox.java.project import BuildKind, Module
+from sandbox.scratch import scratch_folder
+
+# Trees of a commit with patches, out of clones on this machine, which are left as they are.
+
+
+KEPT_TREES = 16
+"""Of many bugs with large trees not all fit into memory."""
+
+
+def find_clone(folder: Path, repository: str) -> Path | None:
+    """A repository's clone, bare or not: `owner/name`, `owner-name` or `name` in a folder."""
+    owner, _, name = repository.partition("/")
+    for place in (f"{owner}/{name}", f"{owner}-{name}", name):
+        for clone in (folder / place, folder / f"{place}.git"):
+            if (clone / ".git").exists() or (clone / "HEAD").is_file():
+                return clone
+    return None
+
+
+class ClonedTree(Mapping[str, bytes]):
+    """The files of a commit with patches applied, read when they are first asked for.
+
+    Reading raises ConfigError where the clone or the commit is missing, or a patch does not fit.
+    """
+
+    def __init__(
+        self, folder: Path | None, repository: str, commit: str, patches: tuple[str, ...]
+    ) -> None:
+        self._folder = folder
+        self._repository = repository
+        self._commit = commit
+        self._patches = patches
+
+    def __getitem__(self, path: str) -> bytes:
+        return self._files[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @property
+    def _files(self) -> Mapping[str, bytes]:
+        return _tree(self._clone(), self._commit, self._patches)
+
+    def _clone(self) -> Path:
+        clone = find_clone(self._folder, self._repository) if self._folder else None
+        if clone is not None:
+            return clone
+        name = self._repository.replace("/", "-")
+        address = f"https://github.com/gitbugactions/{self._repository.partition('/')[2]}"
+        if self._folder is None:
+            raise ConfigError(
+                f"the code of {self._repository} is not known: set benchmark.repositories to a "
+                f"folder with clones (`git clone {address} {name}` there), or benchmark.image to "
+                "the name of images that hold it"
+            )
+        raise ConfigError(
+            f"{self._folder}: no clone of {self._repository}; benchmark.repositories names a "
+            f"folder with clones: `git clone {address} {self._folder / name}`"
+        )
+
+
+@lru_cache(maxsize=KEPT_TREES)
+def _tree(clone: Path, commit: str, patches: tuple[str, ...]) -> Mapping[str, bytes]:
+    with borrowed(_git_folder(clone)) as repository:
+        try:
+            return read_tree(repository, commit, patches, left_out=())
+        except GitFailed as error:
+            raise ConfigError(
+                f"{clone} at {commit}: {error}; fetch the commit, or clone the repository anew"
+            ) from error
+
+
+def _git_folder(clone: Path) -> Path:
+    """Where a clone's objects are."""
+    inside = clone / ".git"
+    if not inside.is_file():
+        return inside if inside.is_dir() else clone
+    # A worktree, or a submodule: the file names the folder.
+    named = Path(inside.read_text().partition("gitdir:")[2].strip())
+    folder = (clone / named).resolve()
+    common = folder / "commondir"
+    return (folder / common.read_text().strip()).resolve() if common.is_file() else folder
+
+
+# JUnit's XML reports, which Maven and Gradle write: what GitBug-Java's expectations come from.
+
+
+FAILURES = ("failure", "error")
+_PLACES = r"""
+places() {
+    find -L . -type f \( -path '*/target/surefire-reports/*.xml' \
+        -o -path '*/target/failsafe-reports/*.xml' -o -path '*/build/test-results/*.xml' \) "$@"
+}
+"""
+_REMOVE = (
+    _PLACES
+    + r"""
+places -exec rm -f {} +
+left=$(places | head -n 3)
+[ -z "$left" ] || { echo "$left"; exit 1; }
+"""
+)
+"""Looks at what is left: `find -L` fails of a loop of links, too."""
+_GATHER = (
+    _PLACES
+    + r"""
+mkdir -p "$1" && number=0
+places | while read -r file; do
+    number=$((number + 1)); cp "$file" "$1/$number.xml"
+done
+"""
+)
+
+
+def remove_reports(sandbox: Sandbox) -> None:
+    """Take away what earlier runs have left. Raises SandboxError where some stay."""
+    result = sandbox.run(Command(["sh", "-c", _REMOVE]))
+    if result.exit_code:
+        raise SandboxFileError(
+            f"can't remove the reports of earlier test runs: {result.output.strip()}"
+        )
+
+
+def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
+    """Every test's status; of several of one id the worst. Raises SandboxError."""
+    with scratch_folder(sandbox) as folder:
+        result = sandbox.run(Command(["sh", "-c", _GATHER, "sh", folder]))
+        if result.exit_code:
+            raise SandboxFileError(
+                f"can't gather the reports of the tests: {result.output.strip()}"
+            )
+        reports = sandbox.read_tree(folder)
+    found: dict[str, set[TestStatus]] = {}
+    for data in reports.values():
+        for test, status in _tests(data):
+            found.setdefault(test, set()).add(status)
+    return {test: worst(each) for test, each in found.items()}
+
+
+def _tests(data: bytes) -> Iterator[tuple[str, TestStatus]]:
+    """The tests of one report; none of one that is no XML, for the JVM ended as it wrote it."""
+    try:
+        root = ElementTree.fromstring(data)
+    except ElementTree.ParseError:
+        return
+    for case in root.iter("testcase"):
+        children = {child.tag for child in case}
+        if children & set(FAILURES):
+            status = TestStatus.FAILED
+        else:
+            status = TestStatus.SKIPPED if "skipped" in children else TestStatus.PASSED
+        yield test_id(case.get("classname", ""), case.get("name", "")), status
+
+
+# Run a project's tests by its own build tool, and read the reports.
+#
+# Upstream runs the project's workflow and compares JUnit's reports by class and name. The tests'
+# names are those of the reports, which no runner but the project's own makes the same: names in
+# words, invocations of parametrised tests. So it is done here too, without the workflow.
+
+
+MAVEN_OPTIONS = ("-Dmaven.test.failure.ignore=true", "-DfailIfNoTests=false", *SKIPPED_CHECKS)
+GRADLE_TASKS = ("test", "--continue")
+LAST_LINES = 10
+
+
+def run_project_tests(
+    sandbox: Sandbox, build_tool: str, tests: Sequence[str], timeout: float
+) -> TestResults:
+    """Run all tests of the workspace, and tell the statuses of these.
+
+    `timeout` is in seconds, for the build as well; when it strikes, the tests whose reports were
+    written before keep their status. Raises SandboxUnavailable where the sandbox lacks a JDK or
+    the build tool, SandboxError.
+    """
+    try:
+        command = _command(sandbox, find_jdk(sandbox), build_tool)
+    except JavaUnavailable as error:
+        raise SandboxUnavailable(str(error)) from error
+    remove_reports(sandbox)
+    result = sandbox.run(Command(command, timeout=timeout))
+    if result.exit_code == MISSING:
+        raise SandboxUnavailable(
+            f"the sandbox has no {build_tool}: install it there, or use an image that has it"
+        )
+    found = read_reports(sandbox)
+    return TestResults(
+        {test: found.get(test, TestStatus.MISSING) for test in tests},
+        result.output,
+        result.timed_out,
+        result.seconds,
+        build_failure=None if found else _build_failure(sandbox, result),
+    )
+
+
+def _build_failure(sandbox: Sandbox, result: CommandResult) -> str | None:
+    """Why no test has reported anything, where that was not for errors in the sources.
+
+    Of a time-out it can't be told whether that was the build's or a test's.
+    """
+    if result.exit_code == 0 or result.timed_out:
+        return None
+    if any(compiler_errors(result.output, sandbox.workspace)):
+        return None
+    return "\n".join(result.output.strip().splitlines()[-LAST_LINES:])
+
+
+def _command(sandbox: Sandbox, jdk: Jdk, build_tool: str) -> list[str]:
+    if build_tool == BuildKind.GRADLE:
+        return gradle_command(sandbox, jdk, GRADLE_TASKS)
+    return maven_command(sandbox, jdk, Module(BuildKind.MAVEN, ".", "."), MAVEN_OPTIONS)
+
 
 NAME = "gitbug_java"
 TEST_TIMEOUT = 1800.0

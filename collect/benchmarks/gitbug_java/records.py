@@ -19,9 +19,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from collect.benchmarks import row_files
 from collect.benchmarks.base import TestStatus
+from collect.console import tell
 from collect.errors import ConfigError
 from collect.quantities import first_of
-from collect.telling import tell
 
 HUB_ID = "gitbugactions/gitbug-java"
 SPLIT = "test"

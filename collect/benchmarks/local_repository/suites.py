@@ -4,23 +4,286 @@ from __future__ import annotations
 
 import posixpath
 import re
+import secrets
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar, Protocol
 
-from collect.benchmarks.base import Instance
-from collect.benchmarks.local_repository.java_suite import JavaSuite, java_test_paths
-from collect.benchmarks.local_repository.python_suites import (
-    CommandSuite,
-    PytestSuite,
-    split_options,
-)
-from collect.benchmarks.local_repository.runs import Suite
+from collect.benchmarks.base import Instance, Language, TestResults, TestStatus
+from collect.benchmarks.projects.layout import find_test_paths
+from collect.benchmarks.projects.project import Reason, read_reasons
+from collect.benchmarks.pytest_run import ISOLATED, PytestJob, run_to_the_end, statuses
+from collect.benchmarks.running import run_tests
 from collect.errors import ConfigError
-from collect.factory.layout import find_test_paths
-from sandbox.debugger.targets import TargetError, parse_target
-from sandbox.java.scan import GRADLE_FILES
+from sandbox import Command, CommandResult, Sandbox
+from sandbox.debugger.targets import VALUED_OPTIONS, TargetError, parse_target
+from sandbox.errors import SandboxFileError
+from sandbox.java.lookup import Sources
+from sandbox.java.scan import GRADLE_FILES, scan_workspace
+from sandbox.scratch import scratch_folder
+
+# What one run of all of a repository's tests showed.
+
+
+SHOWN_OUTPUT = 1500
+"""Characters of a run's output in a message or a problem statement, its end."""
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """The tests' statuses, and why they failed."""
+
+    statuses: Mapping[str, TestStatus]
+    """In the order of the run."""
+    output: str
+    timed_out: bool = False
+    unloaded: tuple[str, ...] = ()
+    """Files of tests that can't be imported, or what else kept tests from running."""
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
+    """Of the failing tests, where the runner tells."""
+    cut_short: str | None = None
+    """As in TestResults."""
+
+    def of(self, status: TestStatus) -> tuple[str, ...]:
+        """The tests that ended so."""
+        return tuple(test for test, found in self.statuses.items() if found is status)
+
+    @property
+    def end(self) -> str:
+        """The last of what the runner printed."""
+        return self.output.strip()[-SHOWN_OUTPUT:]
+
+
+class Suite(Protocol):
+    """The tests of a repository, of one language and one runner."""
+
+    @property
+    def language(self) -> Language: ...
+
+    @property
+    def test_paths(self) -> tuple[str, ...]:
+        """Files and folders of the tests, which are not the agent's to change."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """For every pytest."""
+
+    def run_all(self, sandbox: Sandbox, timeout: float) -> SuiteRun:
+        """Run every test in a laid out workspace; `timeout` is in seconds. Raises SandboxError."""
+
+    def run(
+        self, instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
+    ) -> TestResults:
+        """Run these tests alone. Raises SandboxError."""
+
+
+# Tests in Python: pytest's, and a command that is judged by its exit status.
+#
+# A command passes if it ends with success, and its script came to its end: see `script_launcher`.
+
+
+LAUNCHER = Path(__file__).with_name("script_launcher.py")
+_NO_MODULE = re.compile(r"No module named .*")
+_NO_TESTS = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class PytestSuite:
+    """What pytest collects from some paths."""
+
+    paths: tuple[str, ...]
+    """Files, folders and node ids."""
+    test_paths: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    language: ClassVar[Language] = "python"
+
+    def run_all(self, sandbox: Sandbox, timeout: float) -> SuiteRun:
+        run = run_to_the_end(sandbox, PytestJob(self.paths), timeout)
+        return SuiteRun(
+            statuses(run.reports),
+            run.output,
+            run.result.timed_out,
+            run.unloaded,
+            read_reasons(run.reports),
+            run.cut_short,
+        )
+
+    def run(
+        self, instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
+    ) -> TestResults:
+        return run_tests(instance, sandbox, tests, timeout)
+
+
+@dataclass(frozen=True)
+class CommandSuite:
+    """One test, named by its command: a Python script or module with its arguments."""
+
+    command: str
+    test_paths: tuple[str, ...]
+    options: ClassVar[tuple[str, ...]] = ()
+    language: ClassVar[Language] = "python"
+
+    def run_all(self, sandbox: Sandbox, timeout: float) -> SuiteRun:
+        ran = self._run(sandbox, timeout)
+        last = (ran.result.output.strip().splitlines() or [""])[-1]
+        unloaded = tuple(_NO_MODULE.findall(last)) if ran.result.exit_code else ()
+        if "unittest" in self.command and _NO_TESTS.search(ran.result.output):
+            unloaded = (
+                "unittest finds no tests: leave benchmark.test_command out to run them with pytest",
+            )
+        found = {} if unloaded else {self.command: ran.status}
+        return SuiteRun(found, ran.output, ran.result.timed_out, unloaded)
+
+    def run(
+        self, instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
+    ) -> TestResults:
+        ran = self._run(sandbox, timeout)
+        return TestResults(
+            dict.fromkeys(tests, ran.status),
+            ran.output,
+            ran.result.timed_out,
+            ran.result.seconds,
+            tampered=ran.tampered,
+        )
+
+    def _run(self, sandbox: Sandbox, timeout: float) -> _Ran:
+        options, words = split_options(shlex.split(self.command)[1:])
+        token = secrets.token_hex(16)
+        launch = f"{_launcher()}\nmain({list(self.test_paths)!r}, {words!r})\n"
+        code = f"exec({launch!r}, {{'__name__': 'stepinto_launcher'}})"
+        with scratch_folder(sandbox) as folder:
+            end = f"{folder}/end"
+            sandbox.write_file(end, b"")
+            stdin = f"{sandbox.workspace}/{end} {token}\n".encode()
+            argv = [
+                "sh",
+                "-c",
+                f'{ISOLATED}; exec "$@"',
+                "sh",
+                sandbox.python,
+                *options,
+                "-c",
+                code,
+            ]
+            result = sandbox.run(Command(argv, stdin=stdin, timeout=timeout))
+            return _Ran(result, _read(sandbox, end), token)
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """One run of a command."""
+
+    result: CommandResult
+    end: str
+    """What is in the file that the launcher writes at the script's end."""
+    token: str
+
+    @property
+    def tampered(self) -> str | None:
+        """What shows that the program interfered with the run."""
+        told, _, problem = self.end.partition("\n")
+        if told not in ("", self.token):
+            return "the program wrote to the file that tells whether its script came to its end"
+        return problem or None
+
+    @property
+    def status(self) -> TestStatus:
+        if self.result.timed_out:
+            return TestStatus.MISSING
+        ended = self.end == f"{self.token}\n"
+        return TestStatus.PASSED if ended and self.result.exit_code == 0 else TestStatus.FAILED
+
+    @property
+    def output(self) -> str:
+        early = self.result.exit_code == 0 and not (self.end or self.result.timed_out)
+        note = "\nthe process ended before its script did: this counts as a failure\n"
+        return self.result.output + (note if early else "")
+
+
+def split_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Options of Python itself, and the file or `-m MODULE` with its arguments."""
+    count = 0
+    while count < len(words) and words[count].startswith("-") and words[count] != "-m":
+        count += 2 if words[count] in VALUED_OPTIONS else 1
+    return list(words[:count]), list(words[count:])
+
+
+@cache
+def _launcher() -> str:
+    return LAUNCHER.read_text()
+
+
+def _read(sandbox: Sandbox, path: str) -> str:
+    try:
+        return sandbox.read_file(path).decode(errors="replace")
+    except SandboxFileError:
+        return ""
+
+
+# Tests in Java, as their sources name them.
+
+
+TEST_FOLDERS = frozenset({"test", "tests"})
+MARKERS = (b"@Test", b"@ParameterizedTest", b"@RepeatedTest", b"@TestFactory", b"TestCase")
+"""One of these stands in every source with a test."""
+
+
+@dataclass(frozen=True)
+class JavaSuite:
+    """The tests of all modules, built by Maven, Gradle or javac."""
+
+    instance: Instance
+    """Without its tests: they are what is looked for."""
+    options: ClassVar[tuple[str, ...]] = ()
+    language: ClassVar[Language] = "java"
+
+    @property
+    def test_paths(self) -> tuple[str, ...]:
+        return java_test_paths(self.instance.files)
+
+    def run_all(self, sandbox: Sandbox, timeout: float) -> SuiteRun:
+        tests = list(dict.fromkeys(_tests(sandbox, _test_files(self.instance.files))))
+        results = self.run(self.instance, sandbox, tests, timeout)
+        missing = all(status is TestStatus.MISSING for status in results.statuses.values())
+        unloaded = ("the build",) if tests and missing and not results.timed_out else ()
+        return SuiteRun(results.statuses, results.output, results.timed_out, unloaded)
+
+    def run(
+        self, instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
+    ) -> TestResults:
+        return run_tests(instance, sandbox, tests, timeout)
+
+
+def java_test_paths(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """The outermost folders named for tests that hold some, and test sources elsewhere."""
+    found = set()
+    for path in _test_files(files):
+        parts = path.split("/")
+        named = [index for index, part in enumerate(parts[:-1]) if part in TEST_FOLDERS]
+        found.add("/".join(parts[: named[0] + 1]) if named else path)
+    return tuple(sorted(found))
+
+
+def _test_files(files: Mapping[str, bytes]) -> list[str]:
+    return [
+        path
+        for path, data in sorted(files.items())
+        if path.endswith(".java") and any(marker in data for marker in MARKERS)
+    ]
+
+
+def _tests(sandbox: Sandbox, paths: Sequence[str]) -> Iterator[str]:
+    """`package.Class#method` of each, inherited ones by every class that can be made."""
+    sources = Sources(sandbox, scan_workspace(sandbox))
+    for path in paths:
+        for each in sources.outline(path).classes:
+            if each.concrete:
+                yield from (f"{each.name}#{test.name}" for test in sources.tests(path, each))
+
 
 BUILD_FILES = ("pom.xml", *GRADLE_FILES)
 BUILD_TOOLS = frozenset({"mvn", "mvnw", "gradle", "gradlew"})

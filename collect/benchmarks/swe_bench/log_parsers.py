@@ -7,11 +7,70 @@ log here, which the program under test can write to as well; `confirming` asks p
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.swe_bench.log_parsers_java import parse_ant, parse_gradle, parse_maven
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.scratch import scratch_folder
+
+# Test logs of SWE-bench's Java repositories, read as upstream reads them (see `log_parsers`).
+
+
+MAVEN_COMMAND = re.compile(r".*-Dtest=(\S+)")
+MAVEN_END = re.compile(r".*BUILD (SUCCESS|FAILURE)$")
+ANT_RESULT = re.compile(r"\s*\[junit\]\s+\[(PASS|FAIL|ERR)\]\s+(.*)$")
+GRADLE_RESULT = re.compile(r"([^>].+)\s+(PASSED|FAILED)$")
+GRADLE_TEST = re.compile(r"[^>]\S*\s+>\s+\S+$")
+PASSES = {"SUCCESS", "PASS", "PASSED"}
+
+
+def parse_maven(log: str) -> dict[str, TestStatus]:
+    """Maven does not name the tests that pass: there is a command a test, which the shell shows,
+    and the end of each build; the two may come in any order, each among its own in order."""
+    tests: list[str] = []
+    statuses: dict[str, TestStatus] = {}
+    early: list[TestStatus] = []
+    for line in map(str.strip, log.split("\n")):
+        named, ended = MAVEN_COMMAND.match(line), MAVEN_END.match(line)
+        if named:
+            tests.append(named[1])
+        if ended and tests:
+            statuses[tests.pop(0)] = _status(ended[1])
+        elif ended:
+            early.append(_status(ended[1]))
+    return {**statuses, **dict(zip(tests, early, strict=False))}
+
+
+def parse_ant(log: str) -> dict[str, TestStatus]:
+    """`[junit] [PASS] test` a line."""
+    found = (ANT_RESULT.match(line.strip()) for line in log.split("\n"))
+    return {result[2]: _status(result[1]) for result in found if result}
+
+
+def parse_gradle(log: str) -> dict[str, TestStatus]:
+    """`Class > test PASSED` a line; what the test prints may come between, on lines of its own."""
+    statuses: dict[str, TestStatus] = {}
+    current: str | None = None
+    for line in map(str.strip, log.split("\n")):
+        whole = GRADLE_RESULT.match(line)
+        if whole:
+            statuses[whole[1]] = _status(whole[2])
+            current = None
+        elif GRADLE_TEST.match(line):
+            current = line
+        elif current is not None and line in ("PASSED", "FAILED"):
+            statuses[current] = _status(line)
+            current = None
+    return statuses
+
+
+def _status(word: str) -> TestStatus:
+    return TestStatus.PASSED if word in PASSES else TestStatus.FAILED
+
 
 Statuses = dict[str, TestStatus]
 LogParser = Callable[[str], Statuses]
@@ -187,3 +246,69 @@ LOG_PARSERS: Mapping[str, LogParser] = {
     **{name: parser for parser, names in _OF_REPOSITORIES.items() for name in names.split()},
 }
 """By upstream's name, `parse_log_` left out."""
+
+
+# Log parsers that come as Python source with a record (SWE-bench-Live/MultiLang).
+#
+# A language model wrote them. They run inside a sandbox, never in StepInto's own process: in that
+# of the tests, or in a fresh local one where the image has no Python.
+
+
+TIMEOUT = 120.0
+"""Seconds to read one log."""
+NOT_FOUND = (126, 127)
+_RUN = """\
+import json, sys
+
+folder = sys.argv[1]
+log = open(folder + "/log", encoding="utf-8", errors="replace", newline="").read()
+namespace = {}
+exec(compile(open(folder + "/parser.py", encoding="utf-8").read(), "parser", "exec"), namespace)
+found = namespace["parser"](log) or {}
+with open(folder + "/found.json", "w") as file:
+    json.dump({str(name): str(status) for name, status in found.items()}, file)
+"""
+
+
+def is_source(parser: str) -> bool:
+    """Whether a record's parser is source code, and not a name."""
+    return "def parser" in parser
+
+
+def run_source(sandbox: Sandbox, source: str, log: str) -> dict[str, TestStatus]:
+    """What the parser makes of a log; nothing where it fails. Raises SandboxError."""
+    found = _run(sandbox, source, log)
+    if found is None:
+        with open_sandbox(SandboxConfig(backend="local")) as local:
+            found = _run(local, source, log)
+    return {name: _parsed_status(word) for name, word in _pairs(found or "")}
+
+
+def _run(sandbox: Sandbox, source: str, log: str) -> str | None:
+    """The parser's answer as JSON, empty where it fails; None where there is no Python."""
+    files = {"run.py": _RUN, "parser.py": source, "log": log}
+    content = {name: text.encode("utf-8", "replace") for name, text in files.items()}
+    with scratch_folder(sandbox) as folder, suppress(SandboxFileError):
+        sandbox.write_files({f"{folder}/{name}": data for name, data in content.items()})
+        argv = [sandbox.python, "-I", f"{folder}/run.py", folder]
+        result = sandbox.run(Command(argv, timeout=TIMEOUT))
+        if result.exit_code in NOT_FOUND:
+            return None
+        return sandbox.read_file(f"{folder}/found.json").decode()
+    return ""
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [(name, str(word)) for name, word in found.items()] if isinstance(found, dict) else []
+
+
+def _parsed_status(word: str) -> TestStatus:
+    """Upstream looks for these in the word."""
+    word = word.lower()
+    if "pass" in word:
+        return TestStatus.PASSED
+    return TestStatus.FAILED if "fail" in word else TestStatus.SKIPPED

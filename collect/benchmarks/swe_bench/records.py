@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from collect.benchmarks import row_files
-from collect.unified import renamed_files
+from collect.code.unified import renamed_files
 
 LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
 LIVE_SPLIT = "lite"

@@ -2,19 +2,246 @@
 
 from __future__ import annotations
 
+import http.client
+import os
+import re
+import socket
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from collect.console import tell
 from collect.errors import ConfigError, EndpointDown
 from collect.models.config import ServerConfig
-from collect.models.serving.addresses import check_port, free_port, health, reachable
-from collect.models.serving.diagnosis import explain
+from collect.models.serving import guard
 from collect.models.serving.launch import plan_launch
-from collect.models.serving.process import ServerProcess
 from collect.models.waiting import raise_if_stopped
 from collect.quantities import counted, duration
-from collect.telling import tell
+from sandbox.environment import install_command
+
+# One start of a server, its output in a file.
+
+
+GRACE_SECONDS = 15.0
+"""From the signal to end until a server is killed."""
+TAIL_BYTES = 256 * 1024
+
+
+class ServerProcess:
+    """A running server, which ends with this process, however that ends."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+    ) -> None:
+        """Start it. The log is added to. Raises OSError where it can't be written."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._log = log
+        self._grace = GRACE_SECONDS
+        with log.open("ab") as output:
+            output.write(f"\n$ {' '.join(command)}\n".encode())
+            output.flush()
+            self._begins = output.tell()
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", guard.__file__, str(self._grace), *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment},
+                start_new_session=True,  # Ctrl-C is for StepInto, which then stops its servers
+            )
+
+    @property
+    def pid(self) -> int:
+        """The guard's."""
+        return self._guard.pid
+
+    @property
+    def exit_status(self) -> int | None:
+        """None while it runs."""
+        return self._guard.poll()
+
+    def output(self) -> str:
+        """The end of what this start has said."""
+        with self._log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(self._begins, size - TAIL_BYTES))
+            return file.read().decode(errors="replace")
+
+    def stop(self) -> None:
+        """End it and all that it started. Returns once that is gone."""
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        try:
+            self._guard.wait(timeout=2 * self._grace + 5)
+        except subprocess.TimeoutExpired:
+            self._guard.kill()
+            self._guard.wait()
+
+
+# Where a server of this machine listens, and whether it answers there.
+
+
+EVERYWHERE = ("0.0.0.0", "::", "")
+HEALTH_TIMEOUT = 5.0
+"""Seconds."""
+
+
+def free_port(host: str) -> int:
+    """A port that nothing listens at now."""
+    with _bound(host, 0) as held:
+        return int(held.getsockname()[1])
+
+
+def check_port(host: str, port: int) -> None:
+    """Raises ConfigError where something listens there.
+
+    vLLM shares its port with whoever else does (SO_REUSEPORT): two of its servers at one port
+    would answer in turn.
+    """
+    try:
+        _bound(host, port).close()
+    except OSError as error:
+        raise ConfigError(
+            f"server.port: {host}:{port} can't be had ({error.strerror or error}); stop what "
+            "listens there, choose another port, or leave `port` out for a free one"
+        ) from error
+
+
+def reachable(host: str) -> str:
+    """The address at which this machine reaches a server that listens at `host`."""
+    return "127.0.0.1" if host in EVERYWHERE else host
+
+
+def health(host: str, port: int) -> int | None:
+    """The status of the server's /health; None where it does not answer. Goes by no proxy."""
+    connection = http.client.HTTPConnection(reachable(host), port, timeout=HEALTH_TIMEOUT)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    held = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # What only waits for late packets of an ended server is free; what listens is not.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((host, port))
+    except OSError:
+        held.close()
+        raise
+    return held
+
+
+# Why a server did not start, in plain words, from what it said.
+
+
+SHOWN_LINES = 12
+ERROR = r"(?m)(?:^|\] )([A-Z]\w*(?:Error|Exception): [^\n]+)"
+"""At a line's beginning, or behind a logger's prefix: elsewhere an error is only mentioned."""
+LINE_LIMIT = 400
+"""Characters of a line of the log that an error quotes."""
+
+
+@dataclass(frozen=True)
+class _Cause:
+    pattern: str
+    """A regular expression; its first group, if any, is quoted."""
+    told: str
+
+
+CAUSES = (
+    _Cause(
+        r"(\S+ can't be started: [^\n]*)|No module named '?(vllm)",
+        f"vLLM is not there: {install_command('serve')}, or set server.command",
+    ),
+    _Cause(
+        r"(unrecognized arguments: [^\n]*|argument --\S+: [^\n]*)",
+        "an option is not one of this vLLM's: look at server.arguments, and at its version",
+    ),
+    _Cause(
+        r"invalid tool call parser: (\S+)",
+        "this vLLM has no such parser: set server.tool_call_parser to one that the log names",
+    ),
+    _Cause(
+        r"(Address already in use)",
+        "the port is taken: choose another server.port, or leave it out for a free one",
+    ),
+    _Cause(
+        r"(No available memory for the cache blocks"
+        r"|larger than the (?:available|maximum)[^\n]{0,40}KV cache[^\n]{0,60})",
+        "no memory is left for the context: lower server.max_context, raise "
+        "server.gpu_memory_utilization, or on a CPU VLLM_CPU_KVCACHE_SPACE (GiB) under "
+        "server.environment",
+    ),
+    _Cause(
+        r"(Free memory on device[^\n]{0,200}less than desired[^\n]{0,60})",
+        "another program holds the GPU's memory: end it, or lower server.gpu_memory_utilization",
+    ),
+    _Cause(
+        r"(out of memory|OutOfMemoryError|[Cc]annot allocate memory|Not enough available memory)",
+        "the memory does not suffice: lower server.max_context or server.gpu_memory_utilization, "
+        "raise server.tensor_parallel, or take a smaller model",
+    ),
+    _Cause(
+        r"(greater than the derived max_model_len \([^)]*\))",
+        "the model can't read so long a context: lower server.max_context",
+    ),
+    _Cause(
+        r"(supplied chat template[^\n]*doesn't exist)",
+        "set server.chat_template to a file that is there",
+    ),
+    _Cause(
+        r"(Loading lora \S+ failed: [^\n]*|LoRA rank \d+ is greater than[^\n]*)",
+        "an adapter does not fit: look at server.adapters",
+    ),
+    _Cause(
+        r"(Repo id must[^\n]*|Cannot find an appropriate cached snapshot[^\n]*"
+        r"|Repository Not Found[^\n]*|is not a (?:local folder|valid model identifier)[^\n]*"
+        r"|Invalid repository ID or local directory[^\n]*|[^\n]*\bgated repo\b[^\n]*"
+        r"|Can't load the configuration[^\n]*)",
+        "the model can't be had: give a model's folder, or the id of one on a hub that this "
+        "machine reaches ($HF_TOKEN for a gated one)",
+    ),
+    _Cause(r"(Model architectures \[[^\]]*\] [^\n]*)", "this vLLM does not know the model's kind"),
+    _Cause(
+        r"(bfloat16 is only supported[^\n]*)", "the device has no such numbers: set server.dtype"
+    ),
+)
+
+
+def explain(trouble: str, output: str, log: Path) -> str:
+    """What went wrong, what to do, and the last lines of what the server said."""
+    return "\n".join(
+        [f"{trouble}: {_cause(output)}. Its log is {log}, and ends with:", *_last_lines(output)]
+    )
+
+
+def _cause(output: str) -> str:
+    for cause in CAUSES:
+        match = re.search(cause.pattern, output)
+        if match is not None:
+            quoted = " ".join(next((group for group in match.groups() if group), "").split())
+            return f"{cause.told} ({quoted[:LINE_LIMIT]})"
+    error = re.search(ERROR, output)  # the first: what follows comes of it
+    return f"its first error is {error[1][:LINE_LIMIT]!r}" if error else "see what it said"
+
+
+def _last_lines(output: str) -> list[str]:
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    return [f"  {line[:LINE_LIMIT]}" for line in lines[-SHOWN_LINES:]] or ["  (nothing)"]
+
 
 POLL_SECONDS = 0.2
 HEALTH_EVERY = 10.0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from collect.agents.answer import parse_answer
-from collect.records import DebugAnswer
+from collect.agents.subagent_task import parse_answer
+from collect.store.records import DebugAnswer
 
 BLOCK = """\
 <debug_answer>

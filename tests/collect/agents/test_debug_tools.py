@@ -15,8 +15,8 @@ from collect.agents.debug_tools import breakpoint_request, debug_tools
 from collect.agents.tools import Toolbox, ToolReply
 from collect.agents.wording import WORDINGS, wording
 from collect.errors import ConfigError
-from collect.messages import ToolCall
-from collect.records import ToolOutcome
+from collect.store.messages import ToolCall
+from collect.store.records import ToolOutcome
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import BreakpointRequest, DebugLimits
 from sandbox.debugger.opening import open_debugger

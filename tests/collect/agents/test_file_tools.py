@@ -10,12 +10,19 @@ from typing import Any
 
 import pytest
 
-from collect.agents.file_tools import EditFile, EditGate, Grep, ListFiles, ReadFile
-from collect.agents.first_lines import FirstLines, first_lines
+from collect.agents.file_tools import (
+    EditFile,
+    EditGate,
+    FirstLines,
+    Grep,
+    ListFiles,
+    ReadFile,
+    first_lines,
+)
 from collect.agents.shell_tool import Bash, BashArguments, FailedCommand, read_failure
 from collect.agents.tools import Tool, Toolbox, ToolReply
-from collect.messages import ToolCall
-from collect.records import ToolOutcome
+from collect.store.messages import ToolCall
+from collect.store.records import ToolOutcome
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from tests.sandbox.image import TAG
 
@@ -169,7 +176,7 @@ MEASURED = """
 import json, resource, sys
 from collect.agents.file_tools import EditFile, Grep, ListFiles, ReadFile
 from collect.agents.tools import Toolbox
-from collect.messages import ToolCall
+from collect.store.messages import ToolCall
 from sandbox import Command, SandboxConfig, open_sandbox
 
 def call(name, **arguments):

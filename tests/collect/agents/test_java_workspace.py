@@ -11,7 +11,7 @@ from collect.agents.file_tools import EditGate, Grep, GrepArguments
 from collect.agents.java_workspace import prepare_java_workspace
 from collect.agents.shell_tool import Bash, BashArguments
 from collect.agents.tools import ToolReply
-from collect.records import ToolOutcome
+from collect.store.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from tests.sandbox.image import TAG
 

@@ -10,9 +10,9 @@ from collect.agents.rollout_context import Player
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
-from collect.models.oracle.backend import OracleBackend
-from collect.records import ToolOutcome
-from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
+from collect.oracle.backend import OracleBackend
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
+from collect.store.records import ToolOutcome
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits, StopReason
 from sandbox.debugger.opening import open_terminal

@@ -10,8 +10,8 @@ import pytest
 from pydantic import Field
 
 from collect.agents.tools import Arguments, Toolbox, ToolReply
-from collect.messages import ToolCall
-from collect.records import ToolOutcome
+from collect.store.messages import ToolCall
+from collect.store.records import ToolOutcome
 from sandbox.errors import SandboxFileError
 
 

@@ -12,7 +12,7 @@ from collect.benchmarks.git_workspace import (
     tracked_files,
     tree_of,
 )
-from collect.patches import PatchError, diff_trees
+from collect.code.patches import PatchError, diff_trees
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 

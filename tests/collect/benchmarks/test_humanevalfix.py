@@ -18,7 +18,7 @@ from collect.benchmarks.humanevalfix_python import TEST
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
-from collect.scoring import score
+from collect.rollouts.scoring import score
 from sandbox import SandboxConfig
 
 ROW = {

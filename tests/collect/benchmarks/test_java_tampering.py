@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.base import TestResults
-from collect.benchmarks.java_testing import run_java_tests
+from collect.benchmarks.java_run import run_java_tests
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 
 pytestmark = [

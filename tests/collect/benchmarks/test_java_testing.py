@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from collect.benchmarks import java_testing
+from collect.benchmarks import java_run
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.java_testing import run_java_tests, steers_tests
+from collect.benchmarks.java_run import run_java_tests, steers_tests
 from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox.base import JavaConfig
 from sandbox.errors import BuildFailure, SandboxUnavailable
 from sandbox.java import job
 from sandbox.java.build import built_test
-from sandbox.java.config import JavaConfig
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK on this machine"),
@@ -130,7 +130,7 @@ def test_what_does_not_compile_is_missing_and_told(sandbox: Sandbox) -> None:
 def test_a_build_that_takes_too_long_is_no_verdict(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(java_testing, "built_test", partial(built_test, timeout=0))
+    monkeypatch.setattr(java_run, "built_test", partial(built_test, timeout=0))
     monkeypatch.setattr(job, "LEAST", 0.05)  # no JVM starts as fast
     files = junit("ATest", "one() {}")
     with pytest.raises(BuildFailure, match="still at it at the time-out"):

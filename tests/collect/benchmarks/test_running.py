@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collect.benchmarks.base import Instance, Language
 from collect.benchmarks.running import build_outputs, runner_files
-from collect.patches import diff_trees
+from collect.code.patches import diff_trees
 
 
 def bug(language: Language, gold_patch: str = "", *files: str) -> Instance:

@@ -9,11 +9,11 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.marks import NO_GOLD
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.benchmarks.self_repair import SelfRepairBenchmark
+from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
+from collect.benchmarks.self_repair.problem import BUNDLED_FILE
 from collect.benchmarks.verify import verify_instance
-from collect.patches import apply_patch
-from collect.scoring import score
-from collect.self_repair.records import BUNDLED_FILE
+from collect.code.patches import apply_patch
+from collect.rollouts.scoring import score
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import BreakpointRequest, DebugLimits, Launch
 from sandbox.debugger.python_session import PythonDebugger

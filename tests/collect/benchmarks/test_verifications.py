@@ -13,14 +13,19 @@ import pytest
 
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.choosing import SKIPPED_FILE, choose_instances
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.marks import Finding, Mark, Verification
-from collect.benchmarks.ran_in import RanIn
-from collect.benchmarks.verifications import Verifications, note_verified
+from collect.benchmarks.marks import (
+    Finding,
+    Mark,
+    RanIn,
+    Verification,
+    Verifications,
+    note_verified,
+)
+from collect.benchmarks.opening import SKIPPED_FILE, choose_instances
 from collect.benchmarks.verify import VerifySettings, verify
 from collect.errors import ConfigError
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from configs.loading import load_config
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxDead

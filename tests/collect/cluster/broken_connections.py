@@ -12,12 +12,12 @@ from contextlib import closing
 from pathlib import Path
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.cluster.connecting import connect
-from collect.cluster.shared import OfficeLimits
-from collect.cluster.workers import Workers
 from collect.config import Machinery
 from collect.models.budget import Budget, read_spent
-from collect.places import Setup
+from collect.rollouts.executor import Setup
+from collect.rollouts.ray_cluster.cluster import Workers
+from collect.rollouts.ray_cluster.connecting import connect
+from collect.rollouts.ray_cluster.shared_state import OfficeLimits
 
 SLOTS, SECONDS = 2, 60.0
 

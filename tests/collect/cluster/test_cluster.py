@@ -24,20 +24,19 @@ import ray
 from benchmarks.ray_nodes import RayNodes
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.cluster import health
-from collect.cluster import workers as ray_workers
-from collect.cluster.cluster import RayCluster, Turn
-from collect.cluster.connecting import nodes_with_room
 from collect.config import Machinery, RayConfig, RunnerConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.budget import SPENT, Budget
-from collect.places import Setup
-from collect.records import Rollout
-from collect.rollout import RolloutSettings, RolloutSpec
-from collect.rollout_rows import RunIdentity
-from collect.store import RunStore
-from collect.watching.heartbeat import read_heartbeat
-from collect.work import RolloutWork, Rows, Work
+from collect.rollouts.executor import Setup
+from collect.rollouts.heartbeat import read_heartbeat
+from collect.rollouts.ray_cluster import cluster as ray_workers
+from collect.rollouts.ray_cluster.cluster import RayCluster, Turn
+from collect.rollouts.ray_cluster.connecting import nodes_with_room
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec
+from collect.rollouts.rows import RunIdentity
+from collect.rollouts.work import RolloutWork, Rows, Work
+from collect.store.records import Rollout
+from collect.store.run_store import RunStore
 from configs.command_line.shared import STOPPED
 from sandbox import SandboxConfig
 from sandbox.errors import NotStarted
@@ -220,7 +219,7 @@ def test_a_worker_that_dies_while_it_gets_ready_gives_back_its_slots(
 def test_a_node_whose_models_server_was_down_is_tried_again(
     nodes: RayNodes, server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "FIRST_REST", 1.0)
+    monkeypatch.setattr(nodes, "FIRST_REST", 1.0)
     server.will_answer(error(503, "overloaded"), bash("ls"))
     server.after_a_call = reply(hold=True)
     with ThreadPoolExecutor(1) as pool:

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from collect.cluster.health import FIRST_REST, IN_A_ROW, LONGEST_REST, Health, fault_of
 from collect.errors import FailureKind
+from collect.rollouts.ray_cluster.nodes import FIRST_REST, IN_A_ROW, LONGEST_REST, Health, fault_of
 from tests.records import make_rollout
 
 MOST = 4

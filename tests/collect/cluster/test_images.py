@@ -17,20 +17,18 @@ import pytest
 from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.cluster.images import NodeImages
-from collect.cluster.worker import NodeWorker
 from collect.config import Machinery
 from collect.errors import FailureKind, RolloutStopped
 from collect.models.budget import Budget
-from collect.places import Setup, ThisMachine
-from collect.rollout import RolloutSpec
-from collect.rollout_rows import RunIdentity
-from collect.work import RolloutWork
+from collect.rollouts.executor import Setup, ThisMachine
+from collect.rollouts.ray_cluster.worker import NodeImages, NodeWorker
+from collect.rollouts.rollout import RolloutSpec
+from collect.rollouts.rows import RunIdentity
+from collect.rollouts.work import RolloutWork
 from sandbox import SandboxConfig, images
 from sandbox.engine import local_root
 from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, PullLimited, SandboxUnavailable
-from sandbox.image_store import ImageStore
-from sandbox.images import GIGABYTE, ImagePuller, ImagesConfig
+from sandbox.images import GIGABYTE, ImagePuller, ImagesConfig, ImageStore
 from tests.sandbox.engine_server import EngineServer
 from tests.sandbox.registry import SIZE, Registry
 

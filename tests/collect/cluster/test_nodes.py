@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from collect.cluster.nodes import MAX_BACK_OFF_SECONDS, Nodes
-from collect.cluster.worker import Readiness
-from collect.cluster.workers import _note
+from collect.rollouts.ray_cluster.cluster import _note
+from collect.rollouts.ray_cluster.nodes import MAX_BACK_OFF_SECONDS, Nodes
+from collect.rollouts.ray_cluster.worker import Readiness
 
 
 def ready(per_node: int = 2, **images: set[str]) -> Nodes:

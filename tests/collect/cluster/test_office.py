@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from collect.cluster.office import Office
 from collect.models.budget import read_spent
+from collect.rollouts.ray_cluster.shared_state import Office
 from tests.collect.cluster import broken_connections
 
 SOON = 0.05

@@ -9,14 +9,14 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.cluster.worker import NodeWorker, may_pass
 from collect.config import Machinery
 from collect.errors import ConfigError, EndpointDown, EndpointFailure, FailureKind, RateLimited
-from collect.places import Setup, ThisMachine
-from collect.preflight.disk import DiskTooFull
-from collect.rollout import RolloutSpec
-from collect.rollout_rows import RunIdentity
-from collect.work import RolloutWork, Rows, Work
+from collect.preflight import DiskTooFull
+from collect.rollouts.executor import Setup, ThisMachine
+from collect.rollouts.ray_cluster.worker import NodeWorker, may_pass
+from collect.rollouts.rollout import RolloutSpec
+from collect.rollouts.rows import RunIdentity
+from collect.rollouts.work import RolloutWork, Rows, Work
 from sandbox import SandboxConfig
 from sandbox.errors import EngineDown, PullLimited, SandboxUnavailable
 

@@ -15,8 +15,8 @@ from gcp_storage_emulator.server import create_server
 from collect.copying.fetching import fetch
 from collect.copying.folder import Folder
 from collect.errors import ConfigError
-from collect.models.serving.addresses import free_port
-from collect.store import RunStore
+from collect.models.serving.server import free_port
+from collect.store.run_store import RunStore
 from stepinto import main
 
 

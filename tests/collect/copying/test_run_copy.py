@@ -18,7 +18,7 @@ from collect.copying.lineage import MARK
 from collect.copying.owner import NAME, SILENT_SECONDS, Owner, Ownership
 from collect.copying.run_copy import RunCopy, copying
 from collect.errors import ConfigError
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.copying.versions import add, versions
 

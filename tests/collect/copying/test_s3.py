@@ -21,7 +21,7 @@ from moto.server import ThreadedMotoServer
 
 from collect.copying.fetching import fetch
 from collect.copying.folder import Folder
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from configs.command_line.shared import FAILED
 
 ROOT = Path(__file__).resolve().parents[3]

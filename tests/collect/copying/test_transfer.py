@@ -16,7 +16,7 @@ from collect.copying.fetching import fetch
 from collect.copying.folder import Folder, Listing
 from collect.copying.transfer import Transfer
 from collect.errors import ConfigError
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from tests.collect.copying.versions import add, versions
 
 ROOT = Path(__file__).resolve().parents[3]

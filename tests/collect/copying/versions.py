@@ -12,7 +12,7 @@ from pathlib import Path
 
 from collect.copying.folder import Folder
 from collect.copying.transfer import Changed, Transfer
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from tests.records import make_conversations, make_rollout
 
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 
 from collect.agents.config import Variant
-from collect.cost.estimate import Cost, estimate
-from collect.cost.forecast import Forecast
 from collect.errors import FailureKind
-from collect.records import Rollout
-from collect.rollout import RolloutSpec
+from collect.rollouts.cost import Cost, Forecast, estimate
+from collect.rollouts.rollout import RolloutSpec
+from collect.store.records import Rollout
 from tests.collect.models.contexts import context
 from tests.records import make_failed_rollout, make_rollout
 

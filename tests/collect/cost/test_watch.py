@@ -8,8 +8,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from collect.cost.watch import ACCEPTED
-from collect.store import RunStore
+from collect.rollouts.cost import ACCEPTED
+from collect.store.run_store import RunStore
 from configs.command_line.shared import STOPPED
 from stepinto import main
 from tests.collect.models.chat_server import ChatServer, collect_from, error, reply

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from collect.benchmarks.trees import write_folder
+from collect.benchmarks.workspace import write_folder
 
 STOCK = '''\
 """A stock of things."""

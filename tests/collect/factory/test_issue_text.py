@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from collect.factory.claims import Outcome, read_claim
-from collect.factory.issue_text import Symptom, read_symptom, write_issue
-from collect.factory.snippets import snippet
-from collect.self_repair.failure import read_failure
+from collect.benchmarks.projects.issue_text import Symptom, read_symptom, snippet, write_issue
+from collect.benchmarks.projects.symptom import Outcome, read_claim
+from collect.synthesis.self_repair.building import read_failure
 
 PACKAGE = {
     "stock/__init__.py": "from stock._ledger_store import Stock, load, merge\n",

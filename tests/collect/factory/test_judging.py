@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import pytest
 
 from collect.benchmarks.base import Environment
-from collect.factory.bug import Caught
-from collect.factory.candidates import Candidate
-from collect.factory.config import FactoryConfig
-from collect.factory.judging import Judge
-from collect.factory.project import Project, Source
-from collect.factory.records import Step
-from collect.factory.selection import Selection
-from collect.factory.suite import Suite
-from collect.factory.workbench import TrialRun
-from collect.mutations import Mutation, find_project_mutations
+from collect.benchmarks.projects.config import FactoryConfig
+from collect.benchmarks.projects.project import Project, Source
+from collect.synthesis.bug import Caught
+from collect.synthesis.candidates import Candidate
+from collect.synthesis.making import Judge, Selection
+from collect.synthesis.mutations import Mutation, find_project_mutations
+from collect.synthesis.records import Step
+from collect.synthesis.suite import Suite
+from collect.synthesis.workbench import TrialRun
 from sandbox.errors import SandboxDead, SandboxUnavailable
 
 CODE = "def last(rows):\n    return rows[-1]\n"

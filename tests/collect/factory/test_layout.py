@@ -8,14 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.pytest_run import PytestJob, run_job
-from collect.benchmarks.testing import statuses
-from collect.benchmarks.trees import write_folder
-from collect.benchmarks.workspace import with_environment
-from collect.factory.config import FactoryConfig, ProjectConfig
-from collect.factory.layout import arrange
-from collect.factory.project import Project, ProjectRefused
-from collect.factory.sources import fetch
+from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
+from collect.benchmarks.projects.layout import arrange
+from collect.benchmarks.projects.project import Project, ProjectRefused
+from collect.benchmarks.projects.sources import fetch
+from collect.benchmarks.pytest_run import PytestJob, run_job, statuses
+from collect.benchmarks.workspace import with_environment, write_folder
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits
 from sandbox.debugger.opening import DebuggerBackend, open_debugger

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from collect.benchmarks.local import LocalBenchmark
-from collect.benchmarks.local_records import read_local_bugs
+from collect.benchmarks.local import LocalBenchmark, read_local_bugs
+from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.verify import verify
 from collect.config import Machinery, RunnerConfig
 from collect.errors import ConfigError
-from collect.factory.building import CARD_FILE, make_bugs
-from collect.factory.config import FactoryConfig, ProjectConfig
-from collect.factory.records import Card
+from collect.synthesis.building import CARD_FILE, make_bugs
+from collect.synthesis.records import Card
 from sandbox import SandboxConfig
 from tests.collect.factory.sample import FILES, write_project
 

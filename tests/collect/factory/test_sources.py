@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from collect.factory.config import FactoryConfig, ProjectConfig
-from collect.factory.project import ProjectRefused
-from collect.factory.sources import _unpacked, fetch
+from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
+from collect.benchmarks.projects.project import ProjectRefused
+from collect.benchmarks.projects.sources import _unpacked, fetch
 from tests.collect.factory.sample import FILES, write_project
 
 PKG_INFO = """\

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from collect.factory import suite as suites
-from collect.factory.candidates import find_candidates
-from collect.factory.config import FactoryConfig, ProjectConfig
-from collect.factory.layout import arrange
-from collect.factory.project import Project, ProjectRefused
-from collect.factory.sources import fetch
-from collect.factory.suite import run_suite
+from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
+from collect.benchmarks.projects.layout import arrange
+from collect.benchmarks.projects.project import Project, ProjectRefused
+from collect.benchmarks.projects.sources import fetch
+from collect.synthesis import suite as suites
+from collect.synthesis.candidates import find_candidates
+from collect.synthesis.suite import run_suite
 from sandbox import SandboxConfig
 from tests.collect.factory.sample import FILES, STOCK, write_project
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
-from collect.bug_tests import TestFiles
-from collect.grounding.checking import ground
-from collect.grounding.records import ClaimKind, Support
-from collect.records import Conversation, Role
+from collect.code.test_files import TestFiles
+from collect.questions.grounding.checking import ground
+from collect.questions.grounding.records import ClaimKind, Support
+from collect.store.records import Conversation, Role
 from sandbox.debugger import Action, DebugEvent, State
 from tests.format.sessions import TEST_FILE, Session, raised, see, stack, stop
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from collect.grounding.fixes import changed_by, fix_touched_location
-from collect.records import Conversation, Role
+from collect.questions.grounding.fixes import changed_by, fix_touched_location
+from collect.store.records import Conversation, Role
 from tests.format.sessions import Session
 
 SOURCE = """\

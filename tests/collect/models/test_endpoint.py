@@ -19,12 +19,12 @@ from collect.errors import (
     ModelFailure,
     RolloutStopped,
 )
-from collect.messages import Message, ToolCall
 from collect.models.base import Completion, Sampling, Usage
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Prices, Retries
 from collect.models.endpoint import EndpointBackend
-from collect.models.endpoint_errors import retry_after
+from collect.models.endpoint_client import retry_after
+from collect.store.messages import Message, ToolCall
 from tests.collect.models.chat_server import Answer, ChatServer, error, reply
 from tests.collect.models.contexts import context
 

@@ -10,8 +10,8 @@ import pytest
 
 from collect.errors import FailureKind
 from collect.models.budget import SPENT
-from collect.records import Rollout
-from collect.store import RunStore
+from collect.store.records import Rollout
+from collect.store.run_store import RunStore
 from configs.command_line.shared import STOPPED
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, reply

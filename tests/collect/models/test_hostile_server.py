@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 
 from collect.errors import EndpointDown, EndpointFailure, InvalidReply
-from collect.messages import Message
 from collect.models.base import Completion, Sampling, Usage
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Prices, Retries
 from collect.models.endpoint import EndpointBackend
+from collect.store.messages import Message
 from tests.collect.models.chat_server import Answer, ChatServer, error, reply
 from tests.collect.models.contexts import context
 
@@ -224,7 +224,7 @@ def empty_gzip() -> Iterator[bytes]:
 PEAK = """
 import resource, sys, threading
 from collect.errors import RolloutError, ConfigError
-from collect.messages import Message
+from collect.store.messages import Message
 from collect.models.base import Sampling
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Retries

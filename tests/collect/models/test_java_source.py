@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from collect.models.oracle.source import SourceFile, function_at, place_to_stop, read_source
-from collect.patches import ChangedRange
+from collect.code.patches import ChangedRange
+from collect.code.source import SourceFile, function_at, place_to_stop, read_source
 
 SOURCE = b"""\
 package demo;

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from collect.messages import Message, ToolCall
 from collect.models.base import Completion, Usage
-from collect.models.journal import Journal, JournalFile
+from collect.rollouts.journal import Journal, JournalFile
+from collect.store.messages import Message, ToolCall
 
 
 def journal(folder: Path) -> Journal:

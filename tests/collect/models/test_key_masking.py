@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collect.models.key_masking import key_mask
+from collect.models.endpoint_client import key_mask
 
 KEY = "sk-Secret/of+the_test~1?"
 KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)

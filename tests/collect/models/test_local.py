@@ -16,13 +16,13 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra train")
 
 from collect.errors import ConfigError, InfrastructureFailure, ModelFailure, RolloutStopped
-from collect.messages import Message, ToolCall
 from collect.models.base import Completion, Sampling
 from collect.models.batching import Batcher
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig
 from collect.models.local import LocalBackend
-from collect.models.opening import open_model
+from collect.rollouts.models import open_model
+from collect.store.messages import Message, ToolCall
 from tests.collect.models.contexts import context
 from tests.tiny_model import build_tiny_model, teach
 

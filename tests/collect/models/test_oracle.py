@@ -9,10 +9,10 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
+from collect.code.patches import ChangedRange, changed_lines, diff_trees
+from collect.code.source import SourceFile, place_to_stop, read_source
 from collect.errors import ModelFailure
-from collect.models.oracle.candidates import choose, gold_candidate, make_candidates
-from collect.models.oracle.source import SourceFile, place_to_stop, read_source
-from collect.patches import ChangedRange, changed_lines, diff_trees
+from collect.oracle.candidates import choose, gold_candidate, make_candidates
 
 SOURCE = b'''\
 """Money."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.repair.autosd_edits import EditScript, apply_edits
-from collect.agents.repair.autosd_script import parse_experiment
+from collect.agents.baselines.autosd_script import EditScript, apply_edits, parse_experiment
 from collect.benchmarks.base import Instance
-from collect.models.oracle.autosd import edit_script
-from collect.patches import diff_trees
+from collect.code.patches import diff_trees
+from collect.oracle.baselines import edit_script
 
 BUGGY = '''\
 import os

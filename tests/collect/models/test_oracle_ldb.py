@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collect.agents.baselines.ldb import parse_verdicts
 from collect.agents.config import Variant
-from collect.agents.repair.ldb_verdicts import parse_verdicts
-from collect.records import StopReason
+from collect.store.records import StopReason
 from tests.repair_bug import FAULT_LINE, repair
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collect.agents.answer import parse_answer
 from collect.agents.config import Variant
+from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
-from collect.models.oracle.source import line_at_fault, place_of
-from collect.patches import changed_lines, diff_trees
-from collect.records import DebugAnswer, Role
+from collect.code.patches import changed_lines, diff_trees
+from collect.code.source import line_at_fault, place_of
+from collect.store.records import DebugAnswer, Role
 from sandbox.debugger import Action
 from tests.repair_bug import repair
 

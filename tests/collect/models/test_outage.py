@@ -19,13 +19,13 @@ from collect.errors import (
     RolloutError,
     RolloutStopped,
 )
-from collect.messages import Message
-from collect.models import outage
+from collect.models import endpoint_client
 from collect.models.base import Sampling
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Retries
 from collect.models.endpoint import EndpointBackend
-from collect.store import RunStore
+from collect.store.messages import Message
+from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, collect_from, error, reply
 from tests.collect.models.contexts import context
@@ -36,9 +36,9 @@ LONG = 30.0
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outage, "FIRST_WAIT", 0.02)
-    monkeypatch.setattr(outage, "LONGEST_WAIT", 0.1)
-    monkeypatch.setattr(outage, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(endpoint_client, "FIRST_WAIT", 0.02)
+    monkeypatch.setattr(endpoint_client, "LONGEST_WAIT", 0.1)
+    monkeypatch.setattr(endpoint_client, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_what_does_not_pass_is_not_waited_for(server: ChatServer, trouble: Answe
 def test_a_stop_ends_the_wait_at_once(
     server: ChatServer, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outage, "FIRST_WAIT", 20)
+    monkeypatch.setattr(endpoint_client, "FIRST_WAIT", 20)
     stop = threading.Event()
     endpoint = backend(server, stop=stop)
     server.will_answer(DOWN)

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from collect.errors import ConfigError, ModelFailure
-from collect.messages import Message, ToolCall
 from collect.models.base import Model, Sampling
 from collect.models.budget import Budget
 from collect.models.config import ReplayConfig
-from collect.models.opening import open_model
 from collect.models.replay import ReplayBackend, ScriptedBackend
-from collect.places import is_oracle
-from collect.records import MODEL_TEACHER, ORACLE_TEACHER
-from collect.store import RunStore
+from collect.rollouts.executor import is_oracle
+from collect.rollouts.models import open_model
+from collect.store.messages import Message, ToolCall
+from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER
+from collect.store.run_store import RunStore
 from tests.collect.models.contexts import context
 from tests.records import make_conversations, make_rollout
 

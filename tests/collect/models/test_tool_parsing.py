@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collect.messages import ToolCall
 from collect.models.tool_parsing import arguments_object, parse_hermes
+from collect.store.messages import ToolCall
 
 
 def calls_of(text: str) -> list[tuple[str, str]]:

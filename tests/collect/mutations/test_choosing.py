@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from collect.mutations import CombinedMutation, chosen, combined, find_project_mutations
+from collect.synthesis.mutations import CombinedMutation, chosen, combined, find_project_mutations
 
 PROGRAM = '''\
 class Stock:

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from collect.mutations import PROJECT_KINDS, Mutation, find_project_mutations
+from collect.synthesis.mutations import PROJECT_KINDS, Mutation, find_project_mutations
 
 
 def found(code: str, kind: str) -> list[Mutation]:

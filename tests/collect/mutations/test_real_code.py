@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from collect.mutations import Mutation, find_project_mutations
+from collect.synthesis.mutations import Mutation, find_project_mutations
 
 MODULES = (heapq, json.decoder, statistics, textwrap)
 

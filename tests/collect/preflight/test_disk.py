@@ -13,8 +13,8 @@ import pytest
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import Machinery, RunnerConfig
 from collect.errors import ConfigError
-from collect.preflight.disk import room_for_rows, room_for_sandboxes, short_of_images
-from collect.store import RunStore
+from collect.preflight import room_for_rows, room_for_sandboxes, short_of_images
+from collect.store.run_store import RunStore
 from sandbox import SandboxConfig
 from sandbox.engine import connect, local_root
 from sandbox.images import GIGABYTE, ImagesConfig, image_bytes

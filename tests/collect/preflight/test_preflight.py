@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from collect.models.budget import SPENT
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from tests.collect.models.chat_server import ChatServer, error, reply
 from tests.sandbox.image import TAG
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collect.questions.records import (
+from collect.question_records import (
     Ask,
     AssertionAsk,
     AssertionTruth,
@@ -21,7 +21,7 @@ from collect.questions.records import (
     ValueAsk,
     ValueTruth,
 )
-from collect.records import DebugAnswer
+from collect.store.records import DebugAnswer
 
 TOTAL = Location(file="shop/cart.py", line=42, last_line=42, function="Cart.total")
 LOOKUP = Location(file="shop/rates.py", line=17, last_line=19, function="Rates.of")

@@ -11,18 +11,16 @@ import pytest
 from collect.benchmarks.base import Instance
 from collect.config import Machinery
 from collect.errors import ConfigError
-from collect.models.oracle.habits import Habits
-from collect.models.oracle.questions import OracleAnswerer
-from collect.questions.answers import answer
+from collect.oracle.questions import OracleAnswerer
+from collect.oracle.scripted import Habits
+from collect.question_records import Category, Question
+from collect.questions.answering import answer
 from collect.questions.config import SOURCE_READER, QuestionsConfig
-from collect.questions.records import Category, Question
 from collect.questions.scoring import score_text
-from collect.records import Role
-from collect.replaying.finding import Bugs, Finder
-from collect.replaying.records import ReplayStatus
-from collect.replaying.verifying import replay_rollouts
-from collect.store import RunStore
-from collect.watching.heartbeat import read_heartbeat
+from collect.replay import Bugs, Finder, ReplayStatus, replay_rollouts
+from collect.rollouts.heartbeat import read_heartbeat
+from collect.store.records import Role
+from collect.store.run_store import RunStore
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.stage import run_format

@@ -11,13 +11,7 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import Machinery
 from collect.errors import ConfigError
-from collect.questions.answering import instances_of
-from collect.questions.asking import root_cause_finding
-from collect.questions.building import build
-from collect.questions.config import QuestionsConfig
-from collect.questions.investigating import Investigator
-from collect.questions.program import Program
-from collect.questions.records import (
+from collect.question_records import (
     AssertionTruth,
     Card,
     Category,
@@ -31,6 +25,11 @@ from collect.questions.records import (
     card_path,
     read_questions,
 )
+from collect.questions.answering import instances_of
+from collect.questions.building import Investigator, build
+from collect.questions.choosing import root_cause_finding
+from collect.questions.config import QuestionsConfig
+from collect.questions.program import Program
 from collect.questions.tracing import Trace, Tracer
 from collect.questions.writing import Runs
 from sandbox import SandboxConfig, open_sandbox

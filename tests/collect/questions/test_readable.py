@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from collect.benchmarks.base import Instance
+from collect.question_records import Location, ValueAsk, ValueTruth
 from collect.questions.program import Program
 from collect.questions.readable import value_is_readable
-from collect.questions.records import Location, ValueAsk, ValueTruth
 
 TEST = "tests/test_shop.py::test_total"
 

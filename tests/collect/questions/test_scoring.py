@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from collect.questions.records import Question
-from collect.questions.scoring import score, score_text
-from collect.questions.verdicts import Reason
+from collect.question_records import Question
+from collect.questions.scoring import Reason, score, score_text
 from tests.collect.questions.asked import (
     answer,
     assertion,

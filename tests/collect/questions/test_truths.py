@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from collect.config import Machinery
+from collect.question_records import ValueTruth
 from collect.questions.comparing import is_comparable
-from collect.questions.records import ValueTruth
+from collect.questions.episode import reproducible
 from collect.questions.truths import agree
-from collect.questions.workspace import reproducible
 from sandbox import Command, SandboxConfig, open_sandbox
 
 

@@ -9,16 +9,22 @@ from typing import Any
 
 import pytest
 
+from collect.benchmarks.self_repair.benchmark import Tester, Trial
+from collect.benchmarks.self_repair.problem import (
+    BUNDLED_FILE,
+    Card,
+    Problem,
+    Step,
+    card_path,
+    read_bugs,
+    read_card,
+)
 from collect.config import Machinery
 from collect.errors import ConfigError
-from collect.self_repair.building import Built, build
-from collect.self_repair.config import SelfRepairConfig
-from collect.self_repair.funnel import Funnel, Outcome
-from collect.self_repair.livecodebench import LiveCodeBench
-from collect.self_repair.problem import Problem
-from collect.self_repair.records import BUNDLED_FILE, Card, Step, card_path, read_bugs, read_card
-from collect.self_repair.testing import Tester, Trial
-from collect.self_repair.writers import SolutionsFile
+from collect.synthesis.self_repair.building import Built, Funnel, Outcome, build
+from collect.synthesis.self_repair.config import SelfRepairConfig
+from collect.synthesis.self_repair.sources import LiveCodeBench
+from collect.synthesis.self_repair.writers import SolutionsFile
 from sandbox import SandboxConfig
 from stepinto import main
 from tests.collect.self_repair.rows import BIGCODEBENCH, lines_file, stdin_row

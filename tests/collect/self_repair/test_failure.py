@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from collect.self_repair.failure import MAX_MESSAGE, read_failure
-from sandbox.output import BoundedOutput
+from collect.synthesis.self_repair.building import MAX_MESSAGE, read_failure
+from sandbox.text import BoundedOutput
 
 OUTPUT = """\
 ============================= test session starts ==============================

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from collect.errors import ConfigError
-from collect.self_repair import private_tests
-from collect.self_repair.private_tests import decode_tests
+from collect.synthesis.self_repair import sources
+from collect.synthesis.self_repair.sources import decode_tests
 
 
 def pack(data: bytes) -> str:
@@ -70,6 +70,6 @@ def test_what_is_broken_is_told(text: str, message: str) -> None:
 
 
 def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_tests, "MAX_BYTES", 1000)
+    monkeypatch.setattr(sources, "MAX_BYTES", 1000)
     with pytest.raises(ConfigError, match="more than 1000 bytes when decompressed"):
         decode(pack(pickle.dumps("x" * 10_000)))

@@ -10,13 +10,15 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from collect.benchmarks.self_repair.problem import Problem
 from collect.errors import ConfigError
-from collect.self_repair.bigcodebench import BigCodeBench
-from collect.self_repair.config import SelfRepairConfig, SourceName
-from collect.self_repair.leetcodedataset import LeetCodeDataset
-from collect.self_repair.livecodebench import LiveCodeBench
-from collect.self_repair.problem import Problem
-from collect.self_repair.sources import read_problems
+from collect.synthesis.self_repair.config import SelfRepairConfig, SourceName
+from collect.synthesis.self_repair.sources import (
+    BigCodeBench,
+    LeetCodeDataset,
+    LiveCodeBench,
+    read_problems,
+)
 from tests.collect.self_repair.rows import (
     BIGCODEBENCH,
     LEETCODE,

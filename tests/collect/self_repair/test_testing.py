@@ -7,12 +7,10 @@ import json
 import pytest
 
 from collect.benchmarks.base import TestStatus
-from collect.self_repair.bigcodebench import BigCodeBench
-from collect.self_repair.failure import read_failure
-from collect.self_repair.leetcodedataset import LeetCodeDataset
-from collect.self_repair.livecodebench import LiveCodeBench
-from collect.self_repair.problem import Problem
-from collect.self_repair.testing import Tester, Trial
+from collect.benchmarks.self_repair.benchmark import Tester, Trial
+from collect.benchmarks.self_repair.problem import Problem
+from collect.synthesis.self_repair.building import read_failure
+from collect.synthesis.self_repair.sources import BigCodeBench, LeetCodeDataset, LiveCodeBench
 from sandbox import SandboxConfig
 from tests.collect.self_repair.rows import BIGCODEBENCH, LEETCODE, functional_row, stdin_row
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
+from collect.benchmarks.self_repair.problem import Problem
 from collect.errors import ConfigError
 from collect.models.base import Sampling
 from collect.models.config import ReplayConfig
 from collect.models.replay import ReplayBackend
-from collect.self_repair.bigcodebench import BigCodeBench
-from collect.self_repair.livecodebench import LiveCodeBench
-from collect.self_repair.problem import Problem
-from collect.self_repair.writers import (
+from collect.synthesis.self_repair.sources import BigCodeBench, LiveCodeBench
+from collect.synthesis.self_repair.writers import (
     ModelWriter,
     OracleWriter,
     SolutionsFile,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from collect.store import RunStore
-from collect.tracking.public import public
+from collect.rollouts.tracking import public
+from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.models.chat_server import ChatServer, collect_from, error, reply
 from tests.wandb_file import offline_runs

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from collect.errors import FailureKind
 from collect.quantities import counted, dollars, duration, tokens
-from collect.watching.progress import Progress
-from collect.watching.progress_bar import ProgressBar
+from collect.rollouts.progress import Progress
+from collect.rollouts.progress_bar import ProgressBar
 from tests.records import make_failed_rollout, make_rollout
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from collect.store import RunStore
-from collect.watching.log_lines import LinesLog, LogFile
+from collect.rollouts.progress import LinesLog, LogFile
+from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 

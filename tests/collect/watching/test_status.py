@@ -15,8 +15,7 @@ from rich.console import Console
 
 from collect.errors import ConfigError, FailureKind
 from collect.models.budget import Budget
-from collect.store import RunStore
-from collect.watching.heartbeat import (
+from collect.rollouts.heartbeat import (
     NAME,
     Heartbeat,
     NodeStatus,
@@ -24,8 +23,9 @@ from collect.watching.heartbeat import (
     beating,
     read_heartbeat,
 )
-from collect.watching.progress import Progress
-from collect.watching.status import SILENT_SECONDS, read_status
+from collect.rollouts.progress import Progress
+from collect.rollouts.status import SILENT_SECONDS, read_status
+from collect.store.run_store import RunStore
 from configs.command_line.status import render
 from stepinto import main
 from tests.records import make_failed_rollout, make_rollout

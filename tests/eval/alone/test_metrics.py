@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from collect.questions.answered import Answered
+from collect.question_records import Category, Question
 from collect.questions.config import SOURCE_READER
-from collect.questions.records import Category, Question
-from collect.questions.verdicts import Reason, Verdict
-from eval.alone.comparing import paired_answers
-from eval.alone.metrics import ModelAnswers, alone_metrics, shared_questions
-from eval.alone.tables import AloneResults, alone_parts, categories_table, models_table
+from collect.questions.rows import Answered
+from collect.questions.scoring import Reason, Verdict
 from eval.labels import Labels
 from eval.paired.config import StatisticsConfig
+from eval.standalone.metrics import ModelAnswers, alone_metrics, shared_questions
+from eval.standalone.stage import paired_answers
+from eval.standalone.tables import AloneResults, alone_parts, categories_table, models_table
 from tests.collect.questions.asked import reach, value
 from tests.eval.test_metrics import NO_SUBAGENT
 from tests.records import make_rollout

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 import stepinto
 from collect.questions.config import QuestionsConfig
-from collect.store import RunStore
+from collect.store.run_store import RunStore
 from eval.config import EvalConfig
 
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from eval.paired.comparing import unseen_share
 from eval.paired.config import StatisticsConfig
 from eval.paired.gain import GainArms, RecoveredGain, recovered_gain
-from eval.paired.intervals import unseen_share
 from eval.paired.outcomes import Outcomes
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL, once
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
+from eval.paired.comparing import difference_interval, unseen_share
 from eval.paired.config import StatisticsConfig
-from eval.paired.intervals import difference_interval, unseen_share
 from eval.paired.outcomes import Aligned
 from tests.eval.paired.outcomes import table
 

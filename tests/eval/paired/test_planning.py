@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eval.paired.comparing import clusters_needed, discordance, mcnemar
 from eval.paired.outcomes import Aligned
-from eval.paired.planning import clusters_needed, discordance
-from eval.paired.significance import mcnemar
 from tests.eval.paired.outcomes import table
 
 

@@ -11,14 +11,13 @@ import pytest
 from pydantic import ValidationError
 
 from collect.errors import FailureKind
-from collect.records import Rollout
+from collect.store.records import Rollout
 from eval.config import EvalConfig
 from eval.labels import Labels
 from eval.metrics import Arm, compare
 from eval.output import write_tables
-from eval.paired.choosing import Standing
 from eval.paired.config import StatisticsConfig
-from eval.paired.report import PairedReport, paired_report
+from eval.paired.report import PairedReport, Standing, paired_report
 from eval.paired.tables import comparisons_table, gains_table, paired_notes
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL
 from tests.eval.test_metrics import baseline_rollout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval.qualitative.agreement import agreement
+from eval.qualitative.tables import agreement
 
 
 def test_kappa_of_the_textbook() -> None:

@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
+from collect.code.patches import ChangedRange
 from collect.errors import FailureKind
-from collect.patches import ChangedRange
-from collect.records import Rollout, StopReason, TestRow
-from eval.qualitative.answer_modes import modes_of_answer
+from collect.store.records import Rollout, StopReason, TestRow
 from eval.qualitative.failure_modes import (
     MODES,
     OF_TABLE_4,
     Case,
     modes_of_rollout,
 )
-from eval.qualitative.sessions import Session
+from eval.qualitative.sessions import Session, modes_of_answer
 from tests.records import make_failed_rollout, make_rollout
 
 FAILED = (TestRow("t", "fail_to_pass", "failed", "failed"),)

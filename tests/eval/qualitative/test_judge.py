@@ -15,10 +15,10 @@ from collect.errors import ConfigError
 from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
 from eval.figures import parts
-from eval.qualitative.agreement_tables import agreement_records
 from eval.qualitative.config import JudgeConfig
 from eval.qualitative.judge import FILE, LABELS, Judge, JudgeReport, check_judge, read_label
 from eval.qualitative.samples import Item, Kind
+from eval.qualitative.tables import agreement_records
 from tests.collect.models.chat_server import ChatServer, error, reply
 
 QUESTIONS = ("What is `rate`?", "Why is it wrong?", "Is line 3 reached?")

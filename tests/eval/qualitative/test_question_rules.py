@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from collect.models.oracle.main_agent import EXCEPTION_ORIGIN, ROOT_CAUSE
-from collect.questions.records import (
+from collect.oracle.main_agent import EXCEPTION_ORIGIN, ROOT_CAUSE
+from collect.question_records import (
     Ask,
     AssertionAsk,
     Category,
@@ -20,7 +20,7 @@ from collect.questions.records import (
     RootCauseAsk,
     ValueAsk,
 )
-from collect.questions.wording import word
+from collect.questions.writing import word
 from eval.qualitative.question_rules import DESCRIPTIONS, categorize
 from tests.records import QUESTION
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from collect.grounding.fixes import changed_by
-from collect.records import Conversation, Role, StopReason, ToolOutcome
-from eval.qualitative.answer_modes import modes_of_answer
+from collect.questions.grounding.fixes import changed_by
+from collect.store.records import Conversation, Role, StopReason, ToolOutcome
 from eval.qualitative.sessions import Session as Facts
-from eval.qualitative.sessions import session_of
+from eval.qualitative.sessions import modes_of_answer, session_of
 from sandbox.debugger import Action, Breakpoint, ErrorKind, State
 from sandbox.debugger import StopReason as DebugStopReason
 from tests.format.sessions import Session, failed, raised, see, stop

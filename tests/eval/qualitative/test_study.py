@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from collect.messages import Message, ToolCall
-from collect.records import Conversation, MessageRow, Role, Rollout, ToolOutcome
+from collect.store.messages import Message, ToolCall
+from collect.store.records import Conversation, MessageRow, Role, Rollout, ToolOutcome
 from eval.figures import Figure, FigureKind, Table
 from eval.labels import Labels
 from eval.qualitative.config import JudgeConfig
 from eval.qualitative.samples import Samples, cut
-from eval.qualitative.steps import UNREADABLE, tools_by_step
+from eval.qualitative.sessions import UNREADABLE, tools_by_step
 from eval.qualitative.study import Study, gold_patches, questions_of, study
 from eval.qualitative.tables import qualitative_records
 from tests.records import QUESTION, make_conversations, make_failed_rollout, make_rollout

@@ -13,7 +13,7 @@ import yaml
 
 import stepinto
 from collect.benchmarks.base import Instance
-from collect.questions.records import (
+from collect.question_records import (
     Category,
     Location,
     Question,

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from collect.messages import Message, ToolCall
-from collect.records import Conversation, EventRow, MessageRow, Rollout
-from collect.store import RunStore
+from collect.store.messages import Message, ToolCall
+from collect.store.records import Conversation, EventRow, MessageRow, Rollout
+from collect.store.run_store import RunStore
 from sandbox.debugger import Breakpoint, ExceptionInfo, Frame, ThreadStack, Value
 from tests.records import make_conversations, make_failed_rollout, make_rollout
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from collect.visible import HIDDEN, visible
-from eval.report.long_text import MOST_CHARACTERS, folded, segments
+from collect.console import HIDDEN, visible
+from eval.report.rendering import MOST_CHARACTERS, folded, segments
 
 
 @pytest.mark.parametrize(

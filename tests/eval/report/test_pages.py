@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from collect.console import HIDDEN
 from collect.errors import ConfigError
-from collect.messages import Message
-from collect.records import MessageRow
-from collect.schema import plain
-from collect.store import RunStore
-from collect.visible import HIDDEN
+from collect.store.messages import Message
+from collect.store.records import MessageRow
+from collect.store.run_store import RunStore
+from collect.store.schema import plain
 from eval.report.facts import Outcome, Selection, sources_of
-from eval.report.long_text import MOST_CHARACTERS
+from eval.report.rendering import MOST_CHARACTERS
 from eval.report.writing import ReportPaths, ReportRequest, write_report
 from tests.eval.report.pages import hostile_run
 from tests.eval.report.reading import broken_links, pages_of, read

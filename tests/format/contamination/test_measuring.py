@@ -15,13 +15,12 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
+from collect.code.patches import apply_patch
 from collect.errors import ConfigError
-from collect.messages import Message, ToolCall
-from collect.patches import apply_patch
-from collect.records import MessageRow
+from collect.store.messages import Message, ToolCall
+from collect.store.records import MessageRow
 from format.config import FormatConfig
-from format.contamination.measuring import measure
-from format.contamination.report import BugOverlap, ContaminationReport
+from format.contamination.report import BugOverlap, ContaminationReport, measure
 from format.contamination.training import TrainingRow, instance_rows, rows_of
 from format.stage import run_format
 from stepinto import main

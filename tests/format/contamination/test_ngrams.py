@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from collect.patches import diff_trees
-from format.contamination.ngrams import SeenNgrams, changed_ngrams, ngrams, patch_texts, words
+from collect.code.patches import diff_trees
+from format.contamination.report import SeenNgrams, changed_ngrams, ngrams, patch_texts, words
 
 BEFORE = "def total(numbers):\n    first = numbers[0]\n    return sum(numbers[:-1])\n"
 AFTER = BEFORE.replace("[:-1]", "[first:]")

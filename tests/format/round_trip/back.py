@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collect.records import Conversation
+from collect.store.records import Conversation
 from tests.format.round_trip.inspector_writing import Form, write_inspector
 from tests.format.round_trip.subagent_reading import read_subagent
 

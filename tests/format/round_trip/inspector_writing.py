@@ -10,10 +10,14 @@ from typing import Literal, cast
 from collect.agents.config import RepairConfig, Variant
 from collect.agents.debug_tools import reply
 from collect.agents.forms import Answered
-from collect.agents.prompts import prompt
-from collect.agents.repair.actions import ActionCall, UnreadableAction, call_text, parse_actions
-from collect.agents.repair.inspector import TASK_MESSAGE, inspector_prompt
-from collect.agents.repair.inspector_tools import (
+from collect.agents.inspectcoder.actions import (
+    ActionCall,
+    UnreadableAction,
+    call_text,
+    parse_actions,
+)
+from collect.agents.inspectcoder.inspector import TASK_MESSAGE, inspector_prompt
+from collect.agents.inspectcoder.inspector_tools import (
     RAN_OUT,
     STARTED_AGAIN,
     STATE_HEADING,
@@ -23,14 +27,13 @@ from collect.agents.repair.inspector_tools import (
     ProposeRepair,
     inspector_tools,
 )
-from collect.agents.repair.react import ReactForm, action_block
+from collect.agents.inspectcoder.react import ReactForm, action_block
+from collect.agents.prompts import prompt
 from collect.agents.tools import Toolbox, ToolReply
-from collect.messages import ToolCall
-from collect.records import SESSION_START, Conversation
-from format.draft import Draft
-from format.inspection import Conclusion, Inspection, Step, Turn
-from format.inspector_reading import react_id
-from format.vocabulary import PROPOSE, Untranslatable
+from collect.store.messages import ToolCall
+from collect.store.records import SESSION_START, Conversation
+from format.inspection import PROPOSE, Conclusion, Inspection, Step, Turn, Untranslatable
+from format.translation import Draft, react_id
 from sandbox.debugger import Action, Debugger
 from sandbox.debugger.rendering import render
 from tests.format.round_trip.session_view import SessionView

@@ -11,24 +11,24 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from collect.agents.answer import OPEN, parse_answer
 from collect.agents.debug_tools import LINE_LOCATION, StartSessionArguments
+from collect.agents.inspectcoder.actions import ActionCall
 from collect.agents.prompts import prompt
-from collect.agents.repair.actions import ActionCall
-from collect.messages import ToolCall
-from collect.records import Conversation, StopReason
-from format.findings import QUESTION
+from collect.agents.subagent_task import OPEN, parse_answer
+from collect.store.messages import ToolCall
+from collect.store.records import Conversation, StopReason
 from format.inspection import (
+    START_SESSION,
     Conclusion,
     Inspection,
     Step,
     Turn,
+    Untranslatable,
     events_by_call,
     opening_at,
     recorded_start,
 )
-from format.subagent_writing import RESTARTED
-from format.vocabulary import START_SESSION, Untranslatable
+from format.translation import QUESTION, RESTARTED
 from sandbox.debugger import DebugEvent
 
 TASK = re.compile(r"Question: (?P<question>.*)\nTest: (?P<test>[^\n]+)(?:\n.*)?", re.DOTALL)

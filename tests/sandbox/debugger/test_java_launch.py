@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.base import JavaConfig
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -19,7 +20,6 @@ from sandbox.debugger import (
     java_session,
 )
 from sandbox.debugger.java_session import JavaDebugger
-from sandbox.java.config import JavaConfig
 from sandbox.shell import FOLDER
 from tests.sandbox.debugger.java_bench import JavaBench, main_program
 from tests.sandbox.image import ensure_java_image

@@ -6,8 +6,7 @@ import pytest
 
 from sandbox import Sandbox
 from sandbox.java.errors import NoSuchTest
-from sandbox.java.lookup import Found, Lookup
-from sandbox.java.names import parse_name
+from sandbox.java.lookup import Found, Lookup, parse_name
 from sandbox.java.scan import scan_workspace
 from tests.sandbox.java.conftest import Lay
 

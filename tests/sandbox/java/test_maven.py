@@ -10,8 +10,7 @@ from sandbox import Command
 from sandbox.java.build import built_test
 from sandbox.java.errors import BuildFailed
 from sandbox.java.fork import needs_fork
-from sandbox.java.maven import DEBIAN_SETTINGS, LOG, maven_options
-from sandbox.java.maven_log import project_of, read_log
+from sandbox.java.maven import DEBIAN_SETTINGS, LOG, maven_options, project_of, read_log
 from sandbox.java.project import BuildKind, Module
 from tests.sandbox.java.conftest import Lay, require_program, run_tests, statuses, write
 from tests.sandbox.java.programs import CALC, MAIN, MAVEN, MODULES, TEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.java.errors import NoSuchTest
-from sandbox.java.names import Named, parse_name
+from sandbox.java.lookup import Named, parse_name
 
 CALC = Named("demo.CalcTest", "testTotal")
 

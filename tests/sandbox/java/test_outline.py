@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.java.outline import outline
+from sandbox.java.lookup import outline
 
 SOURCE = '''
 package a.b;

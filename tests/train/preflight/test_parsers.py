@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from tests.train.families import tool
 from tests.vllm_environment import PYTHON, REASON, has_vllm
-from train.preflight.parsers import HermesParser
+from train.preflight.tool_calls import HermesParser
 
 REPLIES: list[tuple[str, list[Any]]] = [
     ("no call", []),

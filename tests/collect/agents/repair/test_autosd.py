@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from collect.agents.baselines.autosd import Experiment, ExperimentArguments, error_line
 from collect.agents.config import AgentsConfig, RepairConfig, Variant
-from collect.agents.repair.autosd_experiment import Experiment, ExperimentArguments, error_line
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import ToolReply
 from collect.benchmarks.base import Instance
-from collect.messages import Message
 from collect.models.replay import Recording, ReplayBackend, scripted_completion
-from collect.records import Role, StopReason, ToolOutcome
+from collect.store.messages import Message
+from collect.store.records import Role, StopReason, ToolOutcome
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits
 from tests.repair_bug import BUG, CORRECT, FAULT_LINE, repair

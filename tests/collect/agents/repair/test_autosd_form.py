@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from collect.agents.forms import Answered, MalformedAction
-from collect.agents.repair.autosd_form import (
+from collect.agents.baselines.autosd_script import (
     DONE,
     ScientificForm,
     Trial,
@@ -15,8 +14,9 @@ from collect.agents.repair.autosd_form import (
     is_done,
     trials_of,
 )
+from collect.agents.forms import Answered, MalformedAction
 from collect.agents.tools import ToolReply
-from collect.messages import Message, ToolCall
+from collect.store.messages import Message, ToolCall
 
 FORM = ScientificForm()
 STEP = "Hypothesis: line 3 is wrong\nPrediction: x is 1\nExperiment: `b 3 ;; c ;; p x`"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.repair.autosd_edits import (
+from collect.agents.baselines.autosd_script import (
+    DebuggerScript,
     EditScript,
+    Print,
     UnreadableExperiment,
     apply_edits,
+    parse_experiment,
 )
-from collect.agents.repair.autosd_script import DebuggerScript, Print, parse_experiment
 from sandbox.debugger import Action, BreakpointRequest
 
 PROGRAM = """\

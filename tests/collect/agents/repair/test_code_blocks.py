@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.repair.code_blocks import fenced_blocks, program_of, with_imports_of
+from collect.agents.inspectcoder.code_blocks import fenced_blocks, program_of, with_imports_of
 
 PROGRAM = "def f(x):\n    return x + 1\n"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.repair.code_rules import only_inspection, only_modification
-from collect.agents.repair.inspector_tools import has_print
+from collect.agents.inspectcoder.inspector import only_inspection, only_modification
+from collect.agents.inspectcoder.inspector_tools import has_print
 
 
 @pytest.mark.parametrize(

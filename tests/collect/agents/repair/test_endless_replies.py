@@ -11,15 +11,17 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from collect.agents.baselines.autosd_script import (
+    ScientificForm,
+    UnreadableExperiment,
+    parse_experiment,
+)
+from collect.agents.baselines.ldb import Verdict, parse_verdicts
+from collect.agents.baselines.swe_agent import BashForm
 from collect.agents.forms import MalformedAction
-from collect.agents.repair.autosd_edits import UnreadableExperiment
-from collect.agents.repair.autosd_form import ScientificForm
-from collect.agents.repair.autosd_script import parse_experiment
-from collect.agents.repair.code_blocks import program_of
-from collect.agents.repair.ldb_verdicts import Verdict, parse_verdicts
-from collect.agents.repair.react import ReactForm
-from collect.agents.repair.swe_agent import BashForm
-from collect.messages import Message
+from collect.agents.inspectcoder.code_blocks import program_of
+from collect.agents.inspectcoder.react import ReactForm
+from collect.store.messages import Message
 
 SIZE = 400_000
 LONGEST = 20.0

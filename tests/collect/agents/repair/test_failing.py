@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from collect.agents.repair.failing import first_failing, shortened
+from collect.agents.inspectcoder.failing import first_failing, shortened
 from collect.benchmarks.base import Instance
-from collect.benchmarks.pytest_output import section_of
+from collect.benchmarks.pytest_run import section_of
 from collect.errors import InfrastructureFailure
 from sandbox import SandboxConfig, open_sandbox
 from tests.repair_bug import BUG, CORRECT, FAILING, RepairBugs

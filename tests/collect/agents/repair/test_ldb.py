@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from collect.agents.config import Variant
-from collect.messages import Message
 from collect.models.replay import ScriptedBackend
-from collect.records import Role, StopReason
-from collect.rollout import RolloutTrace
+from collect.rollouts.rollout import RolloutTrace
+from collect.store.messages import Message
+from collect.store.records import Role, StopReason
 from tests.repair_bug import BUG, BUGGY, CORRECT, repair
 
 VERDICTS = (

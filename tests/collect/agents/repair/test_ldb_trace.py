@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from collect.agents.repair.ldb_blocks import Level, Sampling, blocks_of, trace_text
-from collect.agents.repair.ldb_trace import Trace, TraceUnavailable, trace_test
+from collect.agents.baselines.ldb_blocks import (
+    Level,
+    Sampling,
+    Trace,
+    TraceUnavailable,
+    blocks_of,
+    trace_test,
+    trace_text,
+)
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from tests.interpreters import find_interpreter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.repair.ldb_verdicts import Verdict, parse_verdicts
+from collect.agents.baselines.ldb import Verdict, parse_verdicts
 
 RIGHT = Verdict(0, True, "It sets up.")
 WRONG = Verdict(1, False, "It's off by one: use n + 1.")

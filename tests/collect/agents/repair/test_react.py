@@ -7,12 +7,12 @@ import json
 import pytest
 
 from collect.agents.forms import Answered, MalformedAction
-from collect.agents.repair.actions import UnreadableAction
-from collect.agents.repair.react import ReactForm, action_block
-from collect.agents.repair.workbench import TERMINAL_COMMANDS
+from collect.agents.inspectcoder.actions import UnreadableAction
+from collect.agents.inspectcoder.inspector import TERMINAL_COMMANDS
+from collect.agents.inspectcoder.react import ReactForm, action_block
 from collect.agents.tools import ToolReply
-from collect.messages import Message, ToolCall
-from collect.records import ToolOutcome
+from collect.store.messages import Message, ToolCall
+from collect.store.records import ToolOutcome
 
 BLOCK = 'set_breakpoint(3)\ncontrol_execution("continue")'
 FORM = ReactForm(lambda: "State: runtime")

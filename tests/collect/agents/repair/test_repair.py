@@ -9,10 +9,10 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.errors import FailureKind
-from collect.messages import Message, ToolCall
 from collect.models.replay import ScriptedBackend
-from collect.records import Role, StopReason, ToolOutcome
-from collect.rollout import RolloutTrace
+from collect.rollouts.rollout import RolloutTrace
+from collect.store.messages import Message, ToolCall
+from collect.store.records import Role, StopReason, ToolOutcome
 from sandbox import SandboxConfig
 from sandbox.debugger import StopReason as DebugStopReason
 from tests.repair_bug import BUG, BUGGY, CORRECT, FAULT_LINE, repair

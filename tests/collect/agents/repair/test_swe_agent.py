@@ -7,16 +7,16 @@ import time
 
 import pytest
 
+from collect.agents.baselines.swe_agent import SUBMIT, BashForm, observation
 from collect.agents.config import Variant
 from collect.agents.forms import MalformedAction
-from collect.agents.repair.swe_agent import SUBMIT, BashForm, observation
 from collect.agents.tools import ToolReply
-from collect.messages import Message
 from collect.models.config import OracleConfig
-from collect.models.oracle import OracleBackend
 from collect.models.replay import ScriptedBackend
-from collect.records import StopReason, ToolOutcome
-from collect.rollout import RolloutTrace
+from collect.oracle import OracleBackend
+from collect.rollouts.rollout import RolloutTrace
+from collect.store.messages import Message
+from collect.store.records import StopReason, ToolOutcome
 from tests.repair_bug import repair
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from collect.patches import diff_trees
+from collect.code.patches import diff_trees
 
 POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

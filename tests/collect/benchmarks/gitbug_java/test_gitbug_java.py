@@ -12,14 +12,17 @@ import stepinto
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.git_workspace import check_out
-from collect.benchmarks.gitbug_java.benchmark import GitBugJavaBenchmark
+from collect.benchmarks.gitbug_java.benchmark import (
+    GitBugJavaBenchmark,
+    read_reports,
+    remove_reports,
+    run_project_tests,
+)
 from collect.benchmarks.gitbug_java.records import read_records
-from collect.benchmarks.gitbug_java.reports import read_reports, remove_reports
-from collect.benchmarks.gitbug_java.running import run_project_tests
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.verify import verify_instance
+from collect.code.patches import apply_patch
 from collect.errors import ConfigError
-from collect.patches import apply_patch
 from sandbox import Command, Sandbox, SandboxConfig
 from sandbox.errors import SandboxFileError
 from tests.collect.benchmarks.gitbug_java.bug import (

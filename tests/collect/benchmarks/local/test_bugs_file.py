@@ -8,10 +8,10 @@ import pytest
 
 from collect.benchmarks import local
 from collect.benchmarks.local import LocalBenchmark
+from collect.code.patches import changed_paths, diff_trees
 from collect.errors import ConfigError
-from collect.patches import changed_paths, diff_trees
-from collect.stage import run_collect
-from collect.store import RunStore
+from collect.rollouts.stage import run_collect
+from collect.store.run_store import RunStore
 from configs.run_config import RunConfig
 from tests.collect.factory.sample import FILES, write_project
 from tests.collect.repository import Repository

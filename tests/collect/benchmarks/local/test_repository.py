@@ -15,8 +15,8 @@ from collect.benchmarks.marks import Mark
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
-from collect.stage import run_collect
-from collect.store import RunStore
+from collect.rollouts.stage import run_collect
+from collect.store.run_store import RunStore
 from configs.run_config import RunConfig
 from sandbox import SandboxConfig
 from tests.collect.factory.sample import FILES, write_project

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collect.benchmarks.base import TestResults
-from collect.benchmarks.local_repository.python_suites import CommandSuite
+from collect.benchmarks.local_repository.suites import CommandSuite
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 
 CHECK = "import sys\nfrom shop import total\n\nassert total([1, 2]) == 3\n"

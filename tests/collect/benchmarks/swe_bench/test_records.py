@@ -11,15 +11,20 @@ import pytest
 
 from collect.benchmarks.base import TestResults, TestStatus
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.judging import judged
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
-from collect.benchmarks.swe_bench.commands import run_commands, setup_commands
 from collect.benchmarks.swe_bench.records import Record
-from collect.benchmarks.swe_bench.running import parser_name, status_of, statuses_of
+from collect.benchmarks.swe_bench.running import (
+    parser_name,
+    run_commands,
+    setup_commands,
+    status_of,
+    statuses_of,
+)
+from collect.benchmarks.verify import judged
 from collect.errors import ConfigError
-from collect.records import TestRow
-from collect.scoring import Verdict
+from collect.rollouts.scoring import Verdict
+from collect.store.records import TestRow
 from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, first, live
 
 P, F, S, M = TestStatus.PASSED, TestStatus.FAILED, TestStatus.SKIPPED, TestStatus.MISSING

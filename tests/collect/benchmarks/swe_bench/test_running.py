@@ -18,9 +18,9 @@ from collect.benchmarks.verify import verify_instance
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
-from collect.models.oracle import OracleBackend
-from collect.rollout import RolloutSettings, RolloutSpec, run_rollout
-from collect.scoring import score
+from collect.oracle import OracleBackend
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
+from collect.rollouts.scoring import score
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, first, live

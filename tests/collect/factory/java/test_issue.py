@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from collect.factory.claims import Outcome
-from collect.factory.java.claims import read_java_claim
-from collect.factory.java.failures import read_failure
-from collect.factory.java.issue import java_snippet
-from collect.factory.java.symptom import JavaSymptom, read_java_symptom
+from collect.benchmarks.projects.symptom import Outcome
+from collect.synthesis.java.issue import java_snippet
+from collect.synthesis.java.symptom import (
+    JavaSymptom,
+    read_failure,
+    read_java_claim,
+    read_java_symptom,
+)
 
 TEST = """\
 package shop;

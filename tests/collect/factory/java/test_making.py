@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from collect.benchmarks.local import LocalBenchmark
-from collect.benchmarks.local_records import LocalBug, read_local_bugs
+from collect.benchmarks.local import LocalBenchmark, LocalBug, read_local_bugs
+from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
+from collect.benchmarks.projects.project import ProjectRefused
+from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.verify import verify
 from collect.config import Machinery, RunnerConfig
 from collect.errors import ConfigError
-from collect.factory.building import CARD_FILE, make_bugs
-from collect.factory.candidates import find_candidates
-from collect.factory.config import FactoryConfig, ProjectConfig
-from collect.factory.languages import arrange, open_workbench
-from collect.factory.project import ProjectRefused
-from collect.factory.records import Card
-from collect.factory.sources import fetch
+from collect.synthesis.building import CARD_FILE, make_bugs
+from collect.synthesis.candidates import find_candidates
+from collect.synthesis.making import arrange, open_workbench
+from collect.synthesis.records import Card
 from sandbox import SandboxConfig
 from tests.collect.factory.java.sample import write_project
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from collect.messages import Message
 from collect.models.base import Completion, Sampling
 from collect.models.budget import Budget
 from collect.models.config import ModelConfig, VllmConfig
-from collect.models.opening import open_model
 from collect.models.serving import server as serving
 from collect.models.serving.backend import VllmBackend
+from collect.rollouts.models import open_model
+from collect.store.messages import Message
 from tests.collect.models.contexts import context
 
 SCRIPT = Path(__file__).with_name("scripted.py")

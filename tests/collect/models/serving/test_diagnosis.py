@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from collect.models.serving.diagnosis import explain
+from collect.models.serving.server import explain
 
 LOG = Path("runs/a/servers/sub.log")
 HINT = (

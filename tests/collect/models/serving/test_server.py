@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from collect.errors import ConfigError, InfrastructureFailure, RolloutStopped
-from collect.models.serving import process
+from collect.models.serving import server
 from collect.models.serving import server as serving
-from collect.models.serving.pool import POOL
+from collect.models.serving.backend import POOL
 from tests.collect.models.serving.conftest import Scripted, ask, runs
 
 
@@ -149,7 +149,7 @@ def test_a_stopped_run_does_not_wait_for_a_server(scripted: Scripted) -> None:
 def test_a_server_that_ignores_sigterm_is_killed(
     scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(server, "GRACE_SECONDS", 0.3)
     backend = scripted.open(scripted.config(SCRIPT_STUBBORN=1))
     assert scripted.alive
     backend.close()
@@ -181,7 +181,7 @@ import signal, sys, threading, time
 from pathlib import Path
 from collect.models.budget import Budget
 from collect.models.config import VllmConfig
-from collect.models.opening import open_model
+from collect.rollouts.models import open_model
 config = VllmConfig.model_validate_json(sys.argv[1])
 model = open_model("sub", config, Budget(None), threading.Event(), Path(sys.argv[2]))
 # Ignored where the tests run in the background.

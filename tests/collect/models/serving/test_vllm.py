@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from collect.errors import ModelFailure
-from collect.messages import Message
 from collect.models.base import Sampling
 from collect.models.budget import Budget
 from collect.models.config import VllmConfig
-from collect.models.opening import open_model
-from collect.models.tool_check import NAME, QUESTION, TOOL
+from collect.models.first_request import NAME, QUESTION, TOOL
+from collect.rollouts.models import open_model
+from collect.store.messages import Message
 from tests.collect.models.contexts import context
 from tests.tiny_model import build_tiny_model, teach
 from tests.vllm_environment import REASON, SERVER, has_vllm

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from collect.errors import ConfigError
-from collect.mutations.choosing import CATEGORY_WEIGHTS
-from collect.mutations.java import find_java_mutations
-from collect.mutations.java.catalog import JAVA_KINDS
+from collect.synthesis.java_mutations import find_java_mutations
+from collect.synthesis.java_mutations.finding import JAVA_KINDS
+from collect.synthesis.mutations.choosing import CATEGORY_WEIGHTS
 
 AROUND = """\
 class Cart {{

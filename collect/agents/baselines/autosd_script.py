@@ -1,0 +1,437 @@
+"""AutoSD's experiments, read by a real parser: debugger scripts and edit scripts.
+
+A debugger script is a line of PDB commands, `b 12 ;; c ;; p total`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from collect.agents.forms import Answered, MalformedAction, worst
+from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_problem
+from collect.code.syntax import literal
+from collect.store.messages import Message, ToolCall
+from collect.store.records import MessageRow
+from sandbox.debugger import Action, BreakpointRequest
+from sandbox.text import source_lines
+
+# AutoSD's edit scripts: `REPLACE(12, "c>b", "c>=b") AND REPLACE(14, "x", "y") AND RUN`.
+#
+# Models quote carelessly, so a quoted text can be read in more than one way; the one that the
+# program holds, and that leaves it a program, is meant.
+
+
+# With its number, and after no dot: the texts to replace may hold calls of `str.replace`.
+REPLACE = re.compile(
+    r"(?<![.\w])REPLACE\s*\(\s*(?:line(?:no)?\s*=?\s*)?(\d+)\s*,\s*", re.IGNORECASE
+)
+JOINED = r"(?:AND|;;?|,|&&?)?\s*"
+BETWEEN = re.compile(rf",?\s*\)\s*{JOINED}$", re.IGNORECASE)
+AND_RUN = re.compile(rf",?\s*\)\s*{JOINED}(?:RUN\s*(?:\(\s*\))?)?\s*[;.]?$", re.IGNORECASE)
+COMMA = re.compile(r"\s*,\s*(?=(?:new\s*=\s*)?[\"'])")
+NAME = re.compile(r"^(?:old|new)\s*=\s*")
+QUOTES = ('"""', "'''", '"', "'")
+ESCAPES = (("", ""), ('""', '"'), ('\\"', '"'), ("\\'", "'"), ("\\n", "\n"))
+"""What a text that Python does not read as it was meant may hold, and what it stands for."""
+
+MAX_COMMAS = 50
+"""At which the two texts of a replacement may part."""
+MAX_QUOTED = 200
+"""Characters of a script that a message repeats."""
+
+
+class UnreadableExperiment(Exception):
+    """A script that can't be carried out; the message tells the model why."""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Text to be replaced on one line, or from that line on."""
+
+    line: int
+    readings: tuple[tuple[str, str], ...]
+    """Old and new text, in each way in which the quotes can be read."""
+
+
+@dataclass(frozen=True)
+class EditScript:
+    """Replacements to be made together, before the test is run. Lines count as in the original."""
+
+    replacements: tuple[Replacement, ...]
+
+
+def quoted(text: str) -> str:
+    """What a message repeats of a script."""
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
+
+
+def is_edit_script(text: str) -> bool:
+    """Whether a script is to change the program."""
+    return REPLACE.search(text) is not None
+
+
+def parse_edits(text: str) -> EditScript:
+    """Read an edit script. Raises UnreadableExperiment."""
+    starts = list(REPLACE.finditer(text))
+    ends = [*(start.start() for start in starts[1:]), len(text)]
+    closings = [BETWEEN] * (len(starts) - 1) + [AND_RUN]
+    return EditScript(
+        tuple(
+            Replacement(int(start[1]), _readings(start[0], text[start.end() : end], closing))
+            for start, end, closing in zip(starts, ends, closings, strict=True)
+        )
+    )
+
+
+def apply_edits(code: str, script: EditScript) -> str:
+    """The program with all replacements made.
+
+    Raises UnreadableExperiment where the program does not hold what is to be replaced.
+    """
+    lines = source_lines(code, keepends=True)
+    for edit in script.replacements:
+        if not 1 <= edit.line <= len(lines):
+            raise UnreadableExperiment(
+                f"There is no line {edit.line}: the program has {len(lines)} lines."
+            )
+        lines = _edited(lines, edit)
+    return "".join(lines)
+
+
+def _edited(lines: list[str], edit: Replacement) -> list[str]:
+    """Each entry stays the line that it was, whatever its text becomes."""
+    results = [
+        result for old, new in edit.readings if (result := _replaced(lines, edit.line, old, new))
+    ]
+    if not results:
+        raise UnreadableExperiment(
+            f"`{quoted(edit.readings[0][0])}` was not found in line {edit.line}, which reads "
+            f"`{quoted(lines[edit.line - 1].rstrip())}`."
+        )
+    valid = (result for result in results if syntax_problem("".join(result)) is None)
+    return next(valid, results[0])
+
+
+def _replaced(lines: list[str], line: int, old: str, new: str) -> list[str] | None:
+    """None where the line does not hold the old text, nor begins it."""
+    first = line - 1
+    covered = lines[first : line + old.count("\n")]
+    text = "".join(covered)
+    if not old or old not in text:
+        return None
+    changed = [text.replace(old, new), *[""] * (len(covered) - 1)]
+    return [*lines[:first], *changed, *lines[first + len(covered) :]]
+
+
+def _readings(opening: str, rest: str, closing: re.Pattern[str]) -> tuple[tuple[str, str], ...]:
+    """What a replacement's two texts can mean."""
+    rest = rest.strip()
+    end = closing.search(rest)
+    found = list(_pairs(rest[: end.start()])) if end else []
+    if not found:
+        raise UnreadableExperiment(
+            f"`{quoted(opening + rest)}` could not be read; give REPLACE a line number and two "
+            'quoted texts, the old and the new one: REPLACE(12, "c>b", "c>=b") AND RUN.'
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Two quoted texts: as Python reads them, and as they stand between their quotes."""
+    try:
+        value: object = literal(f"({text})")
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        value = None
+    if isinstance(value, tuple) and [type(item) for item in value] == [str, str]:
+        yield value[0], value[1]
+    for comma in islice(COMMA.finditer(text), MAX_COMMAS):
+        old, new = _inside(text[: comma.start()]), _inside(text[comma.end() :])
+        if old is not None and new is not None:
+            yield from ((old.replace(*each), new.replace(*each)) for each in ESCAPES)
+
+
+def _inside(text: str) -> str | None:
+    """What stands between the outermost quotes."""
+    text = NAME.sub("", text.strip())
+    for quotes in QUOTES:
+        if text.startswith(quotes) and text.endswith(quotes) and len(text) >= 2 * len(quotes):
+            return text[len(quotes) : -len(quotes)]
+    return None
+
+
+BREAK = ("b", "break", "tbreak")
+PRINT = ("p", "pp", "print")
+CONTINUE = ("c", "cont", "continue")
+STEPS = {
+    "n": Action.STEP_OVER,
+    "next": Action.STEP_OVER,
+    "s": Action.STEP_INTO,
+    "step": Action.STEP_INTO,
+    "r": Action.STEP_OUT,
+    "return": Action.STEP_OUT,
+}
+ENDS = ("q", "quit", "exit")
+HOW_TO = (
+    "An experiment is either a debugger script such as `b 12 ;; c ;; p total`, or an edit script "
+    'such as `REPLACE(12, "c>b", "c>=b") AND RUN`.'
+)
+MAX_SCRIPT = 50_000
+"""Characters."""
+WORD = re.compile(r"(?:\(?pdb\)\s*)?([A-Za-z]+)(?![\w.])(.*)", re.DOTALL | re.IGNORECASE)
+PLACE = re.compile(r"(?:(?P<file>[^\s:,]+):|line\s+)?(?P<line>[0-9]{1,9})$")
+FUNCTION = re.compile(r"[A-Za-z_][\w.:/]*")
+
+
+@dataclass(frozen=True)
+class Print:
+    """Show the value of an expression where the program stands."""
+
+    expression: str
+
+
+Command = Print | BreakpointRequest | Action
+
+
+@dataclass(frozen=True)
+class DebuggerScript:
+    """Breakpoints, and what to do where they are hit."""
+
+    breakpoints: tuple[BreakpointRequest, ...]
+    at_hits: tuple[tuple[Command, ...], ...]
+    """By hit: what to do there. The last entry is for all further ones as well."""
+
+
+def parse_experiment(text: str) -> DebuggerScript | EditScript:
+    """Read an experiment. Raises UnreadableExperiment."""
+    text = text.strip().strip("`").strip()
+    if not text:
+        raise UnreadableExperiment(f"The experiment is empty. {HOW_TO}")
+    if len(text) > MAX_SCRIPT:
+        raise UnreadableExperiment(
+            f"The experiment has more than {MAX_SCRIPT} characters. {HOW_TO}"
+        )
+    return parse_edits(text) if is_edit_script(text) else _debugger_script(text)
+
+
+def _debugger_script(text: str) -> DebuggerScript:
+    breakpoints: list[BreakpointRequest] = []
+    hits: list[list[Command]] = []
+    for piece in _pieces(text):
+        command = _command(piece)
+        if command is Action.CLOSE:
+            break
+        if isinstance(command, BreakpointRequest) and not hits:
+            breakpoints.append(command)
+        elif command is Action.CONTINUE:
+            hits.append([])
+        elif hits:
+            hits[-1].append(command)
+        else:
+            # What is to be done at a breakpoint is clear, also where nothing continues to it.
+            hits.append([command])
+    if not breakpoints:
+        raise UnreadableExperiment(f"The script sets no breakpoint before it goes on. {HOW_TO}")
+    if not any(isinstance(command, Print) for hit in hits for command in hit):
+        raise UnreadableExperiment(f"The script prints nothing. {HOW_TO}")
+    return DebuggerScript(tuple(breakpoints), tuple(map(tuple, hits)))
+
+
+def _command(piece: str) -> Command:
+    mark = WORD.match(piece)
+    word, rest = (mark[1].lower(), mark[2].strip()) if mark else ("", "")
+    if word in BREAK and rest:
+        return _breakpoint(rest, temporary=word == "tbreak")
+    if word in PRINT and rest:
+        return Print(rest)
+    if word in CONTINUE and not rest:
+        return Action.CONTINUE
+    if word in STEPS and not rest:
+        return STEPS[word]
+    if word in ENDS and not rest:
+        return Action.CLOSE
+    raise UnreadableExperiment(f"`{quoted(piece)}` is not a command of a debugger script. {HOW_TO}")
+
+
+def _breakpoint(text: str, temporary: bool) -> BreakpointRequest:
+    """`12`, `solution.py:12` or a function's name, each with a condition after a comma."""
+    where, _, condition = (part.strip() for part in text.partition(","))
+    request = BreakpointRequest(condition=condition or None, temporary=temporary)
+    place = PLACE.match(where)
+    if place:
+        return replace(request, file=place["file"], line=int(place["line"]))
+    name = where.removesuffix("()")
+    if not FUNCTION.fullmatch(name):
+        raise UnreadableExperiment(f"`b {quoted(text)}` names no line to stop at. {HOW_TO}")
+    return replace(request, function=name)
+
+
+def _pieces(text: str) -> list[str]:
+    """The commands: split at `;`, `;;` and line ends, but not within quotes or brackets."""
+    pieces, quote, depth, start, escaped = list[str](), "", 0, 0, False
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote and not escaped else quote
+            escaped = character == "\\" and not escaped
+        elif character in "\"'":
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif character in ";\n" and depth <= 0:
+            pieces.append(text[start:index])
+            start = index + 1
+    # Quotes or brackets that never close hide no separator.
+    pieces = re.split(r"[;\n]", text) if quote or depth > 0 else [*pieces, text[start:]]
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+# AutoSD's form of acting: hypothesis, prediction, experiment; then, with what was observed, a
+# conclusion and the next hypothesis.
+
+
+EXPERIMENT_TOOL = "experiment"
+DONE = "<DEBUGGING DONE>"
+HEADING = re.compile(
+    r"^[ \t>#*_-]*(Attempt(?=[ \t]*\d)|Hypothesis|Prediction|Experiment|Observation|Conclusion)"
+    r"(?:[ \t]*\d+\.?)?[ \t]*[*_]*(?::[*_]*|[ \t]*$)[ \t]*",
+    re.MULTILINE | re.IGNORECASE,
+)
+VERDICT = re.compile(
+    r"(?P<undecided>undecided|not rejected)"
+    r"|(?P<rejected>(?:\bnot|n't)(?: be| been)? (?:supported|confirmed)|unsupported"
+    r"|rejected|refuted)"
+    r"|(?P<supported>supported|confirmed)",
+    re.IGNORECASE,
+)
+NO_EXPERIMENT = (
+    'There was no experiment in your response. Write "Hypothesis:", "Prediction:" and '
+    f'"Experiment:" with one script in backticks. {HOW_TO} If the cause is confirmed, end your '
+    f"conclusion with {DONE} instead."
+)
+WARN_AT = 2
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One turn of the scientific method; parts that the model left out are empty."""
+
+    hypothesis: str = ""
+    prediction: str = ""
+    experiment: str = ""
+    observation: str = ""
+    conclusion: str = ""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the conclusion says so of the hypothesis."""
+        verdict = VERDICT.search(self.conclusion)
+        return verdict is not None and verdict.lastgroup == "rejected"
+
+
+class ScientificForm:
+    """One experiment a reply; a reply that ends the debugging has none."""
+
+    by_tools = False
+    stop: tuple[str, ...] = ("\nObservation:", "\n**Observation")
+    stops_at_error = True
+
+    def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
+        parts = list(sections(reply.content))
+        script = next((script_of(text) for name, text in parts if name == "experiment"), "")
+        if script:
+            arguments = json.dumps({"script": script})
+            return [ToolCall(f"experiment_{step}", EXPERIMENT_TOOL, arguments)]
+        if is_done(reply.content):
+            return []
+        raise MalformedAction(f"Format error: {NO_EXPERIMENT}")
+
+    def answered(self, answered: Answered) -> MessageRow | None:
+        return None
+
+    def all_answered(
+        self, answered: Sequence[Answered], left_out: int, steps_left: int
+    ) -> MessageRow | None:
+        text = "\n".join(f"Observation: {each.reply.text}" for each in answered)
+        if 0 < steps_left <= WARN_AT:
+            text += f"\n\nYou have {steps_left} steps left; end with {DONE} within them."
+        seconds = sum(each.seconds for each in answered)
+        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
+
+
+def sections(text: str) -> Iterator[tuple[str, str]]:
+    """The headed parts of a reply, names in lower case.
+
+    It is read up to where the model makes up an observation, or goes on after its experiment as
+    if it had one, and up to where it says that it is done.
+    """
+    text = _until_done(text)
+    marks = list(HEADING.finditer(text))
+    ends = [mark.start() for mark in marks[1:]]
+    experimented = False
+    for mark, end in zip(marks, [*ends, len(text)], strict=False):
+        name = mark[1].lower()
+        if name == "observation" or experimented:
+            return
+        experimented = name == "experiment"
+        yield name, text[mark.end() : end].strip()
+
+
+def is_done(text: str) -> bool:
+    """Whether a reply ends the debugging."""
+    return DONE.lower() in text.lower()
+
+
+def _until_done(text: str) -> str:
+    at = text.lower().find(DONE.lower())
+    return text if at < 0 else text[: at + len(DONE)]
+
+
+def script_of(text: str) -> str:
+    """The script in an experiment's text: in a fenced block, in backticks, or the text itself."""
+    blocks = [block for block in fenced_blocks(text) if block.strip()]
+    if blocks:
+        return blocks[0].strip()
+    start, end = text.find("`"), text.rfind("`")
+    if 0 <= start < end:
+        return text[start + 1 : end].strip()
+    return text.strip().strip("`").strip()
+
+
+def trials_of(messages: Sequence[Message]) -> list[Trial]:
+    """What a debugging conversation has tried, from the messages after its task."""
+    trials: list[Trial] = []
+    for message in messages:
+        if message.role == "assistant":
+            _note_reply(trials, dict(sections(message.content)))
+        elif message.role == "user" and trials and message.content.startswith("Observation:"):
+            observed = message.content.removeprefix("Observation:").partition("\n\nYou have ")[0]
+            trials[-1] = replace(trials[-1], observation=observed.strip())
+    return trials
+
+
+def _note_reply(trials: list[Trial], parts: dict[str, str]) -> None:
+    if trials and parts.get("conclusion"):
+        conclusion = parts["conclusion"].removesuffix(DONE).rstrip()
+        trials[-1] = replace(trials[-1], conclusion=conclusion)
+    new = {name: parts.get(name, "") for name in ("hypothesis", "prediction", "experiment")}
+    if any(new.values()):
+        trials.append(Trial(**new))
+
+
+def debugging_log(trials: Sequence[Trial]) -> str:
+    """The log as a Patch Coder reads it: without the hypotheses that were rejected."""
+    kept = [trial for trial in trials if not trial.rejected]
+    if not kept:
+        return "No hypothesis about the cause was supported by an experiment."
+    return "\n\n".join(_written(number, trial) for number, trial in enumerate(kept, 1))
+
+
+def _written(number: int, trial: Trial) -> str:
+    parts = vars(trial).items()
+    lines = [f"{name.capitalize()}: {text}" for name, text in parts if text]
+    return "\n".join([f"Attempt {number}.", *lines])

@@ -1,0 +1,476 @@
+"""A trace in blocks of LDB's three levels, and their text (arXiv:2402.16906, section 3.1)."""
+
+from __future__ import annotations
+
+import ast
+import json
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from collect.code.syntax import parse
+from sandbox import Command, CommandResult, Sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.scratch import scratch_folder
+from sandbox.text import source_lines
+
+# The statements of a program and the basic blocks they form, from its syntax tree.
+#
+# A block begins with a function, at a loop's header, at the target of a branch and after one, at
+# a handler, and where `with`, `try` and `match` begin; it holds what is then executed in a row.
+# What is within an expression, comprehensions and lambdas too, stays with its statement. Each
+# function and class has blocks of its own.
+
+
+ENDS_OF_BLOCKS = ast.Return | ast.Raise | ast.Break | ast.Continue
+LOOPS = ast.For | ast.AsyncFor | ast.While
+REGIONS = ast.With | ast.AsyncWith | ast.Try | ast.TryStar | ast.Match
+DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+DECLARATIONS = DEFINITIONS | ast.Import | ast.ImportFrom
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A simple statement, or the header of a compound one."""
+
+    first: int
+    """Line, from 1."""
+    last: int
+    block: int
+    leads: bool
+    """Whether it is the first of its block."""
+    declares: bool = False
+    """Whether it is a definition or an import outside of all functions."""
+    managed: tuple[int, int] | None = None
+    """Of a `with`, the lines of its body: at its end the interpreter comes back to the header."""
+
+
+def statements_of(code: str) -> Mapping[int, Statement]:
+    """The statements by their first line; of several in one line, the first. Raises SyntaxError."""
+    reader = _Reader()
+    reader.scope(parse(code).body, outside=True)
+    return reader.found
+
+
+class _Reader:
+    """Goes through a program in the order of its lines."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, Statement] = {}
+        self._count = 0
+        self._block = 0
+        self._leads = True
+        """Whether the next statement begins the block."""
+
+    def scope(self, body: Sequence[ast.stmt], outside: bool) -> None:
+        """A function, class or module; the block around a definition goes on behind it."""
+        around = self._block
+        self._begin_block()
+        for statement in body:
+            self._statement(statement, outside)
+        self._block, self._leads = around, False
+
+    def _begin_block(self) -> None:
+        self._block = self._count
+        self._count += 1
+        self._leads = True
+
+    def _statement(self, node: ast.stmt, outside: bool) -> None:
+        if isinstance(node, LOOPS | REGIONS):
+            self._begin_block()
+        declares = outside and isinstance(node, DECLARATIONS)
+        self._add(_first_line(node), _header_end(node), declares, _managed(node))
+        if isinstance(node, DEFINITIONS):
+            self.scope(node.body, outside=isinstance(node, ast.ClassDef))
+        elif isinstance(node, ENDS_OF_BLOCKS):
+            self._begin_block()
+        elif _is_compound(node):
+            self._parts(node, outside)
+            self._begin_block()
+
+    def _add(
+        self,
+        first: int,
+        last: int,
+        declares: bool = False,
+        managed: tuple[int, int] | None = None,
+    ) -> None:
+        if first not in self.found:
+            leads = self._leads
+            self.found[first] = Statement(first, last, self._block, leads, declares, managed)
+            self._leads = False
+
+    def _parts(self, node: ast.stmt, outside: bool) -> None:
+        """The bodies of a compound statement."""
+        goes_on = isinstance(node, ast.With | ast.AsyncWith | ast.Try | ast.TryStar)
+        self._body(getattr(node, "body", ()), outside, leads=not goes_on)
+        for part in [*getattr(node, "cases", ()), *getattr(node, "handlers", ())]:
+            self._begin_block()
+            header = part.pattern.lineno if isinstance(part, ast.match_case) else part.lineno
+            self._add(header, max(header, part.body[0].lineno - 1))
+            self._body(part.body, outside)
+        self._body(getattr(node, "orelse", ()), outside)
+        self._body(getattr(node, "finalbody", ()), outside)
+
+    def _body(self, body: Sequence[ast.stmt], outside: bool, leads: bool = True) -> None:
+        if body and leads:
+            self._begin_block()
+        for statement in body:
+            self._statement(statement, outside)
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def _header_end(node: ast.stmt) -> int:
+    """The last line of a simple statement, or of what stands above a compound one's body."""
+    if isinstance(node, ast.Match):
+        return max(node.lineno, node.cases[0].pattern.lineno - 1)
+    body: Sequence[ast.stmt] = getattr(node, "body", ())
+    if isinstance(node, ast.Try | ast.TryStar):
+        return node.lineno
+    if body:
+        return max(node.lineno, _first_line(body[0]) - 1)
+    return node.end_lineno or node.lineno
+
+
+def _is_compound(node: ast.stmt) -> bool:
+    return isinstance(node, LOOPS | REGIONS | ast.If)
+
+
+def _managed(node: ast.stmt) -> tuple[int, int] | None:
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return node.body[0].lineno, node.end_lineno or node.lineno
+    return None
+
+
+# Real traces for LDB: a failing test, run in the sandbox with a tracer (see `ldb_tracer`).
+
+
+PACKAGE = "stepinto_tracing"
+MODULES = ("ldb_tracer.py", "ldb_values.py")
+OPTIONS = ("-p", "no:cacheprovider", "--color=no", "--tb=no", "-q")
+MAX_STEPS = 500
+"""Steps kept of the trace's beginning, and as many of its end."""
+VALUE_CHARS = 200
+"""Longest text of one value."""
+_LAUNCHER = f"""\
+import os, sys
+
+if __name__ == "__main__":
+    import pytest
+    from {PACKAGE} import ldb_tracer
+
+    folder, sys.path[0] = sys.path[0], os.getcwd()
+    sys.exit(ldb_tracer.main(folder))
+"""
+
+
+class TraceUnavailable(Exception):
+    """There is no trace; the message tells the model why, as the rest of a sentence."""
+
+
+class Step(BaseModel):
+    """One executed statement."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    activation: int
+    """Which call of a function it belongs to."""
+    root: int
+    """The outermost function call that led to it."""
+    is_function: bool
+    """Whether it lies in a function, not in a module's or class's body."""
+    function: str
+    line: int
+    """The statement's first, from 1."""
+    before: dict[str, str]
+    """The local variables before it, as text."""
+    after: dict[str, str] | None
+    """The same after it; None where the run was over before."""
+    gave: str | None
+    """What the function returned by it, or the generator yielded: `return=3`."""
+    raised: str | None
+    """The exception that came of it."""
+
+
+class Trace(BaseModel):
+    """What the program did when the test failed: what the test's last statement set off in it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    head: tuple[Step, ...]
+    tail: tuple[Step, ...]
+    """The last steps, where there are more than fit into the head."""
+    dropped: int
+    """Steps between the two that were not kept."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Those that were kept, in order."""
+        return (*self.head, *self.tail)
+
+
+def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: float) -> Trace:
+    """Trace a pytest test through the file `program`, which holds `code`.
+
+    `timeout` in seconds. Raises TraceUnavailable, SandboxError.
+    """
+    statements = _statements(code)
+    with scratch_folder(sandbox) as folder:
+        sandbox.write_files(_files(folder, _job(sandbox, program, statements, test)))
+        result = sandbox.run(_command(sandbox, folder, timeout))
+        trace = _read(sandbox, folder, result, timeout)
+    told = (statements.get(step.line) for step in trace.steps)
+    if all(each is None or each.declares for each in told):
+        raise TraceUnavailable("the test ends before it runs any line of the program")
+    return trace
+
+
+def _statements(code: str) -> Mapping[int, Statement]:
+    try:
+        return statements_of(code)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise TraceUnavailable(f"the program is not valid Python: {error}") from None
+
+
+def _job(
+    sandbox: Sandbox, program: str, statements: Mapping[int, Statement], test: str
+) -> dict[str, object]:
+    spread = {
+        line: each.first
+        for each in statements.values()
+        for line in range(each.first, each.last + 1)
+        if each.last > each.first and (line == each.first or line not in statements)
+    }
+    path = test.partition("::")[0]
+    return {
+        "program": posixpath.join(sandbox.workspace, program),
+        "test": posixpath.join(sandbox.workspace, path),
+        "starts": spread,
+        "value_chars": VALUE_CHARS,
+        "max_steps": MAX_STEPS,
+        "arguments": [*OPTIONS, f"--rootdir={sandbox.workspace}", test],
+    }
+
+
+def _files(folder: str, job: dict[str, object]) -> dict[str, bytes]:
+    here = Path(__file__).parent
+    package = f"{folder}/{PACKAGE}"
+    return {
+        f"{folder}/launch.py": _LAUNCHER.encode(),
+        f"{folder}/job.json": json.dumps(job).encode(),
+        f"{package}/__init__.py": b"",
+        **{f"{package}/{name}": (here / name).read_bytes() for name in MODULES},
+    }
+
+
+def _command(sandbox: Sandbox, folder: str, timeout: float) -> Command:
+    environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    argv = [sandbox.python, f"{folder}/launch.py"]
+    return Command(argv, env=environment, timeout=timeout)
+
+
+def _read(sandbox: Sandbox, folder: str, result: CommandResult, timeout: float) -> Trace:
+    """The trace; the program under test may have ended before it, or have broken the file."""
+    try:
+        return Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
+    except (SandboxFileError, ValidationError):
+        if result.timed_out:
+            raise TraceUnavailable(f"the traced run exceeds the limit of {timeout:g} s") from None
+        raise TraceUnavailable(
+            f"the traced run ended with exit code {result.exit_code} before it had a trace"
+        ) from None
+
+
+Item = TypeVar("Item")
+SEPARATOR = "  "
+MAX_STATEMENT_LINES = 12
+
+
+class Level(StrEnum):
+    """What one block is."""
+
+    LINE = "line"
+    """One execution of a statement."""
+    BLOCK = "block"
+    """One execution of a basic block."""
+    FUNCTION = "function"
+    """One call from outside of the program, with all that it executes."""
+
+
+@dataclass
+class Block:
+    """A piece of the trace."""
+
+    lines: list[int] = field(default_factory=list)
+    """First lines of the executed statements, in order."""
+    before: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, str] | None = None
+    ending: tuple[str, ...] = ()
+    """What it returned or raised."""
+
+    def add(self, step: Step) -> None:
+        """Go on with a step of the same function call."""
+        if not self.lines:
+            self.before = step.before
+        self.lines.append(step.line)
+        self.after, self.ending = step.after, endings(step)
+
+
+def endings(step: Step) -> tuple[str, ...]:
+    """What a statement gave back or raised, as text."""
+    given = () if step.gave is None else (step.gave,)
+    return given if step.raised is None else (*given, f"raised {step.raised}")
+
+
+def blocks_of(trace: Trace, code: str, level: Level) -> list[Block]:
+    """The trace's blocks, in the order in which they begin."""
+    statements = statements_of(code)
+    steps = _told(trace.steps, statements)
+    if level is Level.FUNCTION:
+        return _calls(steps)
+    if level is Level.LINE:
+        return [_block([step]) for step in steps]
+    return _basic_blocks(steps, statements)
+
+
+def _block(steps: Sequence[Step]) -> Block:
+    block = Block()
+    for step in steps:
+        block.add(step)
+    return block
+
+
+def _told(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[Step]:
+    """Without definitions and imports outside of functions, and ways back to a `with`."""
+    told: list[Step] = []
+    latest: dict[int, int] = {}
+    for step in steps:
+        statement = statements.get(step.line)
+        if statement is None or statement.declares:
+            continue
+        index = latest.get(step.activation)
+        if index is not None and _goes_back(statement, told[index]):
+            told[index] = _ended_by(told[index], step)
+            continue
+        latest[step.activation] = len(told)
+        told.append(step)
+    return told
+
+
+def _goes_back(statement: Statement, earlier: Step) -> bool:
+    """Whether a `with` is met again at its end."""
+    managed = statement.managed
+    return managed is not None and managed[0] <= earlier.line <= managed[1]
+
+
+def _ended_by(step: Step, leaving: Step) -> Step:
+    """The last step within a `with`, as things are once that is left."""
+    raised = leaving.raised if leaving.raised or leaving.gave else step.raised
+    given = {"after": leaving.after, "gave": step.gave or leaving.gave, "raised": raised}
+    return step.model_copy(update=given)
+
+
+def _basic_blocks(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[Block]:
+    blocks: list[Block] = []
+    under_way: dict[int, tuple[int, Block]] = {}
+    for step in steps:
+        statement = statements[step.line]
+        number, block = under_way.get(step.activation, (-1, None))
+        if block is None or statement.leads or number != statement.block:
+            block = Block()
+            blocks.append(block)
+            under_way[step.activation] = (statement.block, block)
+        block.add(step)
+    return blocks
+
+
+def _calls(steps: Sequence[Step]) -> list[Block]:
+    """The outermost function calls; a program without any is one itself."""
+    chosen = [step for step in steps if step.is_function] or list(steps)
+    roots: dict[int, Block] = {}
+    for step in chosen:
+        block = roots.setdefault(step.root, Block())
+        if step.activation == step.root or not step.is_function:
+            block.add(step)
+        else:
+            block.lines.append(step.line)
+    return list(roots.values())
+
+
+def first_and_last(items: Sequence[Item], count: int) -> tuple[Sequence[Item], Sequence[Item]]:
+    """Up to so many items, half of them from the beginning and the rest from the end."""
+    if len(items) <= count:
+        return items, ()
+    return items[: count // 2], items[len(items) - (count - count // 2) :]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How much of a trace is told."""
+
+    blocks: int
+    lines: int
+    """In a block."""
+    value_chars: int
+    """In one comment with values."""
+
+
+def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
+    """The blocks, each with a heading and its values as comments before and after the code."""
+    statements, source = statements_of(code), source_lines(code)
+    head, tail = first_and_last(blocks, sampling.blocks)
+    texts = []
+    for index, block in enumerate([*head, *tail]):
+        if tail and index == len(head):
+            texts.append(f"... ({len(blocks) - len(head) - len(tail)} blocks left out) ...")
+        text = "\n".join(_block_lines(block, statements, source, sampling))
+        texts.append(f"[BLOCK-{index}]\n{text}")
+    return "\n".join(texts)
+
+
+def _block_lines(
+    block: Block, statements: Mapping[int, Statement], source: Sequence[str], sampling: Sampling
+) -> list[str]:
+    code = [line for first in block.lines for line in _statement_lines(statements[first], source)]
+    head, tail = first_and_last(code, sampling.lines)
+    shown = [*head, *(["..."] if tail else []), *tail]
+    first, last = _indent(source[block.lines[0] - 1]), _indent(source[block.lines[-1] - 1])
+    before, after = _values(block.before), [*_values(block.after or {}), *block.ending]
+    return [
+        *_comment(first, before, sampling.value_chars),
+        *shown,
+        *_comment(last, after, sampling.value_chars),
+    ]
+
+
+def _statement_lines(statement: Statement, source: Sequence[str]) -> list[str]:
+    lines = [line for line in source[statement.first - 1 : statement.last] if line.strip()]
+    if len(lines) <= MAX_STATEMENT_LINES:
+        return lines
+    head, tail = first_and_last(lines, MAX_STATEMENT_LINES)
+    return [*head, f"{_indent(head[-1])}...", *tail]
+
+
+def _values(state: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in state.items()]
+
+
+def _comment(indent: str, parts: Sequence[str], max_chars: int) -> list[str]:
+    text = SEPARATOR.join(parts)
+    if len(text) > max_chars:
+        half = max_chars // 2
+        text = f"{text[:half]}...{text[-half:]}"
+    return [f"{indent}# {text}"] if text else []
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

@@ -1,0 +1,88 @@
+"""Simple-Debugging, Rubber-Ducking and Trace-Reasoning (InspectCoder, section 3.4; the last two of
+Chen et al., "Teaching Large Language Models to Self-Debug", arXiv:2304.05128).
+
+None of them runs anything: the model reads, explains the code or simulates it, and patches. The
+conversation goes on over the patch attempts, each told how its patch fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from collect.agents.inspectcoder.patching import patch_of
+from collect.agents.inspectcoder.records import CodeVersion, Patch, Round
+from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.prompts import prompt
+from collect.agents.rollout_context import RolloutContext
+from collect.agents.tools import Toolbox
+from collect.store.records import Role
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """What is asked for in each attempt, by the names of the prompts."""
+
+    fix: str
+    """Asks for the program."""
+    think: str | None = None
+    """What the model is to write before that."""
+
+
+SIMPLE_DEBUGGING = Procedure("fix")
+RUBBER_DUCKING = Procedure("fix_explained", think="explain")
+TRACE_REASONING = Procedure("fix_traced", think="trace")
+
+
+class SelfDebugging:
+    """One conversation, one or two replies an attempt."""
+
+    exhausted = False
+
+    def __init__(self, context: RolloutContext, procedure: Procedure) -> None:
+        self._context = context
+        self._procedure = procedure
+        self._agent: AgentRun | None = None
+
+    def repair(self, current: Round) -> Patch:
+        agent = self._agent or self._open()
+        self._agent = agent
+        agent.log.patch_attempt = current.number
+        request = _request(self._procedure.think or self._procedure.fix)
+        agent.run(attempt_message(self._context, current, request))
+        return patch_of(agent.log.final_answer, current.version.code)
+
+    def _open(self) -> AgentRun:
+        thinks = self._procedure.think is not None
+        spec = AgentSpec(
+            prompt("self_debugging/system"),
+            Toolbox([]),
+            max_steps=2 if thinks else 1,
+            follow_up=lambda answer: _request(self._procedure.fix),
+            max_follow_ups=1 if thinks else 0,
+        )
+        return self._context.agent(spec, Role.PATCH_CODER)
+
+
+def attempt_message(context: RolloutContext, current: Round, request: str) -> str:
+    """The program and how it fails, then what is asked; the task comes first of all."""
+    version = version_text(current.version)
+    if not current.history:
+        task = context.instance.problem_statement
+        return prompt("self_debugging/first", coding_task=task, version=version, request=request)
+    problem = current.history[-1][1].problem or ""
+    return prompt("self_debugging/again", problem=problem, version=version, request=request)
+
+
+def version_text(version: CodeVersion) -> str:
+    """A program and the test it fails."""
+    return prompt(
+        "self_debugging/version",
+        code=version.code.rstrip("\n"),
+        test=version.failing.id,
+        test_source=version.failing.source,
+        error=version.failing.error,
+    )
+
+
+def _request(name: str) -> str:
+    return prompt(f"self_debugging/{name}")

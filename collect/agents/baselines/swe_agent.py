@@ -1,0 +1,164 @@
+"""SWE-Agent: a shell on the one file, one command a reply (Yang et al., "SWE-agent: Agent-Computer
+Interfaces Enable Automated Software Engineering", arXiv:2405.15793, in the form of
+mini-swe-agent), its workflow adapted to repair (InspectCoder, section 3.5)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from collect.agents.baselines.self_debugging import version_text
+from collect.agents.forms import Answered, MalformedAction, worst
+from collect.agents.inspectcoder.failing import shortened
+from collect.agents.inspectcoder.records import Patch, Round
+from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.prompts import prompt
+from collect.agents.rollout_context import RolloutContext
+from collect.agents.shell_tool import Bash, BashArguments, read_failure
+from collect.agents.tools import Arguments, Toolbox, ToolReply
+from collect.store.messages import Message, ToolCall
+from collect.store.records import MessageRow, Role, ToolOutcome
+from sandbox.errors import SandboxFileError
+
+SUBMISSION = "SUBMIT_REPAIRED_PROGRAM"
+SUBMIT = f"echo {SUBMISSION}"
+FENCE = re.compile(r"^[ \t]*```(bash|sh|shell)?[ \t]*$", re.MULTILINE)
+KILLED = 124
+MAX_CHARS = 10_000
+"""Of one observation; mini-swe-agent's bound."""
+
+
+class SweAgent:
+    """One conversation for all patch attempts; a patch is what the file holds at a submission."""
+
+    exhausted = False
+
+    def __init__(self, context: RolloutContext) -> None:
+        self._context = context
+        self._agent: AgentRun | None = None
+
+    def repair(self, current: Round) -> Patch:
+        agent = self._agent or self._open()
+        self._agent = agent
+        agent.log.patch_attempt = current.number
+        agent.log.conclusion = None
+        agent.run(self._message(current))
+        return self._patch()
+
+    def _open(self) -> AgentRun:
+        context = self._context
+        spec = AgentSpec(
+            prompt("swe_agent/system"),
+            Toolbox([SubmittingBash(Bash(context.sandbox, context.config.bash_timeout))]),
+            max_steps=context.config.repair.max_shell_steps,
+            form=BashForm(),
+        )
+        return context.agent(spec, Role.PATCH_CODER)
+
+    def _message(self, current: Round) -> str:
+        instance, version = self._context.instance, version_text(current.version)
+        if not current.history:
+            return prompt(
+                "swe_agent/task",
+                coding_task=instance.problem_statement,
+                path=instance.solution,
+                version=version,
+                submit=SUBMIT,
+            )
+        problem = current.history[-1][1].problem
+        told = f" {problem}" if problem else ""
+        return prompt("swe_agent/again", problem=told, version=version, submit=SUBMIT)
+
+    def _patch(self) -> Patch:
+        """The program as it stands in the workspace, also where the steps were used up.
+
+        Whatever else the agent has changed there is laid out anew by the rounds.
+        """
+        path = self._context.instance.solution
+        try:
+            return Patch(self._context.sandbox.read_file(path).decode())
+        except SandboxFileError:
+            problem = f"{path} could not be read: it was deleted, or is no file any more."
+        except UnicodeDecodeError as error:
+            problem = f"{path} is not UTF-8 text: {error}."
+        return Patch(None, problem=f"{problem} It was put back as it was before.")
+
+
+@dataclass(frozen=True)
+class SubmittingBash:
+    """The shell, in which printing the submission ends the conversation."""
+
+    bash: Bash
+    name: str = "bash"
+    description: str = "Run a bash command in the folder of the program."
+    arguments: type[Arguments] = BashArguments
+
+    def call(self, arguments: BashArguments, call_id: str) -> ToolReply:
+        answer = self.bash.call(arguments, call_id)
+        first_line = answer.text.partition("\n")[0].strip()
+        if answer.outcome is ToolOutcome.OK and first_line == SUBMISSION:
+            return replace(answer, conclusion=SUBMISSION)
+        return answer
+
+
+class BashForm:
+    """Reasoning, then exactly one command in a ```bash block."""
+
+    by_tools = False
+    stop: tuple[str, ...] = ()
+    stops_at_error = True
+
+    def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
+        fences = list(FENCE.finditer(reply.content))
+        commands = _commands(reply.content, fences)
+        if len(commands) != 1:
+            opened = sum(fence[1] is not None for fence in fences)
+            raise MalformedAction(_format_error(len(commands), cut=opened > len(commands)))
+        arguments = json.dumps({"command": commands[0]})
+        return [ToolCall(f"command_{step}", "bash", arguments)]
+
+    def answered(self, answered: Answered) -> MessageRow | None:
+        return None
+
+    def all_answered(
+        self, answered: Sequence[Answered], left_out: int, steps_left: int
+    ) -> MessageRow | None:
+        text = "\n".join(observation(each.reply) for each in answered)
+        seconds = sum(each.seconds for each in answered)
+        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
+
+
+def _commands(text: str, fences: Sequence[re.Match[str]]) -> list[str]:
+    """What the closed blocks hold. One pattern over whole blocks would look for the end of each
+    opening fence through all of the text."""
+    commands, opened = list[str](), None
+    for fence in fences:
+        if opened is None and fence[1]:
+            opened = fence
+        elif opened is not None and not fence[1]:
+            commands.append(text[opened.end() : fence.start()].strip())
+            opened = None
+    return [command for command in commands if command]
+
+
+def observation(reply: ToolReply) -> str:
+    """A command's return code and output, as mini-swe-agent shows them."""
+    failed = read_failure(reply.text) if reply.outcome is ToolOutcome.ERROR else None
+    if failed is None:
+        code, output = 0, reply.text
+    elif failed.exit_code is None:
+        code, output = KILLED, reply.text
+    else:
+        code, output = failed.exit_code, failed.output
+    shown = shortened(output, max_lines=MAX_CHARS, max_chars=MAX_CHARS)
+    cut = f"{prompt('swe_agent/too_long')}\n" if len(output) > MAX_CHARS else ""
+    return f"<returncode>{code}</returncode>\n{cut}<output>\n{shown}\n</output>"
+
+
+def _format_error(found: int, cut: bool) -> str:
+    problem = f"It held {found} complete ```bash blocks, and exactly one is needed."
+    if cut:
+        problem += " A block was opened and never closed: was the response cut off? Be briefer."
+    return prompt("swe_agent/format_error", problem=problem, submit=SUBMIT)

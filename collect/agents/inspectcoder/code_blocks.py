@@ -1,0 +1,133 @@
+"""Code read out of a model's reply."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+from collect.code.syntax import parse
+from sandbox.text import source_lines
+
+FUTURE = "__future__"
+FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*$", re.MULTILINE)
+
+
+def fenced_blocks(text: str) -> list[str]:
+    """The contents of the fenced blocks, in order; one that is never closed runs to the end.
+
+    A closing fence may stand right after the last word of the code.
+    """
+    blocks, start, fence = [], -1, ""
+    for mark in FENCE.finditer(text):
+        if start < 0:
+            start, fence = mark.end() + 1, mark[1]
+        elif len(mark[1]) >= len(fence):
+            blocks.append(text[start : mark.start()].rstrip("\n"))
+            start = -1
+    if start >= 0:
+        blocks.append(text[start:].partition(fence)[0].rstrip("\n"))
+    return blocks
+
+
+def program_of(reply: str, previous: str = "") -> tuple[str | None, str | None]:
+    """The program in a reply, and else what is wrong with the reply.
+
+    It is the last fenced block that defines what the previous version does, else the longest that
+    is valid Python; a reply without any block may itself be one.
+    """
+    blocks = [block for block in fenced_blocks(reply) if block.strip()]
+    candidates = blocks or [reply]
+    usable = [code for code in candidates if not syntax_problem(code) and _does_something(code)]
+    if usable:
+        wanted = _defined(previous)
+        whole = [code for code in usable if wanted <= _defined(code)] if wanted else []
+        code = whole[-1] if whole else max(reversed(usable), key=len)
+        return code.strip("\n") + "\n", None
+    if not blocks:
+        return None, "The reply had no fenced code block with the whole repaired program in it."
+    problem = syntax_problem(blocks[-1]) or "it defines nothing"
+    return None, f"The code block of the reply was not usable: {problem}."
+
+
+def syntax_problem(code: str) -> str | None:
+    """Why a text is not Python; None where it is."""
+    try:
+        parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        return f"{getattr(error, 'msg', error)} (line {line})" if line else str(error)
+    return None
+
+
+def with_imports_of(previous: str, code: str) -> str:
+    """A program with the imports at the top of its previous version that it uses and lacks, for
+    models leave them out where they did not change."""
+    try:
+        present, used = set(_imports(code)), _names(code)
+        missing = [
+            line for line in _imports(previous) if line not in present and _bound(line) in used
+        ]
+    except SyntaxError:
+        return code
+    futures = [f"{line}\n" for line in missing if "__future__" in line]
+    others = [f"{line}\n" for line in missing if "__future__" not in line]
+    return _inserted(_inserted(code, others, _is_future), futures, lambda node: False)
+
+
+def _inserted(code: str, added: list[str], goes_on: Callable[[ast.stmt], bool]) -> str:
+    """A program with lines added after its docstring and the statements that go on with it."""
+    lines, end = source_lines(code, keepends=True), 0
+    for node in parse(code).body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not docstring and not goes_on(node):
+            break
+        end = node.end_lineno or end
+    return "".join([*lines[:end], *added, *lines[end:]])
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _imports(code: str) -> Iterator[str]:
+    for node in parse(code).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                yield ast.unparse(
+                    ast.Import([alias])
+                    if isinstance(node, ast.Import)
+                    else ast.ImportFrom(node.module, [alias], node.level)
+                )
+
+
+def _bound(line: str) -> str:
+    """The name that an import of one thing binds; of `__future__`, and of `*`, its own mark."""
+    if "__future__" in line:
+        return FUTURE
+    return line.rpartition(" ")[2].partition(".")[0]
+
+
+def _names(code: str) -> set[str]:
+    """The names that a program uses and does not itself bind at its top."""
+    nodes = list(ast.walk(parse(code)))
+    return {node.id for node in nodes if isinstance(node, ast.Name)} - _defined(code) | {
+        FUTURE,
+        "*",
+    }
+
+
+def _defined(code: str) -> set[str]:
+    """The functions and classes at a program's top; nothing of what is no program."""
+    if not code or syntax_problem(code):
+        return set()
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return {node.name for node in parse(code).body if isinstance(node, kinds)}
+
+
+def _does_something(code: str) -> bool:
+    """Whether it is a program: an answer in prose can happen to be one word of valid Python."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.For | ast.While
+    body = parse(code).body
+    calls = any(isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) for n in body)
+    return calls or any(isinstance(node, kinds) for node in ast.walk(parse(code)))

@@ -1,0 +1,461 @@
+"""The Program Inspector: finds the root cause in a debug session (InspectCoder, section 2.3)."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from collect.agents.config import Variant
+from collect.agents.forms import ActionForm, ToolCalling
+from collect.agents.inspectcoder.actions import (
+    ActionCall,
+    UnreadableAction,
+    call_text,
+    parse_actions,
+)
+from collect.agents.inspectcoder.failing import numbered
+from collect.agents.inspectcoder.inspector_tools import (
+    INSPECTION,
+    MODIFICATION,
+    STATE_HEADING,
+    ControlExecution,
+    InspectorSession,
+    InteractArguments,
+    InteractCode,
+    Limits,
+    ProposeRepair,
+    SetBreakpoint,
+    any_code,
+    has_print,
+    inspector_tools,
+)
+from collect.agents.inspectcoder.react import BlockLanguage, ReactForm, action_block
+from collect.agents.inspectcoder.records import Round
+from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.prompts import fill, prompt
+from collect.agents.raw_terminal import raw_terminal
+from collect.agents.rollout_context import RolloutContext
+from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
+from collect.code.syntax import parse
+from collect.store.records import SESSION_START, EventRow, Role
+from sandbox.debugger import DebugEvent
+from sandbox.debugger.opening import open_terminal
+
+# The ablation "without debugger tool": a model makes up what a debugger would show (InspectCoder,
+# section 4.3).
+
+
+NO_ANSWER = "(no output)"
+
+
+class Simulator:
+    """One conversation, in which each action of the Inspector's is a message."""
+
+    def __init__(self, context: RolloutContext, current: Round) -> None:
+        self._current = current
+        spec = AgentSpec(prompt("simulator/system"), Toolbox([]), max_steps=1)
+        self._agent: AgentRun = context.agent(spec, Role.SIMULATOR, patch_attempt=current.number)
+
+    def answer(self, action: str) -> str:
+        """What the model says that the debugger would show."""
+        message = action if self._agent.log.rows else self._first(action)
+        self._agent.run(message)
+        return self._agent.log.final_answer.strip() or NO_ANSWER
+
+    def _first(self, action: str) -> str:
+        version = self._current.version
+        return prompt(
+            "simulator/program",
+            code=numbered(version.code),
+            test=version.failing.id,
+            test_source=version.failing.source,
+            action=action,
+        )
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """An action of the Inspector's that the simulator answers."""
+
+    simulator: Simulator
+    name: str
+    description: str
+    arguments: type[Arguments]
+
+    def call(self, arguments: Any, call_id: str) -> ToolReply:
+        call = ActionCall(self.name, json.loads(arguments.model_dump_json()))
+        action = ""
+        if isinstance(arguments, InteractArguments):
+            action = INSPECTION if has_print(arguments.code) else MODIFICATION
+        return ToolReply(self.simulator.answer(f"> {call_text(call)}"), action=action)
+
+
+def simulated_tools(simulator: Simulator) -> list[Tool]:
+    """The Inspector's actions, all but the proposal answered by the simulator."""
+    kinds = (SetBreakpoint, ControlExecution, InteractCode)
+    simulated: list[Tool] = [
+        Simulated(simulator, kind.name, kind.description, kind.arguments) for kind in kinds
+    ]
+    return [*simulated, ProposeRepair()]
+
+
+def first_state(current: Round) -> str:
+    """The state that a session begins in, as far as it can be told without one."""
+    return f"Paused at the first line of {current.version.failing.id}."
+
+
+# What interact_code may do in InspectCoder's ablations (its section 4.3).
+
+
+NO_PRINTS = "values can't be inspected here: print calls and bare expressions were left out"
+NO_CHANGES = (
+    "the running program can't be modified here: interact_code may only print variables and "
+    "expressions, not assign, delete, import or define anything, nor call methods for their effect"
+)
+CHANGES = (
+    ast.Assign,
+    ast.AugAssign,
+    ast.AnnAssign,
+    ast.NamedExpr,
+    ast.Delete,
+    ast.Global,
+    ast.Nonlocal,
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+)
+
+
+def only_modification(code: str) -> tuple[str | None, str]:
+    """Without breakpoint inspection: statements that only show something are left out."""
+    tree = _parsed(code)
+    if tree is None:
+        return code, ""
+    shown = _Silenced()
+    tree = shown.visit(tree)
+    if not shown.removed:
+        return code, ""
+    kept = [node for node in tree.body if not isinstance(node, ast.Pass)]
+    return (ast.unparse(tree) if kept else None), NO_PRINTS
+
+
+def only_inspection(code: str) -> tuple[str | None, str]:
+    """Without runtime modification: nothing but expressions that show something."""
+    tree = _parsed(code)
+    if tree is None:
+        return code, ""
+    effects = any(isinstance(node, ast.Expr) and _is_effect(node.value) for node in ast.walk(tree))
+    if effects or any(isinstance(node, CHANGES) for node in ast.walk(tree)):
+        return None, NO_CHANGES
+    return code, ""
+
+
+class _Silenced(ast.NodeTransformer):
+    """Replaces statements that show something by nothing."""
+
+    def __init__(self) -> None:
+        self.removed = False
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        if _prints(node.value) or not isinstance(node.value, ast.Call | ast.Await | ast.Yield):
+            self.removed = True
+            return ast.copy_location(ast.Pass(), node)
+        return node
+
+
+def _is_effect(value: ast.expr) -> bool:
+    """Whether a statement of an expression alone is there for what it does."""
+    return isinstance(value, ast.Call) and not _prints(value)
+
+
+def _prints(value: ast.expr) -> bool:
+    names = ("print", "pprint", "display")
+    return (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in names
+    )
+
+
+def _parsed(code: str) -> ast.Module | None:
+    """None: it is run as it is, for the error to be told."""
+    try:
+        return parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+# What the Program Inspector works with: a debug session, and in the ablations of InspectCoder's
+# section 4.3 a restricted one, a simulated one, or the raw pdb terminal.
+
+
+RULES = {
+    Variant.INSPECTCODER_NO_INSPECTION: only_modification,
+    Variant.INSPECTCODER_NO_MODIFICATION: only_inspection,
+}
+TERMINAL_STATE = "A PDB terminal is ready; it starts with your first command."
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """Tools, how they are called, and what the session is like at the start."""
+
+    tools: Sequence[Tool]
+    form: ActionForm
+    state: str
+    started: DebugEvent | None = None
+    """The event of the session's start, where there is one."""
+
+
+@contextmanager
+def open_workbench(
+    context: RolloutContext, variant: Variant, current: Round
+) -> Iterator[Workbench]:
+    """The workbench of a variant, on the failing test of a round."""
+    context.reset(current.version.code)
+    if variant is Variant.INSPECTCODER_NO_DEBUGGER:
+        yield _simulated(context, current)
+    elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
+        with _terminal(context, current) as bench:
+            yield bench
+    else:
+        with _session(context, variant, current) as bench:
+            yield bench
+
+
+@contextmanager
+def _session(context: RolloutContext, variant: Variant, current: Round) -> Iterator[Workbench]:
+    config, instance = context.config, context.instance
+    with context.debugger("probe") as debugger:
+        session = InspectorSession(
+            debugger,
+            current.version.failing.id,
+            instance.solution,
+            reset=lambda: context.reset(current.version.code),
+        )
+        started = session.begin()
+        tools = inspector_tools(session, _limits(context), RULES.get(variant, any_code))
+        form: ActionForm = ReactForm(session.state_text)
+        if config.repair.inspector_form == "tools":
+            form, tools = ToolCalling(), [WithState(tool, session) for tool in tools]
+        yield Workbench(tools, form, session.state_text(), started)
+
+
+def _simulated(context: RolloutContext, current: Round) -> Workbench:
+    simulator = Simulator(context, current)
+    form = ToolCalling() if context.config.repair.inspector_form == "tools" else ReactForm(None)
+    return Workbench(simulated_tools(simulator), form, first_state(current))
+
+
+@contextmanager
+def _terminal(context: RolloutContext, current: Round) -> Iterator[Workbench]:
+    instance, limits = context.instance, context.config.debugger
+    with closing(open_terminal(instance.language, context.sandbox, limits)) as terminal:
+        tools = [*raw_terminal(terminal, current.version.failing.id), ProposeRepair()]
+        by_tools = context.config.repair.inspector_form == "tools"
+        form = ToolCalling() if by_tools else ReactForm(None, TERMINAL_COMMANDS)
+        yield Workbench(tools, form, TERMINAL_STATE)
+
+
+def _limits(context: RolloutContext) -> Limits:
+    config = context.config.repair
+    return Limits(config.observation_lines, config.observation_chars)
+
+
+@dataclass(frozen=True)
+class WithState:
+    """A tool whose answers end with the session's state, as the ReAct form's observations do."""
+
+    tool: Tool
+    session: InspectorSession
+
+    @property
+    def name(self) -> str:
+        return self.tool.name
+
+    @property
+    def description(self) -> str:
+        return self.tool.description
+
+    @property
+    def arguments(self) -> type[Arguments]:
+        return self.tool.arguments
+
+    def call(self, arguments: Any, call_id: str) -> ToolReply:
+        answer = self.tool.call(arguments, call_id)
+        if isinstance(self.tool, InteractCode | ProposeRepair):
+            return answer
+        state = f"{STATE_HEADING}\n{self.session.state_text()}"
+        return replace(answer, text=f"{answer.text}\n\n{state}")
+
+
+def read_terminal_commands(block: str) -> list[ActionCall]:
+    """A block of pdb commands, one a line, up to a proposal. Raises UnreadableAction."""
+    calls: list[ActionCall] = []
+    lines = [line for line in block.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if line.strip().startswith("propose_repair("):
+            return [*calls, *parse_actions("\n".join(lines[number:]))]
+        calls.append(ActionCall("debugger", {"command": line.rstrip()}))
+    return calls
+
+
+def write_terminal_command(call: ActionCall) -> str:
+    """What was typed."""
+    return str(call.arguments["command"]) if call.name == "debugger" else call_text(call)
+
+
+TERMINAL_COMMANDS = BlockLanguage(
+    read_terminal_commands, write_terminal_command, stops_at_error=False
+)
+
+
+DEMONSTRATIONS = ("inspection", "missing_logic", "flawed_logic", "proposal")
+LEFT_OUT = {
+    Variant.INSPECTCODER_NO_INSPECTION: ("inspection",),
+    Variant.INSPECTCODER_NO_MODIFICATION: ("missing_logic", "flawed_logic"),
+    Variant.INSPECTCODER_NO_INSPECTWARE: ("flawed_logic",),
+}
+INTERACT_USES = {
+    Variant.INSPECTCODER_NO_INSPECTION: (
+        "Print variables or any expression over them to see the state."
+    ),
+    Variant.INSPECTCODER_NO_MODIFICATION: (
+        "Assign to variables to change the state, and then continue."
+    ),
+}
+"""By the ablation that goes without."""
+PRINTS = re.compile(r"\ninteract_code\(\"print\(.*?\)\"\)|; print\([^)\n]*\)")
+"""In demonstrations: calls that only print, and prints after other code."""
+RESTRICTIONS = {
+    Variant.INSPECTCODER_NO_INSPECTION: "inspectcoder/no_inspection",
+    Variant.INSPECTCODER_NO_MODIFICATION: "inspectcoder/no_modification",
+}
+TERMINAL_DEMONSTRATIONS = ("inspection", "missing_logic")
+REMINDER = "Call propose_repair with your plan, or another tool if something is still open."
+TASK_MESSAGE = 1
+"""The message that shows the state after the session was started."""
+
+
+class Inspector:
+    """One conversation a round; all rounds share the reasoning steps."""
+
+    def __init__(self, context: RolloutContext, variant: Variant) -> None:
+        self._context = context
+        self._variant = variant
+        self._steps_left = context.config.repair.max_reasoning_steps
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no reasoning step is left for another round."""
+        return self._steps_left <= 0
+
+    def diagnose(self, current: Round) -> str:
+        """The root cause and a repair plan."""
+        with open_workbench(self._context, self._variant, current) as bench:
+            agent = self._context.agent(
+                self._spec(bench), Role.INSPECTOR, patch_attempt=current.number
+            )
+            if bench.started is not None:
+                agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, bench.started))
+            task = self._context.instance.problem_statement
+            try:
+                agent.run(inspector_task(task, current, bench.state))
+            finally:
+                self._steps_left -= agent.log.steps
+        return plan_of(agent.log.final_answer)
+
+    def _spec(self, bench: Workbench) -> AgentSpec:
+        config = self._context.config.repair
+        by_tools = bench.form.by_tools
+        solution = self._context.instance.solution
+        return AgentSpec(
+            inspector_prompt(self._variant, by_tools, config.max_reasoning_steps, solution),
+            Toolbox(bench.tools),
+            max_steps=self._steps_left,
+            forced_answer=prompt("inspectcoder/forced_plan"),
+            follow_up=lambda answer: REMINDER,
+            max_follow_ups=1,
+            concluding=ProposeRepair.name,
+            form=bench.form,
+        )
+
+
+def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str) -> str:
+    """The Inspector's system prompt: role, actions, form, demonstrations, what is forbidden."""
+    in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
+    form = "inspectcoder/tools_format" if by_tools else "inspectcoder/react_format"
+    parts = [
+        prompt("inspectcoder/inspector"),
+        prompt("pdb/actions" if in_terminal else "inspectcoder/actions", uses=_uses(variant)),
+        prompt("pdb/format" if in_terminal and not by_tools else form),
+        "Examples of a step:",
+        *(
+            demonstration(name, by_tools, variant)
+            for name in DEMONSTRATIONS
+            if name not in LEFT_OUT.get(variant, ())
+        ),
+        prompt("inspectcoder/tips", steps=str(steps)),
+    ]
+    if variant in RESTRICTIONS:
+        parts.append(prompt(RESTRICTIONS[variant]))
+    return fill("\n\n".join(parts), {"solution": solution})
+
+
+def _uses(variant: Variant) -> str:
+    """What interact_code is good for, as far as the variant has it."""
+    uses = [text for ablated, text in INTERACT_USES.items() if ablated is not variant]
+    return " ".join(uses)
+
+
+def demonstration(name: str, by_tools: bool, variant: Variant) -> str:
+    """One example of a step, in the form in which the model is to act."""
+    in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
+    folder = "pdb" if in_terminal and name in TERMINAL_DEMONSTRATIONS else "inspectcoder"
+    thought, calls = prompt(f"{folder}/demonstration_{name}").split("\n---\n")
+    if variant is Variant.INSPECTCODER_NO_INSPECTION:
+        calls = PRINTS.sub("", calls)
+    if by_tools:
+        return f"<example>\n{thought}\nThe calls of this step, in order:\n{calls}\n</example>"
+    block = f"### THOUGHT\n{thought}\n### ACTION\n```debugger\n{calls}\n```"
+    return f"<example>\n{block}\n</example>"
+
+
+def inspector_task(coding_task: str, current: Round, state: str) -> str:
+    """The user prompt of listing 1, with the repairs that earlier rounds have tried."""
+    failing = current.version.failing
+    return prompt(
+        "inspectcoder/task",
+        coding_task=coding_task,
+        buggy_code=numbered(current.version.code),
+        test=failing.id,
+        test_source=failing.source,
+        error=failing.error,
+        earlier=earlier_repairs(current),
+        state=state,
+    )
+
+
+def earlier_repairs(current: Round) -> str:
+    """The plans of the rounds before; empty in the first."""
+    plans = [f"{number}. {patch.plan}" for number, (_, patch) in enumerate(current.history, 1)]
+    if not plans:
+        return ""
+    return "\n" + prompt("inspectcoder/earlier", repairs="\n".join(plans)) + "\n"
+
+
+def plan_of(answer: str) -> str:
+    """The plan in a final answer: of a propose_repair where it calls one, else all of it."""
+    try:
+        actions = parse_actions(action_block(answer))
+    except UnreadableAction:
+        return answer.strip()
+    plans = [
+        str(call.arguments.get("plan", "")) for call in actions if call.name == "propose_repair"
+    ]
+    return plans[-1] if plans else answer.strip()

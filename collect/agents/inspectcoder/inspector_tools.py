@@ -1,0 +1,231 @@
+"""The Program Inspector's action space (InspectCoder, section 2.3.1) over one debug session."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, Protocol
+
+from pydantic import Field
+
+from collect.agents.debug_tools import reply
+from collect.agents.inspectcoder.failing import shortened
+from collect.agents.tools import Arguments, Tool, ToolReply
+from collect.code.syntax import parse
+from collect.store.records import ToolOutcome
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    ErrorKind,
+    Launch,
+    State,
+)
+from sandbox.debugger.rendering import render, render_snapshot
+
+INSPECTION = "interact_code/inspection"
+MODIFICATION = "interact_code/modification"
+RAN_OUT = (
+    "The test ran to its end without an exception and was started again: the session is paused "
+    "where the test begins, and nothing that interact_code changed is left."
+)
+STATE_HEADING = "## PDB Session State"
+"""Under it the agent is shown `InspectorSession.state_text`, in the task's prompt too."""
+STARTED_AGAIN = "The test was started again: the session is paused where it begins."
+
+
+class CodeRule(Protocol):
+    """What of the code for interact_code is let through."""
+
+    def __call__(self, code: str) -> tuple[str | None, str]:
+        """The code to run, None for none, and what to tell the model; empty: nothing."""
+
+
+def any_code(code: str) -> tuple[str | None, str]:
+    """All of it, as it is."""
+    return code, ""
+
+
+@dataclass
+class InspectorSession:
+    """A debug session on one failing test, always under way: one that has ended is restarted."""
+
+    debugger: Debugger
+    test: str
+    solution: str
+    reset: Callable[[], None] = lambda: None
+    """Lays the workspace out anew, for a test that is killed does not clean up after itself."""
+
+    def restart(self) -> DebugEvent:
+        """Begin again, on a clean workspace; refused where the session's state forbids it."""
+        if self.debugger.state is not State.START:
+            self.reset()
+        return self.debugger.restart()
+
+    def begin(self) -> DebugEvent:
+        """Start at the first line of the test."""
+        return self.debugger.start(Launch(self.test, stop_at_entry=True))
+
+    def state_text(self) -> str:
+        """The session's state, as in listing 3."""
+        if self.debugger.state is State.START:
+            return "The debug session could not be started."
+        return render_snapshot(self.debugger.snapshot())
+
+    def after_run(self, event: DebugEvent) -> ToolReply:
+        """The answer to what let the program run; one that has ended begins again."""
+        answer = reply(event)
+        if event.state is not State.DONE:
+            return answer
+        again = self.restart()
+        ended = RAN_OUT if event.exit_code == 0 and event.error is None else STARTED_AGAIN
+        text = f"{render(event)}\n{ended if again.error_kind is None else render(again)}"
+        return replace(answer, text=text, later_events=(again,))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The longest observation."""
+
+    lines: int
+    chars: int
+
+    def cut(self, answer: ToolReply) -> ToolReply:
+        """An answer within the limits."""
+        return replace(answer, text=shortened(answer.text, self.lines, self.chars))
+
+
+class SetBreakpointArguments(Arguments):
+    line: Annotated[int, Field(ge=1, description="Line of the buggy code to pause before.")]
+
+
+@dataclass(frozen=True)
+class SetBreakpoint:
+    """A breakpoint in the program that removes itself once hit."""
+
+    session: InspectorSession
+    limits: Limits
+    name: str = "set_breakpoint"
+    description: str = (
+        "Set a breakpoint at a line of the buggy code: the program pauses before that line is "
+        "executed. The breakpoint is removed once it is hit."
+    )
+    arguments: type[Arguments] = SetBreakpointArguments
+
+    def call(self, arguments: SetBreakpointArguments, call_id: str) -> ToolReply:
+        session = self.session
+        request = BreakpointRequest(file=session.solution, line=arguments.line, temporary=True)
+        return self.limits.cut(reply(session.debugger.set_breakpoint(request)))
+
+
+class ControlArguments(Arguments):
+    cmd: Annotated[
+        Literal["continue", "restart"],
+        Field(
+            description="continue: run to the next breakpoint, or to the error. restart: begin "
+            "again at the first line, without what interact_code changed."
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class ControlExecution:
+    """Go on to the next breakpoint, or begin again."""
+
+    session: InspectorSession
+    limits: Limits
+    name: str = "control_execution"
+    description: str = "Let the program run to the next breakpoint, or restart the session."
+    arguments: type[Arguments] = ControlArguments
+
+    def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
+        debugger = self.session.debugger
+        if arguments.cmd == "restart":
+            return self.limits.cut(reply(self.session.restart()))
+        return self.limits.cut(self.session.after_run(debugger.control(Action.CONTINUE)))
+
+
+class InteractArguments(Arguments):
+    code: Annotated[str, Field(min_length=1, description="Python code, of any number of lines.")]
+
+
+@dataclass(frozen=True)
+class InteractCode:
+    """Run code in the paused frame: look at values, or change them."""
+
+    session: InspectorSession
+    limits: Limits
+    rule: CodeRule = any_code
+    name: str = "interact_code"
+    description: str = (
+        "Run Python code before the paused line, in the paused frame: print variables or "
+        "expressions, or assign to variables to try a change and then continue. Answers with "
+        "what it prints or raises; the program stays paused."
+    )
+    arguments: type[Arguments] = InteractArguments
+
+    def call(self, arguments: InteractArguments, call_id: str) -> ToolReply:
+        action = INSPECTION if has_print(arguments.code) else MODIFICATION
+        code, remark = self.rule(arguments.code)
+        if code is None:
+            return ToolReply(f"Refused: {remark}", ToolOutcome.REFUSED, action=action)
+        event = self.session.debugger.run_code(code)
+        answer = reply(event)
+        if event.state is State.DONE and event.error_kind is not ErrorKind.NOT_ALLOWED:
+            answer = self.session.after_run(event)
+        answer = self.limits.cut(answer)
+        text = f"{answer.text}\nNote: {remark}" if remark else answer.text
+        return replace(answer, text=text, action=action)
+
+
+class ProposeArguments(Arguments):
+    plan: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description='"The root cause of the bug is that ..., to fix the bug, consider ..."',
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class ProposeRepair:
+    """Hand the root cause and a repair plan to the Patch Coder, and end."""
+
+    name: str = "propose_repair"
+    description: str = (
+        "End the analysis with the root cause of the bug and a concrete repair plan, from which a "
+        "colleague writes the patch."
+    )
+    arguments: type[Arguments] = ProposeArguments
+
+    def call(self, arguments: ProposeArguments, call_id: str) -> ToolReply:
+        return ToolReply("The repair plan is handed on.", conclusion=arguments.plan)
+
+
+def inspector_tools(
+    session: InspectorSession, limits: Limits, rule: CodeRule = any_code
+) -> Sequence[Tool]:
+    """The four actions."""
+    return [
+        SetBreakpoint(session, limits),
+        ControlExecution(session, limits),
+        InteractCode(session, limits, rule),
+        ProposeRepair(),
+    ]
+
+
+def has_print(code: str) -> bool:
+    """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1)."""
+    try:
+        nodes = list(ast.walk(parse(code)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "print(" in code
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("print", "pprint")
+        for node in nodes
+    )

@@ -1,0 +1,119 @@
+"""The rounds of a repair: patch, run the public tests, go on with the first that fails
+(InspectCoder, section 2.4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from collect.agents.baselines.autosd import ScientificDebugger
+from collect.agents.baselines.ldb import Ldb
+from collect.agents.baselines.ldb_blocks import Level
+from collect.agents.baselines.self_debugging import (
+    RUBBER_DUCKING,
+    SIMPLE_DEBUGGING,
+    TRACE_REASONING,
+    SelfDebugging,
+)
+from collect.agents.baselines.swe_agent import SweAgent
+from collect.agents.config import Variant
+from collect.agents.inspectcoder.failing import first_failing
+from collect.agents.inspectcoder.inspector import Inspector
+from collect.agents.inspectcoder.patching import PatchCoder
+from collect.agents.inspectcoder.records import CodeVersion, FailingTest, Patch, RepairSystem, Round
+from collect.agents.rollout_context import RolloutContext
+from collect.benchmarks.base import Benchmark
+from collect.errors import InfrastructureFailure
+from collect.store.records import StopReason
+
+# Which system a variant is.
+
+
+class Diagnoser(Protocol):
+    """What finds out what is wrong, for a Patch Coder to mend."""
+
+    def diagnose(self, current: Round) -> str:
+        """The root cause and a repair plan, or what else the Patch Coder is to know."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether its reasoning steps are used up."""
+
+
+@dataclass(frozen=True)
+class DiagnoseAndPatch:
+    """Two agents: one finds the cause, the other writes the patch (InspectCoder, figure 2)."""
+
+    diagnoser: Diagnoser
+    coder: PatchCoder
+
+    def repair(self, current: Round) -> Patch:
+        return self.coder.patch(current, self.diagnoser.diagnose(current))
+
+    @property
+    def exhausted(self) -> bool:
+        return self.diagnoser.exhausted
+
+
+PROCEDURES = {
+    Variant.SIMPLE_DEBUGGING: SIMPLE_DEBUGGING,
+    Variant.RUBBER_DUCKING: RUBBER_DUCKING,
+    Variant.TRACE_REASONING: TRACE_REASONING,
+}
+LEVELS = {
+    Variant.LDB_LINE: Level.LINE,
+    Variant.LDB_BLOCK: Level.BLOCK,
+    Variant.LDB_FUNCTION: Level.FUNCTION,
+}
+
+
+def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
+    """The system of a variant, for one rollout."""
+    if variant in PROCEDURES:
+        return SelfDebugging(context, PROCEDURES[variant])
+    if variant in LEVELS:
+        return Ldb(context, LEVELS[variant])
+    if variant is Variant.SWE_AGENT:
+        return SweAgent(context)
+    if variant is Variant.AUTOSD:
+        return DiagnoseAndPatch(ScientificDebugger(context), PatchCoder(context))
+    return DiagnoseAndPatch(Inspector(context, variant), PatchCoder(context))
+
+
+def run_repair(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
+    """Let a system repair the instance's program, which is left in the sandbox as it ends up.
+
+    Raises RolloutError, RolloutStopped, SandboxError.
+    """
+    failing = first_failing(benchmark, context.instance, context.sandbox)
+    if failing is None:
+        raise InfrastructureFailure(
+            f"{context.instance.id}: all public tests pass before the repair; check the bug with "
+            "`stepinto bench verify`"
+        )
+    return _rounds(context, open_system(context, variant), benchmark, failing)
+
+
+def _rounds(
+    context: RolloutContext, system: RepairSystem, benchmark: Benchmark, failing: FailingTest
+) -> StopReason:
+    version = CodeVersion(1, _read(context), failing)
+    history: list[tuple[CodeVersion, Patch]] = []
+    for number in range(1, context.config.repair.max_patch_attempts + 1):
+        patch = system.repair(Round(number, version, tuple(history)))
+        history.append((version, patch))
+        if patch.code is None:
+            context.reset(version.code)
+        else:
+            context.reset(patch.code)
+            still_failing = first_failing(benchmark, context.instance, context.sandbox)
+            if still_failing is None:
+                return StopReason.FINISHED
+            version = CodeVersion(version.number + 1, patch.code, still_failing)
+        if system.exhausted:
+            return StopReason.STEP_LIMIT
+    return StopReason.ATTEMPT_LIMIT
+
+
+def _read(context: RolloutContext) -> str:
+    return context.sandbox.read_file(context.instance.solution).decode("utf-8", "replace")

@@ -1,0 +1,294 @@
+"""Trees of commits out of git repositories: by URL, with clones kept below the user's cache, or out
+of a folder.
+
+Nothing of a repository runs here: hooks do not come with a clone, and submodules are left out. A
+folder that somebody else filled has a config too, whose filters and monitors git would run: there
+git works in a repository of our own that only borrows the folder's objects.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, read_folder
+from collect.errors import ConfigError
+from sandbox.environment import cache_folder, host_environment
+
+FOLDER = "git"
+GIT_TIMEOUT = 600.0
+"""Seconds for one piece of git's work, a clone among them."""
+SHOWN_OUTPUT = 1000
+"""Characters of git's output in a message, its end."""
+_URL = re.compile(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
+_WHOLE_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+GIT_SETTINGS = (
+    *("GIT_SSL_*", "GIT_CONFIG_*", "GIT_ASKPASS", "GIT_SSH*", "GIT_HTTP_*", "GIT_EXEC_PATH"),
+    *("SSH_*", "DBUS_SESSION_BUS_ADDRESS", "GH_TOKEN", "GITHUB_TOKEN"),
+)
+"""Variables of the user's that git gets: how it reaches servers, and what lets it in there."""
+REACHED = (
+    "; check the address, the commit, and whether this machine may reach it without a password"
+)
+PROTOCOLS = "http:https:ssh:git:file"
+"""No others: `ext::` runs a command."""
+REFS = ("HEAD", "packed-refs", "refs")
+_EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+
+
+class GitFailed(ConfigError):
+    """git is missing, or can't reach a repository or find a commit."""
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A repository at one commit."""
+
+    commit: str
+    files: Mapping[str, bytes] = field(repr=False)
+
+
+def is_git_url(text: str) -> bool:
+    """Whether a place is a repository's address, and not a path of this machine."""
+    return _URL.match(text) is not None
+
+
+def repository_name(url: str) -> str:
+    """The last part of an address: `https://host/owner/shop.git` is `shop`."""
+    return posixpath.basename(re.sub(r"[:\\]", "/", url.rstrip("/"))).removesuffix(".git")
+
+
+def read_commit(url: str, revision: str | None = None, max_mb: int | None = None) -> Checkout:
+    """The files of a commit, branch or tag; of the default branch where none is named.
+
+    `url` is whatever `git clone` takes. A clone of it that is there already is brought up to date,
+    unless it holds the commit that is named in full. Raises GitFailed, TreeTooLarge.
+    """
+    root = cache_folder() / FOLDER
+    place = str(Path(url).resolve()) if Path(url).exists() else url
+    clone = root / hashlib.sha256(place.encode()).hexdigest()[:16]
+    with _locked(root, clone.name):
+        fresh = not clone.is_dir()
+        if fresh:
+            _clone(place, clone)
+        commit = _commit(clone, place, revision, fresh)
+        return Checkout(commit, read_tree(clone, commit, max_mb=max_mb))
+
+
+def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
+    """The files of a commit, branch or tag of a repository's folder, which others may have filled.
+
+    Raises GitFailed, TreeTooLarge.
+    """
+    git_folder = folder / ".git" if (folder / ".git").exists() else folder
+    _require_whole(git_folder)
+    with borrowed(git_folder) as repository:
+        commit = _known(repository, revision)
+        if not commit:
+            raise GitFailed(
+                f"{folder}: has no commit, branch or tag {revision}, or is no git repository; name "
+                "one that it has, or none for the files in the folder"
+            )
+        return Checkout(commit, read_tree(repository, commit, max_mb=max_mb))
+
+
+@contextmanager
+def borrowed(git_folder: Path) -> Iterator[Path]:
+    """A bare repository, gone afterwards, with another's objects, branches and tags, and nothing
+    of its config or hooks. Raises GitFailed."""
+    with tempfile.TemporaryDirectory(prefix="stepinto-git-") as scratch:
+        own = Path(scratch) / "repository"
+        run_git(f"{own}: can't be made", "init", "--quiet", "--bare", "--", str(own))
+        objects = git_folder.resolve() / "objects"
+        (own / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+        for name in REFS:
+            if (git_folder / name).is_dir():
+                shutil.copytree(git_folder / name, own / name, dirs_exist_ok=True)
+            elif (git_folder / name).is_file():
+                shutil.copyfile(git_folder / name, own / name)
+        yield own
+
+
+def _require_whole(git_folder: Path) -> None:
+    """Raises GitFailed if a repository leads to another: to the user's own, for example."""
+    found = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
+    found = [path for path in found if path.exists()]
+    # A file is what a worktree or a submodule has, with the path of its repository.
+    found += [git_folder] if git_folder.is_symlink() or git_folder.is_file() else []
+    for name in (*REFS, "objects"):
+        inside = os.walk(git_folder / name)
+        paths = [Path(root, each) for root, folders, files in inside for each in folders + files]
+        found += [path for path in (git_folder / name, *paths) if path.is_symlink()]
+    if found:
+        raise GitFailed(
+            f"{found[0]} leads to files elsewhere: copy the repository with `git clone "
+            "--no-local`, and name the copy"
+        )
+
+
+@contextmanager
+def _locked(root: Path, name: str) -> Iterator[None]:
+    """Of two processes that want the same repository, one fetches it and the other waits."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        file = (root / f"{name}.lock").open("w")
+    except OSError as error:
+        raise GitFailed(
+            f"{root} can't be written ({error}); set XDG_CACHE_HOME to a folder that can"
+        ) from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _clone(place: str, clone: Path) -> None:
+    unfinished = Path(tempfile.mkdtemp(prefix=f".tmp-{clone.name}-", dir=clone.parent))
+    try:
+        target = str(unfinished / "clone")
+        bare = ("clone", "--quiet", "--bare", "--")
+        run_git(f"{place}: can't be cloned", *bare, place, target, advice=REACHED)
+        (unfinished / "clone").rename(clone)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _commit(clone: Path, place: str, revision: str | None, fresh: bool) -> str:
+    """The hash of what is wanted, whose objects the clone then holds."""
+    whole = revision is not None and _WHOLE_HASH.fullmatch(revision) is not None
+    if whole and revision is not None and (known := _known(clone, revision)):
+        return known
+    fetch = ("-C", str(clone), "fetch", "--quiet")
+    if not fresh:
+        everything = (*fetch, "--prune", "--", place, *_EVERYTHING)
+        run_git(f"{place}: can't be fetched", *everything, advice=REACHED)
+    if revision is None:
+        asked = ("ls-remote", "--", place, "HEAD")
+        told = run_git(f"{place}: can't be asked for its branch", *asked, advice=REACHED)
+        revision = told.partition("\t")[0] or "HEAD"
+    elif whole and not _known(clone, revision):
+        # Servers give out commits of no branch, such as those of pull requests, by their hash.
+        wanted = (*fetch, "--", place, revision)
+        run_git(f"{place}: has no commit {revision}", *wanted, advice=REACHED)
+    known = _known(clone, revision)
+    if not known:
+        raise GitFailed(
+            f"{place}: has no commit, branch or tag {revision}; name one that it has, or none for "
+            "its default branch"
+        )
+    return known
+
+
+def _known(clone: Path, revision: str) -> str:
+    """The hash of a commit that the clone has; empty where it has none of that name."""
+    wanted = ("--end-of-options", f"{revision}^{{commit}}")
+    done = _run("-C", str(clone), "rev-parse", "--quiet", "--verify", *wanted)
+    return _text(done.stdout).strip() if done.returncode == 0 else ""
+
+
+def read_tree(
+    repository: Path,
+    commit: str,
+    patches: Sequence[str] = (),
+    left_out: Collection[str] = LEFT_OUT,
+    max_mb: int | None = None,
+) -> dict[str, bytes]:
+    """The files of a commit with patches applied, out of a bare repository of our own.
+
+    Raises GitFailed, TreeTooLarge.
+    """
+    if max_mb is not None:
+        _require_small(repository, commit, max_mb)
+    git = ("-C", str(repository))
+    with tempfile.TemporaryDirectory(prefix=".tmp-tree-", dir=repository.parent) as scratch:
+        index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+        run_git(f"{repository}: has no commit {commit}", *git, "read-tree", commit, variables=index)
+        for patch in patches:
+            apply = (*git, "apply", "--cached", "--whitespace=nowarn", "-")
+            run_git("a patch does not fit", *apply, stdin=patch.encode(), variables=index)
+        # Not `git archive`, which leaves out what a project does not ship: often its tests.
+        tree = Path(scratch) / "tree"
+        out = ("checkout-index", "--all", "--quiet", f"--prefix={tree}/")
+        problem = f"{repository}: can't be read, remove it"
+        run_git(problem, *git, f"--work-tree={scratch}", *out, variables=index)
+        tree.mkdir(exist_ok=True)
+        return read_folder(tree, left_out, max_mb)
+
+
+def _require_small(clone: Path, commit: str, max_mb: int) -> None:
+    """Raises TreeTooLarge before a file is written: a few objects of git can name each other so
+    that they are millions of files."""
+    listing = ["git", "-C", str(clone), "ls-tree", "-r", "--long", commit]
+    size = 0
+    with subprocess.Popen(
+        listing, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=_environment()
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told = line.split(maxsplit=4)[3]
+            # Names count as well, for empty files are files too; a submodule has no size.
+            size += len(line) + (int(told) if told.isdigit() else 0)
+            if size > max_mb * MEGABYTE:
+                process.kill()
+                raise TreeTooLarge(clone, max_mb)
+
+
+def run_git(
+    problem: str,
+    *arguments: str,
+    advice: str = "",
+    stdin: bytes = b"",
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """What git printed. Raises GitFailed with the problem, what git said, and the advice."""
+    done = _run(*arguments, stdin=stdin, variables=variables)
+    if done.returncode != 0:
+        said = " / ".join(_text(done.stderr).strip()[-SHOWN_OUTPUT:].split("\n"))
+        raise GitFailed(f"{problem}: git says: {said}{advice}")
+    return _text(done.stdout)
+
+
+def _run(
+    *arguments: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            ["git", *arguments],
+            capture_output=True,
+            timeout=GIT_TIMEOUT,
+            check=False,
+            env={**_environment(), **(variables or {})},
+            input=stdin,
+        )
+    except FileNotFoundError as error:
+        raise GitFailed("git is not installed: install it, or name a folder") from error
+    except subprocess.TimeoutExpired as error:
+        raise GitFailed(
+            f"git {' '.join(arguments)} did not end in {GIT_TIMEOUT:.0f} s; clone it by hand, and "
+            "name the clone's folder"
+        ) from error
+
+
+def _text(output: bytes) -> str:
+    return output.decode(errors="replace")
+
+
+def _environment() -> dict[str, str]:
+    """The user's own way to servers, proxies and ssh keys included. Whatever would ask for a
+    password fails instead."""
+    return {
+        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+        **host_environment(GIT_SETTINGS),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": PROTOCOLS,
+        "GIT_NO_LAZY_FETCH": "1",
+    }

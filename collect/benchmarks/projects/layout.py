@@ -1,0 +1,114 @@
+"""Tell a Python project's tests from its code, and learn how its tests are run."""
+
+from __future__ import annotations
+
+import posixpath
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from collect.benchmarks.base import Environment
+from collect.benchmarks.projects.config import ProjectConfig
+from collect.benchmarks.projects.project import Project, ProjectRefused, Source
+from sandbox import SandboxConfig
+from sandbox.bubblewrap import find_interpreter
+from sandbox.errors import SandboxUnavailable
+from sandbox.packages import packages_folder, pytest_plugins
+
+TEST_FOLDERS = frozenset({"test", "tests", "testing", "t"})
+NO_CODE = frozenset(
+    {"docs", "doc", "examples", "example", "benchmarks", "benchmark", "bench", "scripts", "tools"}
+    | {"build", "dist", "tasks", "changelog.d", "ci", "perf", "fuzz", "typings", "stubs"}
+)
+"""Top folders that hold no code of the package."""
+NO_MODULES = frozenset(
+    {"setup.py", "conftest.py", "noxfile.py", "tasks.py", "_version.py", "version.py"}
+    | {"__main__.py", "fabfile.py"}
+)
+
+
+def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
+    """The project with its packages installed. Raises ProjectRefused."""
+    tests = project.tests or tuple(find_test_paths(source.files))
+    if not tests:
+        raise ProjectRefused(
+            f"{project.place}: no tests among its {len(source.files)} files (test_*.py or "
+            "*_test.py); name another version, or its git repository"
+        )
+    import_paths = project.import_paths or _import_paths(source.files)
+    packages, plugins, notes = _installed(project, source, sandbox)
+    # A project's own options may need plugins that are not loaded: coverage, parallel runs. Those
+    # that are loaded are the same wherever its tests run: by us, by an agent, in a debug session.
+    variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    if plugins:
+        variables["PYTEST_PLUGINS"] = ",".join(plugins)
+    return Project(
+        source=source,
+        environment=Environment(packages, import_paths, variables),
+        test_paths=tests,
+        code_paths=tuple(_code_paths(source.files, tests, project.exclude)),
+        notes=notes,
+    )
+
+
+def is_test_file(path: str) -> bool:
+    """Whether pytest collects tests from a file of this name, left to itself."""
+    name = posixpath.basename(path)
+    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a file is one of these, or in one of these folders."""
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
+    """The outermost folders named for tests, and test files elsewhere."""
+    found: set[str] = set()
+    for path in filter(is_test_file, files):
+        parts = path.split("/")
+        if parts[0] in NO_CODE:
+            continue
+        named = [index for index, part in enumerate(parts[:-1]) if part in TEST_FOLDERS]
+        found.add("/".join(parts[: named[0] + 1]) if named else path)
+    return sorted(path for path in found if not is_below(path, found - {path}))
+
+
+def _import_paths(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    in_src = any(path.startswith("src/") and path.endswith(".py") for path in files)
+    return ("src", ".") if in_src else (".",)
+
+
+def _code_paths(
+    files: Mapping[str, bytes], tests: Sequence[str], excluded: Sequence[str]
+) -> Iterator[str]:
+    for path in sorted(files):
+        parts = path.split("/")
+        is_code = path.endswith(".py") and parts[-1] not in NO_MODULES and parts[0] not in NO_CODE
+        in_tests = is_below(path, tests) or TEST_FOLDERS & set(parts) or is_test_file(path)
+        vendored = any(part in ("_vendor", "vendor", "vendored", "_vendored") for part in parts)
+        left_out = any(fnmatchcase(path, pattern) for pattern in excluded)
+        if is_code and not in_tests and not vendored and not left_out:
+            yield path
+
+
+def _installed(
+    project: ProjectConfig, source: Source, sandbox: SandboxConfig
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The packages, the pytest plugins among them, and what had to be left out."""
+    if sandbox.backend != "local":
+        return (), (), ()
+    sets = source.requires if project.packages is None else (project.packages,)
+    python = find_interpreter(sandbox.python or sys.executable).executable
+    refusals = []
+    for packages in dict.fromkeys(sets):
+        try:
+            folder = packages_folder(python, packages) if packages else None
+        except SandboxUnavailable as error:
+            refusals.append(error)
+            continue
+        left_out = [name for name in sets[0] if name not in packages]
+        notes = source.notes if project.packages is None else ()
+        notes += (f"pip can't install: {', '.join(left_out)}",) if left_out else ()
+        return packages, pytest_plugins(folder) if folder else (), notes
+    raise ProjectRefused(f"{project.place}: its packages: {refusals[-1]}") from refusals[-1]

@@ -1,0 +1,322 @@
+"""One programming problem, whichever data set it comes from."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from collect.benchmarks.row_files import Rows
+from collect.code.syntax import parse
+from collect.errors import ConfigError
+from collect.field_errors import first_wrong_field
+from collect.funnel import FunnelStep
+from collect.store.record_lines import StrictRecord, read_lines
+from sandbox.text import source_lines
+
+SOLUTION = "solution.py"
+
+
+@dataclass(frozen=True)
+class TestFile:
+    """A file of tests that pytest runs."""
+
+    __test__ = False
+
+    code: str = field(repr=False)
+    names: tuple[str, ...]
+    """Of the tests in it, as a node id goes on after the file: `test_1`, `TestCases::test_one`."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be written, and how it is tested."""
+
+    id: str
+    """Upstream's own."""
+    source: str
+    """The data set, as the config calls it."""
+    statement: str = field(repr=False)
+    """The coding task, as a model is given it: not what fails, and not how it is tested."""
+    starter: str = field(repr=False)
+    """Code that a solution begins with or fills in; may be empty."""
+    canonical: str | None = field(repr=False)
+    """A whole correct program, where upstream has one."""
+    entry_point: str
+    """The function or method under test, as in `Solution.add`; empty for a program that reads
+    standard input."""
+    public_tests: TestFile
+    private_tests: TestFile | None = None
+    prelude: str = field(repr=False, default="")
+    """Code whose names a solution may use without importing them; upstream runs it first."""
+    libraries: tuple[str, ...] = ()
+    """Modules that a solution or a test imports, outermost packages only."""
+    published: date | None = None
+    """When it was published."""
+    difficulty: str | None = None
+
+
+class ProblemSource(Protocol):
+    """A data set of problems: where it lies on the hub, and what its rows mean."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def hub_id(self) -> str: ...
+
+    @property
+    def split(self) -> str:
+        """Read where the config names none."""
+
+    def hub_rows(self, hub_id: str, split: str) -> Rows:
+        """Raises ConfigError."""
+
+    def problem(self, where: str, row: object) -> Problem:
+        """One row; `where` names it. Raises ConfigError."""
+
+
+def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:
+    """A file of the functions `test_1`, `test_2` ..., each with one of the bodies.
+
+    Private ones are called `test_private_1` ...: pytest's report tells tests apart by their names.
+    """
+    prefix = "test_private_" if private else "test_"
+    names = tuple(f"{prefix}{number}" for number in range(1, len(bodies) + 1))
+    functions = [
+        f"def {name}():\n{_indented(body)}\n" for name, body in zip(names, bodies, strict=True)
+    ]
+    return TestFile("\n\n".join([imports, *functions]), names)
+
+
+def _indented(body: str) -> str:
+    return "\n".join(f"    {line}" for line in source_lines(body))
+
+
+# How a problem and a program for it become the files of a workspace.
+#
+# `solution.py` is the program as its writer wrote it, so that line numbers are those that
+# everyone sees. What upstream runs before it, `prelude.py`, is put into its namespace by the
+# tests.
+
+
+PUBLIC_TESTS = "test_solution.py"
+PRIVATE_TESTS = "test_private.py"
+CHECKING = "checking.py"
+PRELUDE = "prelude.py"
+TEST_PATHS = (
+    PUBLIC_TESTS,
+    PRIVATE_TESTS,
+    *(path for file in (CHECKING, PRELUDE) for path in (file, file.removesuffix(".py"))),
+)
+"""What an agent may not change: files, and packages that would be imported in their place."""
+
+
+def lay_out(problem: Problem, solution: str) -> dict[str, str]:
+    """The files that an agent sees."""
+    files = {SOLUTION: solution, PUBLIC_TESTS: problem.public_tests.code}
+    if "from checking import" in problem.public_tests.code:
+        files[CHECKING] = (Path(__file__).parent / "runtime" / CHECKING).read_text("utf-8")
+    if problem.prelude:
+        files[PRELUDE] = problem.prelude
+    return files
+
+
+def hidden_files(problem: Problem) -> dict[str, str]:
+    """The files that only scoring lays out."""
+    return {PRIVATE_TESTS: problem.private_tests.code} if problem.private_tests else {}
+
+
+def public_tests(problem: Problem) -> tuple[str, ...]:
+    """Node ids."""
+    return tuple(f"{PUBLIC_TESTS}::{name}" for name in problem.public_tests.names)
+
+
+def private_tests(problem: Problem) -> tuple[str, ...]:
+    """Node ids."""
+    names = problem.private_tests.names if problem.private_tests else ()
+    return tuple(f"{PRIVATE_TESTS}::{name}" for name in names)
+
+
+def task_text(problem: Problem) -> str:
+    """The coding task with where its program and its tests lie; not what fails."""
+    what = f"`{problem.entry_point}` is" if problem.entry_point else "The program is"
+    return (
+        f"{problem.statement}\n\n"
+        f"{what} written in `{SOLUTION}`, and its tests in `{PUBLIC_TESTS}` "
+        f"(`python -m pytest {PUBLIC_TESTS}`) must pass.\n"
+    )
+
+
+# A self-repair benchmark on disk: a line a bug, and a card with how it was made.
+
+
+BUNDLED_FILE = Path(__file__).parents[1] / "bundled" / "self_repair.jsonl"
+
+
+class Step(StrEnum):
+    """What a problem must get through, in this order."""
+
+    DATES = "published in the date range"
+    LIBRARIES = "libraries in the sandbox"
+    CANONICAL = "canonical solution passes, where there is one"
+    WRITTEN = "solution written"
+    PARSES = "no error of syntax or indentation"
+    FAILS = "fails a test"
+    FAILS_PUBLIC = "fails a public test"
+    ENDS = "ends within the time-out"
+    REPEATS = "fails the same way again"
+
+
+class Failure(StrictRecord):
+    """How the first failing public test fails."""
+
+    type: str
+    """The exception's class: AssertionError, KeyError ...; TimeoutError where it never ended."""
+    message: str
+    """Its first lines, bounded."""
+
+
+class Edit(StrictRecord):
+    """The oracle's edit of the canonical solution."""
+
+    kind: str
+    category: str
+    line: int
+    """Of the canonical solution, 1-based."""
+
+
+class Bug(StrictRecord):
+    """One line of the benchmark file: all that an instance needs."""
+
+    id: str = Field(min_length=1)
+    source: str
+    problem_id: str
+    statement: str = Field(min_length=1)
+    files: Mapping[str, str]
+    """What an agent sees, by path; `solution` is one of them."""
+    hidden_files: Mapping[str, str] = {}
+    solution: str = SOLUTION
+    entry_point: str
+    fail_to_pass: tuple[str, ...] = Field(min_length=1)
+    pass_to_pass: tuple[str, ...]
+    gold_solution: str | None
+    """A correct `solution`; None where none is known."""
+    failure: Failure
+    libraries: tuple[str, ...] = ()
+    published: date | None = None
+    difficulty: str | None = None
+    written_by: str
+    edit: Edit | None = None
+    """None where a model wrote the solution."""
+
+    @model_validator(mode="after")
+    def _solution_is_a_file(self) -> Self:
+        if self.solution not in self.files:
+            raise ValueError(f"files: there is no {self.solution} among them")
+        return self
+
+
+class Card(StrictRecord):
+    """How a benchmark file was made. The paper's full-set pass rate needs `problems` and
+    `passed`."""
+
+    source: str
+    data: str
+    """The file or data set that the problems were read from."""
+    writer: str
+    solutions: str | None
+    seed: int
+    from_date: date | None
+    to_date: date | None
+    limit: int | None
+    problems: int
+    """Tried: those that got to the step of writing. The full set of a pass rate."""
+    passed: int
+    """Of `problems`, those whose first solution passes every test."""
+    bugs: int
+    steps: tuple[FunnelStep, ...]
+    without_libraries: Mapping[str, tuple[str, ...]] = {}
+    """Problems that were dropped because the sandbox lacks libraries, and which it lacks."""
+    failures: Mapping[str, int]
+    """Bugs by the exception of their first failing test."""
+    dollars: float
+    """What a writing model cost."""
+    versions: Mapping[str, str]
+
+
+def card_path(path: Path) -> Path:
+    """Where the card of a benchmark file lies."""
+    return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
+
+
+def read_card(path: Path) -> Card:
+    """The card of a benchmark file. Raises ConfigError."""
+    card = card_path(path)
+    try:
+        return Card.model_validate_json(card.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{card}: no such file; `stepinto bench self-repair` writes it beside {path.name}"
+        ) from error
+    except ValidationError as error:
+        raise ConfigError(f"{card}: {first_wrong_field(error, Card)}") from error
+
+
+def read_bugs(path: Path) -> list[Bug]:
+    """The lines of a benchmark file. Raises ConfigError naming the line and the field."""
+    return read_lines(path, Bug, "make it with `stepinto bench self-repair`")
+
+
+# What can be read off Python source: its imports, and the tests in it.
+
+
+def parsed(where: str, column: str, code: str) -> ast.Module:
+    """The syntax tree. Raises ConfigError naming the row and the column."""
+    try:
+        return parse(code)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(f"{where}: column {column}: not Python: {error}") from error
+
+
+def imported_libraries(*trees: ast.Module) -> set[str]:
+    """The outermost packages that the code imports from outside the standard library."""
+    names = {name for tree in trees for node in ast.walk(tree) for name in _imported(node)}
+    return {name for name in names if name not in sys.stdlib_module_names}
+
+
+def unittest_names(tree: ast.Module) -> tuple[str, ...]:
+    """The tests of every class of the module, as `Class::method`."""
+    return tuple(
+        dict.fromkeys(
+            f"{each.name}::{method.name}"
+            for each in tree.body
+            if isinstance(each, ast.ClassDef)
+            for method in each.body
+            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+            and method.name.startswith("test")
+        )
+    )
+
+
+def is_program(code: str) -> bool:
+    """Whether the code parses: no error of syntax, indentation included."""
+    try:
+        compile(code, "solution.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name.partition(".")[0] for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        yield node.module.partition(".")[0]

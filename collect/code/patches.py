@@ -1,0 +1,336 @@
+"""Unified diffs: make, apply, reverse and cut them, and say which lines they change.
+
+Patches are in git's format (`diff --git`, `a/` and `b/` prefixes, /dev/null for new and deleted
+files), so that `git apply` takes them. File modes and binary contents are not carried: a file
+that is not UTF-8, or large, is only named, in a comment line before the first diff. Renames are
+understood, not made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from pathlib import PurePosixPath
+
+from collect.code.unified import (
+    FilePatch,
+    Hunk,
+    PatchError,
+    first_index,
+    parse,
+    quote,
+    render,
+    split_bytes,
+    split_lines,
+    unquote,
+)
+
+__all__ = [
+    "BINARY_NOTE",
+    "ChangedRange",
+    "Edit",
+    "PatchError",
+    "PatchTooLarge",
+    "apply_patch",
+    "changed_lines",
+    "changed_paths",
+    "diff_trees",
+    "drop_paths",
+    "hunk_edits",
+    "outside",
+    "reverse_patch",
+]
+
+LARGE_FILE = 1024 * 1024
+"""Bytes of a file, before or after, above which `diff_trees` only names it."""
+MOST_COMPARED = 20_000_000
+"""Pairs of equal lines that the comparison of a file looks at: seconds, and enough for honest
+changes. Thousands of equal lines on both sides would take days."""
+BINARY_NOTE = "# binary or large file changed, not in this patch: "
+_OPPOSITE = {"+": "-", "-": "+", " ": " "}
+
+
+class PatchTooLarge(PatchError):
+    """A change has more lines than its patch may."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRange:
+    """Lines of the source file that a patch changes, 1-based and inclusive.
+
+    Of a pure insertion: the lines it follows and precedes, as far as there are such.
+    """
+
+    path: str
+    start: int
+    end: int
+    insertion: bool = False
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace `old`, which occurs once in the file, with `new`. An empty `old` makes the file."""
+
+    path: str
+    old: str
+    new: str
+
+
+def diff_trees(
+    before: Mapping[str, bytes], after: Mapping[str, bytes], most_lines: int | None = None
+) -> str:
+    """The patch that turns one tree into the other; empty where they are equal.
+
+    Raises PatchTooLarge as soon as it has more than `most_lines` lines.
+    """
+    notes, diffs, count = [], list[str](), 0
+    for path in sorted({*before, *after}):
+        old, new = before.get(path), after.get(path)
+        if old == new:
+            continue
+        try:
+            change = _diff_file(path, old, new) if _is_small(old, new) else None
+        except UnicodeDecodeError:
+            change = None
+        if change is None:
+            notes.append(f"{BINARY_NOTE}{quote(path)}\n")
+        else:
+            diffs.append(render(change))
+            count += diffs[-1].count("\n")
+            if most_lines is not None and count > most_lines:
+                raise PatchTooLarge(f"the patch has more than {most_lines} lines")
+    return "".join(notes + diffs)
+
+
+def outside(files: Mapping[str, bytes], paths: Sequence[str]) -> dict[str, bytes]:
+    """The files but for these paths, and what lies below them."""
+    return {path: data for path, data in files.items() if not _is_below(path, paths)}
+
+
+def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
+    """The tree after the patch: exact, without fuzz or offset. Raises PatchError."""
+    result = dict(files)
+    for file in parse(patch):
+        content = _patched(file, result)
+        if file.source is not None:
+            del result[file.source]
+        if file.target is not None:
+            result[file.target] = content
+        elif content:
+            raise PatchError(f"{file.source}: the patch deletes it, but not all of its lines")
+    return result
+
+
+def reverse_patch(patch: str) -> str:
+    """The patch that undoes this one. Raises PatchError."""
+    return "".join(
+        render(FilePatch(file.target, file.source, tuple(map(_reversed, file.hunks))))
+        for file in parse(patch)
+    )
+
+
+def drop_paths(patch: str, paths: Sequence[str]) -> str:
+    """The patch without what it does to these files and below these folders."""
+    notes = [
+        line
+        for line in split_lines(patch[: _first_diff(patch)])
+        if not _is_below(unquote(line.removeprefix(BINARY_NOTE).strip()), paths)
+    ]
+    kept = [
+        render(file)
+        for file in parse(patch)
+        if not any(_is_below(path, paths) for path in (file.source, file.target) if path)
+    ]
+    return "".join(notes + kept)
+
+
+def changed_paths(patch: str) -> set[str]:
+    """The files that the patch changes, creates, deletes or renames, by old and new name."""
+    names = {name for file in parse(patch) for name in (file.source, file.target)}
+    return {name for name in names if name is not None}
+
+
+def changed_lines(patch: str) -> list[ChangedRange]:
+    """Which lines of the source files the patch replaces, removes or inserts next to."""
+    return [
+        changed
+        for file in parse(patch)
+        if file.source is not None
+        for hunk in file.hunks
+        for changed in _hunk_ranges(file.source, hunk)
+    ]
+
+
+def hunk_edits(files: Mapping[str, bytes], patch: str) -> list[Edit]:
+    """The patch as exact string replacements, to be made in this order.
+
+    Each `old` occurs exactly once in its file as the edits before it left that file. Raises
+    PatchError where the patch does not apply, or deletes a file.
+    """
+    apply_patch(files, patch)
+    edits: list[Edit] = []
+    for file in parse(patch):
+        if file.target is None or file.source not in (None, file.target):
+            raise PatchError(f"{file.source}: deleting a file is no string replacement")
+        lines = split_lines(_decoded(file.target, files))
+        for hunk in file.hunks:
+            edits.append(_edit(file.target, lines, hunk))
+            start = first_index(hunk.target_start, hunk.new)
+            lines[start : start + len(hunk.old)] = hunk.new
+        if file.source is None and not file.hunks:
+            edits.append(Edit(file.target, "", ""))
+    return edits
+
+
+def _is_small(*contents: bytes | None) -> bool:
+    return all(len(content or b"") <= LARGE_FILE for content in contents)
+
+
+def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
+    source, target = split_lines((old or b"").decode()), split_lines((new or b"").decode())
+    matcher = _Matcher(source, target)
+    hunks = []
+    for group in matcher.get_grouped_opcodes(3):
+        lines: list[tuple[str, str]] = []
+        for kind, start, end, new_start, new_end in group:
+            if kind == "equal":
+                lines += [(" ", line) for line in source[start:end]]
+            else:
+                lines += [("-", line) for line in source[start:end]]
+                lines += [("+", line) for line in target[new_start:new_end]]
+        first, last = group[0], group[-1]
+        # A side without lines is numbered by the line before it: the format's own oddity.
+        source_start = first[1] + (last[2] > first[1])
+        target_start = first[3] + (last[4] > first[3])
+        hunks.append(Hunk(source_start, target_start, tuple(lines)))
+    return FilePatch(
+        path if old is not None else None, path if new is not None else None, tuple(hunks)
+    )
+
+
+class _Matcher(difflib.SequenceMatcher[str]):
+    """As difflib compares, but for files that it would take too long for: of those it keeps what
+    they begin and end with."""
+
+    def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
+        super().__init__(None, source, target, autojunk=False)
+        self._source, self._target, self._left = source, target, MOST_COMPARED
+        counts = Counter(target)
+        self._pairs = list(accumulate((counts[line] + 1 for line in source), initial=0))
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> difflib.Match:
+        ahi = len(self._source) if ahi is None else ahi
+        bhi = len(self._target) if bhi is None else bhi
+        pairs = self._pairs[ahi] - self._pairs[alo]
+        if pairs <= self._left:
+            self._left -= pairs
+            return super().find_longest_match(alo, ahi, blo, bhi)
+        source, target = self._source[alo:ahi], self._target[blo:bhi]
+        if same := _equal_at_start(source, target):
+            return difflib.Match(alo, blo, same)
+        same = _equal_at_start(source[::-1], target[::-1])
+        return difflib.Match(ahi - same, bhi - same, same)
+
+
+def _equal_at_start(source: Sequence[str], target: Sequence[str]) -> int:
+    pairs = enumerate(zip(source, target, strict=False))
+    shorter = min(len(source), len(target))
+    return next((index for index, (old, new) in pairs if old != new), shorter)
+
+
+def _patched(file: FilePatch, files: Mapping[str, bytes]) -> bytes:
+    if file.source is not None and file.source not in files:
+        raise PatchError(f"{file.source}: the patch changes it, but there is no such file")
+    if file.target != file.source and file.target in files:
+        raise PatchError(f"{file.target}: the patch creates it, but it exists")
+    lines = split_bytes(files[file.source]) if file.source is not None else []
+    offset = 0
+    for number, hunk in enumerate(file.hunks, start=1):
+        old = [text.encode() for text in hunk.old]
+        start = first_index(hunk.source_start, old) + offset
+        found = lines[max(start, 0) : start + len(old)]
+        if start < 0 or found != old:
+            raise PatchError(
+                f"{file.path}: hunk {number} (at line {hunk.source_start}) does not match the file"
+                f"{_line_endings(old, found)}"
+            )
+        new = [text.encode() for text in hunk.new]
+        lines[start : start + len(old)] = new
+        offset += len(new) - len(old)
+    return b"".join(lines)
+
+
+def _line_endings(patch: Sequence[bytes], file: Sequence[bytes]) -> str:
+    """What to say if these lines differ in nothing else."""
+    in_patch, in_file = ([line.rstrip(b"\r\n") for line in lines] for lines in (patch, file))
+    if patch == file or in_patch != in_file:
+        return ""
+    if any(line.endswith(b"\r\n") for line in (*patch, *file)):
+        return ": only the line endings differ (CRLF and LF); make the patch from the file as it is"
+    return ": only the line feed at the end of the file differs"
+
+
+def _reversed(hunk: Hunk) -> Hunk:
+    lines = [(_OPPOSITE[kind], text) for kind, text in hunk.lines]
+    ordered: list[tuple[str, str]] = []
+    for _, run in groupby(lines, key=lambda line: line[0] == " "):
+        # Removed lines come first by convention. The sort is stable, and "-" > "+".
+        ordered += sorted(run, key=lambda line: line[0], reverse=True)
+    return Hunk(hunk.target_start, hunk.source_start, tuple(ordered))
+
+
+def _hunk_ranges(path: str, hunk: Hunk) -> Iterator[ChangedRange]:
+    line = first_index(hunk.source_start, hunk.old) + 1
+    last = line + len(hunk.old) - 1
+    for unchanged, run in groupby(hunk.lines, key=lambda item: item[0] == " "):
+        kinds = [kind for kind, _ in run]
+        removed = sum(kind != "+" for kind in kinds)
+        if not unchanged and removed:
+            yield ChangedRange(path, line, line + removed - 1)
+        elif not unchanged:
+            start = max(line - 1, 1)
+            yield ChangedRange(path, start, max(start, min(line, last)), insertion=True)
+        line += removed
+
+
+def _edit(path: str, lines: Sequence[str], hunk: Hunk) -> Edit:
+    """One hunk as a replacement, with as little context as makes its old text unique."""
+    changed = [index for index, (kind, _) in enumerate(hunk.lines) if kind != " "]
+    core = hunk.lines[changed[0] : changed[-1] + 1]
+    old = [text for kind, text in core if kind != "+"]
+    new = [text for kind, text in core if kind != "-"]
+    # The hunks before this one are applied already, so it lies where the target side says.
+    start = first_index(hunk.target_start, hunk.new) + changed[0]
+    end, text = start + len(old), "".join(lines)
+    before, after = start, end
+    while not _is_unique("".join(lines[before:after]), text) and (before, after) != (0, len(lines)):
+        before, after = max(before - 1, 0), min(after + 1, len(lines))
+    head, tail = "".join(lines[before:start]), "".join(lines[end:after])
+    return Edit(path, head + "".join(old) + tail, head + "".join(new) + tail)
+
+
+def _decoded(path: str, files: Mapping[str, bytes]) -> str:
+    try:
+        return files.get(path, b"").decode()
+    except UnicodeDecodeError as error:
+        raise PatchError(f"{path}: not UTF-8, so no string replacement can change it") from error
+
+
+def _is_unique(part: str, text: str) -> bool:
+    first = text.find(part)
+    return bool(part) and text.find(part, first + 1) == -1
+
+
+def _first_diff(patch: str) -> int:
+    found = re.search(r"^(diff |--- )", patch, re.MULTILINE)
+    return found.start() if found else len(patch)
+
+
+def _is_below(path: str, paths: Sequence[str]) -> bool:
+    return any(PurePosixPath(path).is_relative_to(folder) for folder in paths)

@@ -1,0 +1,117 @@
+"""What the oracle reads out of source code: where to stop, and what is worth looking at there.
+
+One Protocol, one implementation a language; both give functions the names that the language's
+debugger shows.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from collect.code.java_source import JavaSource
+from collect.code.patches import ChangedRange
+from collect.code.python_source import PythonSource
+from collect.code.reading import FunctionRange, Mutation
+
+
+class SourceFile(Protocol):
+    """One source file, read. Lines are counted from 1."""
+
+    @property
+    def functions(self) -> Sequence[FunctionRange]:
+        """Every function that has code."""
+
+    def stops(self, function: FunctionRange | None) -> list[int]:
+        """The first lines of a function's own statements; of None: of those outside all."""
+
+    def probes(self, line: int, function: str = "") -> list[str]:
+        """Expressions of the statement at a line that can be evaluated without changing anything.
+
+        Larger ones come before their parts. `function` is where the debugger says that it is: a
+        line can hold code of several.
+        """
+
+    def assigned(self, line: int) -> list[str]:
+        """What the statement at a line assigns to."""
+
+    def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
+        """The file with one small thing of the function changed, for each that can be."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to stop for a range of lines."""
+
+    path: str
+    line: int
+    function: str
+    """Qualified name; empty at module level."""
+
+
+READERS: Mapping[str, Callable[[bytes], SourceFile | None]] = {
+    ".py": PythonSource.read,
+    ".java": JavaSource.read,
+}
+
+
+NOTHING: SourceFile = PythonSource(ast.Module([], []), "")
+"""What is read out of a file that can't be read."""
+
+
+def read_source(path: str, data: bytes) -> SourceFile | None:
+    """The file, read; None where it is no source file, or no valid one."""
+    reader = READERS.get(PurePosixPath(path).suffix)
+    return reader(data) if reader else None
+
+
+def function_at(source: SourceFile, line: int) -> FunctionRange | None:
+    """The innermost function around a line, decorators and signature included."""
+    around = [found for found in source.functions if found.first <= line <= found.last]
+    return max(around, key=lambda found: found.line, default=None)
+
+
+def place_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> Place:
+    """Where to stop for a change: at the first of its ranges that lies in a function."""
+    return places_of(files, ranges)[0]
+
+
+def places_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> list[Place]:
+    """Where to stop for a change, once in each function that it changes; at least one place."""
+    places = []
+    inside: dict[tuple[str, str], Place] = {}
+    for changed in ranges:
+        source = read_source(changed.path, files[changed.path]) or NOTHING
+        place = place_to_stop(source, changed)
+        places.append(place)
+        if place.function:
+            inside.setdefault((place.path, place.function), place)
+    return list(inside.values()) or places[:1]
+
+
+def line_at_fault(ranges: Sequence[ChangedRange], place: Place) -> int:
+    """The line that is changed where one stops at a place: its own, or one at which nothing stops,
+    such as that of a default value."""
+    changed = [each for each in ranges if each.path == place.path]
+    nearest = min(changed, key=lambda each: abs(each.start - place.line))
+    is_stop = nearest.insertion or nearest.start <= place.line <= nearest.end
+    return place.line if is_stop else nearest.start
+
+
+def place_to_stop(source: SourceFile, changed: ChangedRange) -> Place:
+    """A statement that can be stopped at within a range of lines, or else next to it.
+
+    For an insertion it is the one before which something is missing.
+    """
+    start, end = changed.start, changed.end
+    found = function_at(source, end) or function_at(source, start)
+    name = found.name if found else ""
+    lines = source.stops(found)
+    inside = [line for line in lines if start <= line <= end]
+    if inside:
+        return Place(changed.path, inside[-1] if changed.insertion else inside[0], name)
+    before = [line for line in lines if line < start]
+    return Place(changed.path, before[-1] if before else (lines[0] if lines else start), name)

@@ -1,0 +1,221 @@
+"""The oracle as AutoSD: it looks at what the buggy line works on, then tries the correct text.
+
+It knows the correct program; what it says of values is only what its experiments showed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from collect.agents.baselines.autosd import NO_EXCEPTION, NOT_COVERED
+from collect.agents.baselines.autosd_script import DONE
+from collect.agents.baselines.swe_agent import SUBMIT
+from collect.benchmarks.base import Instance
+from collect.code.patches import changed_lines, reverse_patch
+from collect.code.python_source import PythonSource
+from collect.code.source import Place, place_of
+from collect.oracle.candidates import Candidate
+from collect.oracle.patching import (
+    OraclePatchCoder,
+    Patching,
+    correct_program,
+    newest_code,
+    numbered_code,
+    program,
+)
+from collect.oracle.scripted import Turns, say
+from collect.store.messages import Message
+from sandbox.text import source_lines
+
+LOG = "# Debugging Log"
+"""How the task of a debugging conversation begins; the other kind asks for a patch."""
+ALL_NAMES = "locals()"
+OPENINGS = (
+    "Given that the failing test goes through `{place}`, I think that the line there is to blame",
+    "The task and the error point at `{place}`: what that line does is probably wrong",
+    "I suspect `{place}`, for what the test expects depends on it",
+)
+
+
+class OracleAutoSD:
+    """Debugs, or writes the patch by a debugging log, as it is asked."""
+
+    def __init__(self, patching: Patching) -> None:
+        self._patching = patching
+        self._coder = OraclePatchCoder(patching)
+        self._debugs = False
+
+    def turns(self, task: str) -> Turns:
+        """Two experiments and the conclusion, or the patched program."""
+        self._debugs = task.startswith(LOG)
+        return self._debug(numbered_code(task)) if self._debugs else self._coder.turns(task)
+
+    def last_word(self) -> str:
+        """The end of the debugging, or the patched program."""
+        return f"Conclusion: {DONE}" if self._debugs else self._coder.last_word()
+
+    def _debug(self, code: str) -> Turns:
+        now = self._patching.now(code)
+        place = place_of(now.files, changed_lines(now.gold_patch))
+        where = f"{place.path}:{place.line}"
+        expression = _looked_at(now, place)
+        seen = yield say(
+            f"Hypothesis: {self._patching.rng.choice(OPENINGS).format(place=where)}.\n"
+            f"Prediction: When the program is stopped there, `{expression}` shows what the line "
+            "works on, and that it does not make of it what the task asks.\n"
+            f"Experiment: `b {where} ;; c ;; p {expression}`"
+        )
+        tried = yield say(
+            f"Conclusion: {_concluded(seen, where)}\n\n"
+            f"Hypothesis: What `{where}` does is not what the task asks; with the text that I put "
+            "in its place the program is correct.\n"
+            "Prediction: If I change it, the test will pass.\n"
+            f"Experiment: `{edit_script(now)}`"
+        )
+        passed = NO_EXCEPTION in "".join(tried)
+        verdict = "supported: the test passed" if passed else "undecided: the test did not pass"
+        yield say(f"Conclusion: The hypothesis is {verdict} with the edit. {DONE}")
+
+
+def _concluded(seen: list[str], where: str) -> str:
+    observed = "".join(seen)
+    if NOT_COVERED in observed:
+        return f"The hypothesis is undecided: the test did not come to `{where}`."
+    return f"The hypothesis is supported: the test comes to `{where}` with the value shown."
+
+
+def _looked_at(now: Instance, place: Place) -> str:
+    source = PythonSource.read(program(now).encode())
+    probes = source.probes(place.line, place.function) if source else []
+    return probes[0] if probes else ALL_NAMES
+
+
+def edit_script(now: Instance) -> str:
+    """The correct program's lines in place of the buggy one's, as an edit script."""
+    buggy, correct = source_lines(program(now)), source_lines(correct_program(now))
+    edits = []
+    ranges, targets = changed_lines(now.gold_patch), changed_lines(reverse_patch(now.gold_patch))
+    for before, after in zip(ranges, targets, strict=True):
+        old = buggy[before.start - 1 : before.end]
+        new = correct[after.start - 1 : after.end] if not after.insertion else []
+        if before.insertion:
+            new = [*new, *old] if after.start == 1 else [old[0], *new, *old[1:]]
+        # Text is replaced, and a blank line has none: the next one that has some comes along.
+        for line in buggy[before.end :] if not "".join(old).strip() else []:
+            old, new = [*old, line], [*new, line]
+            if line.strip():
+                break
+        edits.append(f"REPLACE({before.start}, {_quoted(old)}, {_quoted(new)})")
+    return " AND ".join([*edits, "RUN"])
+
+
+def _quoted(lines: list[str]) -> str:
+    return json.dumps("\n".join(lines), ensure_ascii=False)
+
+
+# The oracle in LDB: it knows where the correct program differs, and judges the trace's blocks by
+# that; which patch it then takes, it decides by its own verdicts.
+
+
+BLOCK = re.compile(r"^\[BLOCK-(\d+)\]\n(.*?)(?=^\[BLOCK-|^\.\.\. \(|\Z)", re.MULTILINE | re.DOTALL)
+VALUES = re.compile(r"^\s*# (.+)$", re.MULTILINE)
+TRACE = "## Execution Trace\n"
+
+
+class OracleLdb:
+    """One conversation over all patch attempts."""
+
+    def __init__(self, patching: Patching) -> None:
+        self._patching = patching
+        self._reply = ""
+
+    def turns(self, task: str) -> Turns:
+        """The verdicts where there is a trace, then the program, for each attempt."""
+        said = task
+        while True:
+            before, _, trace = said.partition(TRACE)
+            now = self._patching.now(newest_code(before))
+            verdicts = self._verdicts(now, trace)
+            if trace:
+                yield say(verdicts)
+            self._reply = self._patching.reply(now, verdicts)
+            said = "".join((yield say(self._reply)))
+
+    def last_word(self) -> str:
+        """The same program."""
+        return self._reply
+
+    def _verdicts(self, now: Instance, trace: str) -> str:
+        """One JSON object a block."""
+        place = place_of(now.files, changed_lines(now.gold_patch))
+        line = source_lines(program(now))[place.line - 1].strip()
+        return "\n".join(
+            json.dumps(_verdict(number, text, line, place)) for number, text in BLOCK.findall(trace)
+        )
+
+
+def _verdict(number: str, text: str, line: str, place: Place) -> dict[str, object]:
+    has_it = line in (each.strip() for each in source_lines(text))
+    explanation = "What it does with these values is what the task asks."
+    if has_it:
+        seen = " then ".join(f"`{values}`" for values in VALUES.findall(text))
+        explanation = (
+            f"`{line}` at {place.path}:{place.line} does not do what the task asks: the values "
+            f"are {seen}."
+        )
+    return {"block": f"BLOCK-{number}", "correct": not has_it, "explanation": explanation}
+
+
+# The oracle as SWE-Agent: it knows its way around the shell, but only by chance which of its
+# candidate patches is right.
+
+
+NO_HINT = ""
+EDIT = """\
+python - <<'EOF'
+from pathlib import Path
+
+path = Path({path!r})
+code = path.read_text()
+{edits}
+path.write_text(code)
+EOF"""
+REPLACE = "code = code.replace({old!r}, {new!r}, 1)"
+
+
+class OracleSweAgent:
+    """Look, run the test, edit, run the test, submit; and again after each attempt that failed."""
+
+    def __init__(self, patching: Patching) -> None:
+        self._patching = patching
+
+    def turns(self, task: str) -> Turns:
+        """The attempts, for as long as there are new tasks."""
+        instance = self._patching.instance
+        path, test = instance.solution, instance.public_tests[0]
+        run = f"python -m pytest -q {test}"
+        while True:
+            chosen = self._chosen(newest_code(task))
+            yield _act("Let me look at the program first.", f"nl -ba {path}")
+            yield _act("Now I run the test, to see it fail.", run)
+            yield _act(f"I suspect {chosen.place}, and change it.", _edit(path, chosen))
+            yield _act("Does the test pass now?", run)
+            task = "".join((yield _act("I submit the program as it is now.", SUBMIT)))
+
+    def last_word(self) -> str:
+        """The submission."""
+        return _act("I submit the program as it is now.", SUBMIT).content
+
+    def _chosen(self, code: str) -> Candidate:
+        now = self._patching.now(code or program(self._patching.instance))
+        return self._patching.choose(now, NO_HINT)
+
+
+def _act(thought: str, command: str) -> Message:
+    return say(f"THOUGHT: {thought}\n\n```bash\n{command}\n```")
+
+
+def _edit(path: str, chosen: Candidate) -> str:
+    edits = "\n".join(REPLACE.format(old=edit.old, new=edit.new) for edit in chosen.edits)
+    return EDIT.format(path=path, edits=edits)

@@ -1,0 +1,155 @@
+"""Candidate patches: the gold one among plausible wrong ones, and the choice among them.
+
+A main agent played by the oracle may not use the gold patch on its own. It gets candidates in an
+order that says nothing, and takes the one that lies where the subagent's answer points. An answer
+that points nowhere leaves it to chance.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from collect.agents.subagent_task import parse_answer
+from collect.benchmarks.base import Instance
+from collect.code.patches import (
+    ChangedRange,
+    Edit,
+    PatchError,
+    changed_lines,
+    diff_trees,
+    hunk_edits,
+)
+from collect.code.source import place_of, read_source
+from collect.errors import ModelFailure
+
+LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
+NEARBY = 5
+"""Lines that an answer may be off and still point at a candidate."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One patch, and where it lies."""
+
+    ranges: tuple[ChangedRange, ...]
+    edits: tuple[Edit, ...]
+    place: str
+    """Its first statement that can be stopped at, as `file:line`."""
+    function: str
+    """Qualified name; empty at module level."""
+
+    @property
+    def path(self) -> str:
+        """The file of `place`."""
+        return self.place.rpartition(":")[0]
+
+
+def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[Candidate]:
+    """The gold patch and up to `count - 1` wrong ones, in random order.
+
+    The wrong ones lie in other functions where there are enough, else on other lines.
+    """
+    gold = gold_candidate(instance)
+    taken = {(gold.path, gold.function)}
+    spare: list[_WrongChange] = []
+    chosen = [gold]
+    changes = list(_wrong_changes(instance, gold))
+    rng.shuffle(changes)
+    for change in changes:
+        if len(chosen) == count:
+            break
+        key = (change.line.path, change.function)
+        if key in taken:
+            spare.append(change)
+        else:
+            chosen.append(change.candidate(instance.files))
+        taken.add(key)
+    for change in spare:
+        if len(chosen) < count and all(_apart(change.line, other) for other in chosen):
+            chosen.append(change.candidate(instance.files))
+    rng.shuffle(chosen)
+    return chosen
+
+
+def gold_candidate(instance: Instance) -> Candidate:
+    """The gold patch as a candidate. Raises ModelFailure where the oracle's tools can't make it."""
+    ranges = tuple(changed_lines(instance.gold_patch))
+    if not ranges:
+        raise _out_of_reach(instance, "it changes no line that is there, so nothing stops at it")
+    try:
+        edits = tuple(hunk_edits(instance.files, instance.gold_patch))
+    except PatchError as error:
+        raise _out_of_reach(instance, str(error)) from error
+    place = place_of(instance.files, ranges)
+    return Candidate(ranges, edits, f"{place.path}:{place.line}", place.function)
+
+
+def _out_of_reach(instance: Instance, why: str) -> ModelFailure:
+    return ModelFailure(
+        f"the oracle can't make the gold patch of {instance.id}: {why}; take another model for "
+        "this bug, or leave it out"
+    )
+
+
+def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:
+    """The candidate nearest to where an answer points; any one where it points at none."""
+    parsed = parse_answer(answer)
+    texts = [parsed.location, f"{parsed.answer}\n{parsed.evidence}"] if parsed else [answer]
+    for text in texts:
+        for path, line in LOCATION.findall(text):
+            near = [(_distance(c, path, int(line)), i) for i, c in enumerate(candidates)]
+            distance, index = min(near)
+            if distance <= NEARBY:
+                return candidates[index]
+    return rng.choice(candidates)
+
+
+def _distance(candidate: Candidate, path: str, line: int) -> float:
+    """In lines, from what it changes or from its place, which may lie far below: that of a default
+    value is the function's first statement."""
+    place = int(candidate.place.rpartition(":")[2])
+    distances = [
+        max(changed.start - line, line - changed.end, 0)
+        for changed in (*candidate.ranges, ChangedRange(candidate.path, place, place))
+        if changed.path == path or changed.path.endswith(f"/{path}") or path.endswith(changed.path)
+    ]
+    return min(distances, default=float("inf"))
+
+
+@dataclass(frozen=True)
+class _WrongChange:
+    """What can be made into a candidate. A large project has thousands, and a diff takes time."""
+
+    line: ChangedRange
+    function: str
+    text: str
+    """The whole file."""
+
+    def candidate(self, files: Mapping[str, bytes]) -> Candidate:
+        path = self.line.path
+        patch = diff_trees({path: files[path]}, {path: self.text.encode()})
+        edits = tuple(hunk_edits(files, patch))
+        return Candidate((self.line,), edits, f"{path}:{self.line.start}", self.function)
+
+
+def _apart(line: ChangedRange, other: Candidate) -> bool:
+    return all(
+        line.path != changed.path or line.start > changed.end or changed.start > line.end
+        for changed in other.ranges
+    )
+
+
+def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_WrongChange]:
+    for path, data in sorted(instance.files.items()):
+        is_test = any(path == t or path.startswith(f"{t}/") for t in instance.test_paths)
+        source = read_source(path, data) if not is_test else None
+        if source is None:
+            continue
+        for function in source.functions:
+            for mutation in source.mutations(function):
+                line = ChangedRange(path, mutation.line, mutation.line)
+                if _apart(line, gold):
+                    yield _WrongChange(line, function.name, mutation.text)

@@ -1,0 +1,184 @@
+"""The oracle as main agent: it can edit, but has to be told which of its candidates is right."""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from collect.agents.config import Variant
+from collect.benchmarks.base import Instance
+from collect.oracle.candidates import Candidate, choose, make_candidates
+from collect.oracle.scripted import Turns, say
+from collect.store.messages import Message
+
+# How the oracle as main agent runs tests in the shell, and reads what they print.
+
+
+ASSERTIONS = {"AssertionError", "AssertionFailedError", "ComparisonFailure"}
+RAISED = r"([A-Z]\w*(?:Error|Exception))\b"
+
+
+@dataclass(frozen=True)
+class TestRuns:
+    """The commands for one kind of project, and the shape of their output."""
+
+    __test__ = False
+
+    every: str
+    """Runs every test."""
+    one: str
+    """Runs one: `{test}` is its name, `{dotted}` the same with a dot before the method."""
+    failed: re.Pattern[str]
+    """Finds the name of a failed test, as a whole or only its method."""
+    raised: re.Pattern[str]
+    """Finds the class of the exception that a test ended with."""
+    shown: str = "2>&1 | tail -{lines}"
+
+    def run_every(self) -> str:
+        """The command that runs every test."""
+        return f"{self.every} {self.shown.format(lines=60)}"
+
+    def run_one(self, test: str) -> str:
+        """The command that runs one test."""
+        dotted = test.replace("#", ".")
+        command = self.one.format(test=shlex.quote(test), dotted=shlex.quote(dotted))
+        return f"{command} {self.shown.format(lines=15)}"
+
+    def failing(self, output: str, tests: Sequence[str]) -> str:
+        """The first test that failed, where that can be told, else the first of `tests`."""
+        known = {test.rpartition("#")[2]: test for test in tests}
+        names: list[str] = self.failed.findall(output)
+        for name in names:
+            if name in known or "::" in name:
+                return known.get(name, name)
+        return tests[0]
+
+    def exception(self, output: str) -> str | None:
+        """What the first failed test raised; None where it was an assertion's."""
+        raised = self.raised.search(output)
+        return raised[1] if raised and raised[1] not in ASSERTIONS else None
+
+
+_PYTEST = "timeout 60 python -m pytest -q --no-header -p no:cacheprovider"
+PYTEST = TestRuns(
+    every=_PYTEST,
+    one=f"{_PYTEST} {{test}}",
+    failed=re.compile(r"^(?:FAILED|ERROR) ([^\s[]+::[^\s[]+(?:\[.*?\](?= - |$))?)", re.MULTILINE),
+    raised=re.compile(rf"^E\s+{RAISED}", re.MULTILINE),
+)
+MAVEN = TestRuns(
+    every="timeout 110 mvn -q test",
+    one="timeout 110 mvn -q test -DfailIfNoTests=false -Dtest={test}",
+    failed=re.compile(
+        r"^\[ERROR\] +(?:[\w.$]+\.)?(\w+)\S*  Time elapsed.*<<< (?:FAILURE|ERROR)", re.MULTILINE
+    ),
+    raised=re.compile(rf"^(?:[\w$]+\.)*{RAISED}", re.MULTILINE),
+)
+GRADLE = TestRuns(
+    every="timeout 110 gradle test",
+    one="timeout 110 gradle test --tests {dotted}",
+    failed=re.compile(r"^.+ > (\w+)\S* FAILED", re.MULTILINE),
+    raised=re.compile(rf"^ +(?:[\w$]+\.)*{RAISED} at \S+\.java:\d+$", re.MULTILINE),
+    shown=r"2>&1 | grep -v '^\s*at \|^WARNING' | tail -{lines}",
+)
+_JAVAC = "mkdir -p /tmp/classes && javac -nowarn -d /tmp/classes $(find . -name '*.java')"
+MAIN_CLASS = TestRuns(
+    every=_JAVAC,
+    one=f"{_JAVAC} && timeout 60 java -ea -cp /tmp/classes {{test}}",
+    failed=re.compile(r"(?!)"),
+    raised=re.compile(rf"^Exception in thread \S+ (?:[\w$]+\.)*{RAISED}", re.MULTILINE),
+)
+
+
+def test_runs(instance: Instance) -> TestRuns:
+    """What fits the instance's project, by its build file."""
+    if instance.language == "python":
+        return PYTEST
+    if "pom.xml" in instance.files:
+        return MAVEN
+    gradle = {"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}
+    return GRADLE if gradle & instance.files.keys() else MAIN_CLASS
+
+
+ROOT_CAUSE = (
+    "Where does the value that makes this test fail first go wrong, and what are the values there?",
+    "What is the root cause of this failure: which line computes the first wrong value?",
+    "Which statement first produces a wrong result while this test runs, and from what values?",
+)
+EXCEPTION_ORIGIN = (
+    "What causes the {exception} in this test, and which line first goes wrong?",
+    "Where does the {exception} that ends this test come from?",
+)
+
+
+class OracleMain:
+    """One attempt at one bug. It makes one choice, and lives with it."""
+
+    def __init__(self, instance: Instance, variant: str, count: int, rng: random.Random) -> None:
+        self._variant = Variant(variant)
+        self._tests = instance.fail_to_pass
+        self._runs = test_runs(instance)
+        self._candidates = make_candidates(instance, count, rng)
+        self._rng = rng
+
+    def turns(self, task: str) -> Turns:
+        """Reproduce, ask, choose, edit, check, stop."""
+        seen = yield say(
+            "I reproduce the problem first.", ("bash", {"command": self._runs.run_every()})
+        )
+        test = self._runs.failing(seen[0], self._tests)
+        chosen = yield from self._decide(test, seen[0])
+        yield say(
+            f"I change {chosen.place}.",
+            *(
+                ("edit_file", {"path": e.path, "old_string": e.old, "new_string": e.new})
+                for e in chosen.edits
+            ),
+        )
+        again = {"command": self._runs.run_one(test)}
+        yield say("I run the failing test again.", ("bash", again))
+        yield say(self.last_word())
+
+    def last_word(self) -> str:
+        """The closing summary."""
+        return "I changed the code where the wrong value came from."
+
+    def _decide(self, test: str, output: str) -> Generator[Message, list[str], Candidate]:
+        if self._variant.has_subagent:
+            seen = yield say(
+                "I ask the debugger where this goes wrong before I change anything.",
+                ("debug_subagent", {"question": self._ask(output), "test": test}),
+            )
+            return choose(seen[0], self._candidates, self._rng)
+        if self._variant is Variant.DEBUG_TOOLS_ONLY:
+            return (yield from self._debug(test))
+        return self._rng.choice(self._candidates)
+
+    def _ask(self, output: str) -> str:
+        raised = self._runs.exception(output)
+        if raised:
+            question = self._rng.choice(EXCEPTION_ORIGIN).format(exception=raised)
+        else:
+            question = self._rng.choice(ROOT_CAUSE)
+        suspects = ", ".join(
+            f"{candidate.place} ({candidate.function or 'module level'})"
+            for candidate in self._candidates
+        )
+        return f"{question} I suspect one of these places: {suspects}."
+
+    def _debug(self, test: str) -> Generator[Message, list[str], Candidate]:
+        """Stop at the suspects with the tools themselves, and take the first that is reached."""
+        places = [candidate.place for candidate in self._candidates]
+        seen = yield say(
+            "I run the test under the debugger.",
+            (
+                "debug_start_session",
+                {"test": test, "breakpoints": places, "stop_at_test": False},
+            ),
+        )
+        yield say("I look at the values here.", ("debug_inspect", {"what": "locals"}))
+        yield say("I have seen enough.", ("debug_control", {"action": "terminate"}))
+        return choose(seen[0], self._candidates, self._rng)

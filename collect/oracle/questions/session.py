@@ -1,0 +1,168 @@
+"""Moves in a debug session, and how their observations are read."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from collect.oracle.scripted import Habits, say
+from collect.store.messages import Message
+
+Result = TypeVar("Result")
+Moves = Generator[Message, list[str], Result]
+
+PAUSED = re.compile(
+    r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+) \((?P<reason>.*)\)$", re.MULTILINE
+)
+ENDED = re.compile(r"^Program ended with exit code (?P<code>-?\d+)", re.MULTILINE)
+RAISED = re.compile(r"^Exception: (?P<type>[\w.$]+)(?:: (?P<message>.*))?$", re.MULTILINE)
+VALUE = re.compile(
+    r"^(?P<name>\S.*?) = (?P<text>.*?)(?:  \((?P<type>[\w.$, <>\[\]]+)\))?$", re.MULTILINE
+)
+FRAME = re.compile(
+    r"^#(?P<index>\d+) (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)", re.MULTILINE
+)
+NUMBERS = re.compile(r"breakpoint (?P<numbers>[\d, ]+)")
+POST_MORTEM = "post mortem"
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Where the program is, as the debugger's text says it."""
+
+    file: str
+    line: int
+    function: str
+    reason: str
+    text: str
+
+    @property
+    def post_mortem(self) -> bool:
+        """Whether an exception has ended the test."""
+        return self.reason.startswith(POST_MORTEM)
+
+    @property
+    def place(self) -> str:
+        """`file:line`."""
+        return f"{self.file}:{self.line}"
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of the breakpoints that were hit."""
+        found = NUMBERS.search(self.reason)
+        return [int(n) for n in found["numbers"].split(",")] if found else []
+
+    @property
+    def raised(self) -> re.Match[str] | None:
+        """The exception, where there is one."""
+        return RAISED.search(self.text)
+
+
+@dataclass
+class Session:
+    """What was done so far, and what was seen."""
+
+    test: str
+    habits: Habits
+    evidence: list[str] = field(default_factory=list)
+    stopped: Stopped | None = None
+    """None where the program has ended, or was never started."""
+    exit_code: int | None = None
+    steps: int = 0
+    place: str = ""
+    """The last place that mattered."""
+
+    @property
+    def rng(self) -> random.Random:
+        """For the choice of words."""
+        return self.habits.rng
+
+    def do(self, why: str, name: str, **arguments: Any) -> Moves[str]:
+        """One call, and what it answers."""
+        self.steps += 1
+        seen = yield say(why, (name, arguments))
+        return seen[0]
+
+    def start(self, why: str, points: Sequence[str], stop_at_test: bool) -> Moves[Stopped | None]:
+        """Start the test; where it stops first, or None where it has ended."""
+        arguments: dict[str, Any] = {"test": self.test}
+        if points:
+            arguments["breakpoints"] = list(points)
+        if not stop_at_test or self.habits.detour(0.3):
+            arguments["stop_at_test"] = stop_at_test
+        text = yield from self.do(why, "debug_start_session", **arguments)
+        return self._came_to(text)
+
+    def control(self, why: str, action: str) -> Moves[Stopped | None]:
+        """Continue, step, restart."""
+        text = yield from self.do(why, "debug_control", action=action)
+        return self._came_to(text)
+
+    def set_breakpoint(self, why: str, location: str, **more: Any) -> Moves[str]:
+        """Set one; what the debugger says to it."""
+        text = yield from self.do(why, "debug_breakpoint", action="set", location=location, **more)
+        return text
+
+    def remove_breakpoint(self, why: str, number: int) -> Moves[None]:
+        """Remove one."""
+        yield from self.do(why, "debug_breakpoint", action="remove", number=number)
+
+    def evaluate(self, why: str, expression: str, frame: int = 0) -> Moves[str | None]:
+        """The text of a value; None where it can't be evaluated."""
+        more = {"frame": frame} if frame else {}
+        text = yield from self.do(
+            why, "debug_inspect", what="evaluate", expression=expression, **more
+        )
+        prefix = f"{expression} = "
+        if not text.startswith(prefix):
+            return None
+        found = VALUE.match("x = " + text.removeprefix(prefix))
+        return found["text"].strip() if found else None
+
+    def locals(self, why: str, frame: int = 0) -> Moves[Mapping[str, str]]:
+        """The variables of a frame."""
+        more = {"frame": frame} if frame else {}
+        text = yield from self.do(why, "debug_inspect", what="locals", **more)
+        return values(text)
+
+    def fields(self, why: str, expression: str) -> Moves[Mapping[str, str]]:
+        """What is inside an object."""
+        text = yield from self.do(why, "debug_inspect", what="fields", expression=expression)
+        return values(text)
+
+    def stack(self, why: str) -> Moves[list[Mapping[str, str]]]:
+        """The frames, innermost first."""
+        text = yield from self.do(why, "debug_inspect", what="stack")
+        return [frame.groupdict() for frame in FRAME.finditer(text)]
+
+    def read(self, why: str, path: str, first: int, last: int) -> Moves[str]:
+        """Lines of a file."""
+        text = yield from self.do(
+            why, "read_file", path=path, start_line=max(first, 1), end_line=last
+        )
+        return text
+
+    def note(self, text: str) -> None:
+        """Something that was seen and bears on the question."""
+        if text not in self.evidence:
+            self.evidence.append(text)
+
+    def _came_to(self, text: str) -> Stopped | None:
+        paused, ended = PAUSED.search(text), ENDED.search(text)
+        self.stopped = None
+        if paused:
+            named = paused.groupdict()
+            self.stopped = Stopped(
+                named["file"], int(named["line"]), named["function"], named["reason"], text
+            )
+        elif ended:
+            self.exit_code = int(ended["code"])
+        return self.stopped
+
+
+def values(text: str) -> dict[str, str]:
+    """All values of an observation by name."""
+    return {found["name"]: found["text"].strip() for found in VALUE.finditer(text)}

@@ -1,0 +1,114 @@
+"""A conversation whose replies come from a generator instead of a language model."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from collect.agents.inspectcoder.actions import ActionCall
+from collect.agents.inspectcoder.inspector import write_terminal_command
+from collect.agents.prompts import prompt
+from collect.models.base import Completion, Sampling, Usage
+from collect.store.messages import Message, ToolCall, ToolSchema
+
+Turns = Generator[Message, list[str], None]
+"""Yields replies; is sent the observations of the calls in the reply before."""
+
+
+class Script(Protocol):
+    """One role in one conversation."""
+
+    def turns(self, task: str) -> Turns:
+        """The replies to a first user message, the last of them without a tool call."""
+
+    def last_word(self) -> str:
+        """The final answer, given what was seen so far: for when the steps are used up."""
+
+
+class ScriptedModel:
+    """A model that follows a script. It uses no tokens and costs nothing.
+
+    Where it is offered no tools, it acts in its text: its calls are written into an action block,
+    and what the user says next is the observation of all of them.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._turns: Turns | None = None
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> Completion:
+        """The script's next reply."""
+        started = time.monotonic()
+        message = _with_unique_ids(self._next(messages, in_text=not tools), len(messages))
+        if not tools and message.tool_calls:
+            message = Message("assistant", _written(message))
+        reason = "tool_calls" if message.tool_calls else "stop"
+        return Completion(message, Usage(), 0.0, time.monotonic() - started, reason)
+
+    def _next(self, messages: Sequence[Message], in_text: bool) -> Message:
+        said = messages[-1]
+        if self._turns is None:
+            self._turns = self._script.turns(said.content)
+            return next(self._turns)
+        forced = said.content == prompt("inspectcoder/forced_plan")
+        if said.role == "user" and (forced or not in_text):
+            return Message("assistant", self._script.last_word())
+        observations = [said.content] if said.role == "user" else _observations(messages)
+        try:
+            return self._turns.send(observations)
+        except StopIteration:
+            return Message("assistant", self._script.last_word())
+
+
+def say(text: str, *calls: tuple[str, dict[str, Any]]) -> Message:
+    """A reply with tool calls, given as (name, arguments)."""
+    made = tuple(ToolCall("", name, json.dumps(arguments)) for name, arguments in calls)
+    return Message("assistant", text, tool_calls=made)
+
+
+def _written(message: Message) -> str:
+    """A reply with calls in the ReAct form (InspectCoder, listing 1)."""
+    calls = [
+        write_terminal_command(ActionCall(call.name, json.loads(call.arguments)))
+        for call in message.tool_calls
+    ]
+    block = "\n".join(calls)
+    return f"### THOUGHT\n{message.content}\n### ACTION\n```debugger\n{block}\n```"
+
+
+def _with_unique_ids(message: Message, turn: int) -> Message:
+    calls = tuple(
+        replace(call, id=f"call_{turn}_{index}") for index, call in enumerate(message.tool_calls)
+    )
+    return replace(message, tool_calls=calls)
+
+
+def _observations(messages: Sequence[Message]) -> list[str]:
+    found: list[str] = []
+    for message in reversed(messages):
+        if message.role != "tool":
+            break
+        found.append(message.content)
+    return found[::-1]
+
+
+# What the oracle leaves to chance when it debugs.
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How it words things, and which detours it makes."""
+
+    rng: random.Random
+    direct: bool = False
+    """Whether it goes the shortest way only."""
+
+    def detour(self, chance: float) -> bool:
+        """Whether to do, this often, what the question does not need."""
+        return self.rng.random() < chance and not self.direct

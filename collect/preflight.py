@@ -1,0 +1,149 @@
+"""What is looked at before work starts, so that it is found out then and not on the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.benchmarks.base import Instance
+from collect.config import Machinery, RunnerConfig
+from collect.errors import ConfigError
+from collect.quantities import counted
+from collect.store.run_store import RunStore
+from sandbox.engine import connect, engine_errors, local_root
+from sandbox.errors import SandboxError
+from sandbox.images import GIGABYTE, image_bytes
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that rollouts need."""
+
+    name: str
+    look: Callable[[], str]
+    """What was found, in words. Raises ConfigError, SandboxError where it won't do."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check came to."""
+
+    name: str
+    ok: bool
+    said: str
+    """What was found, or what is wrong and what to do."""
+
+
+def look_at_all(checks: Iterable[Check]) -> list[Finding]:
+    """Every finding, also after one that is not well."""
+    return [_finding(check) for check in checks]
+
+
+def _finding(check: Check) -> Finding:
+    try:
+        return Finding(check.name, True, check.look())
+    except (ConfigError, SandboxError) as error:
+        return Finding(check.name, False, str(error))
+
+
+# Whether there is room on the disks that a run writes to, before it starts.
+
+
+ROLLOUT_BYTES = 100_000
+"""What the rows of a short rollout take, for as long as they have files of their own."""
+REWRITTEN = 2
+"""At its end a run writes its rows once more, before it removes the first copy."""
+COPIES = 2
+"""Of a bug's tree for each rollout: where agents work, and where their patch is judged."""
+
+
+class DiskTooFull(ConfigError):
+    """As it is now; what frees it lets the rollouts be done."""
+
+
+def room_for_rows(store: RunStore, missing: int, runner: RunnerConfig) -> str:
+    """See whether the run folder's disk takes the rows to come. Raises ConfigError."""
+    written, rows = _written(store)
+    each = max(ROLLOUT_BYTES, written / rows if rows else 0)
+    needed = REWRITTEN * missing * each + written
+    advice = "set runs_folder to a larger disk, or free some of it"
+    return _room(store.folder, needed, runner, f"the rows of {counted(missing, 'rollout')}", advice)
+
+
+def room_for_sandboxes(first: Instance, machinery: Machinery) -> str:
+    """See whether this machine's disk takes the sandboxes, each as large as the first bug's.
+
+    Raises ConfigError.
+    """
+    runner = machinery.runner
+    if machinery.sandbox.backend == "docker":
+        root = local_root()
+        if root is None:
+            return "the container engine's disk is not of this machine"
+        # Nodes fetch images as bugs need them.
+        fetches = runner.backend == "ray" and machinery.sandbox.image is None
+        if fetches and (told := short_of_images(machinery)):
+            raise DiskTooFull(told)
+        advice = "`docker system df` shows what takes it; or set the engine's data-root"
+        return _room(root, 0, runner, "containers", advice)
+    at_once = runner.ray.per_node if runner.backend == "ray" else runner.concurrency
+    needed = at_once * COPIES * sum(map(len, first.files.values()))
+    advice = "set TMPDIR to a larger disk, or free some of it (`stepinto clean`)"
+    what = f"sandboxes, {at_once} at once"
+    return _room(Path(tempfile.gettempdir()), needed, runner, what, advice)
+
+
+def short_of_images(machinery: Machinery) -> str | None:
+    """What is wrong where the engine's disk is full before images reach their limit; None where it
+    is not, or is not of this machine. Raises EngineDown."""
+    root = local_root()
+    if root is None:
+        return None
+    limit, floor = machinery.images.disk_gb, machinery.runner.min_free_disk_gb
+    free, taken = shutil.disk_usage(root).free, _taken_by_images()
+    if (limit + floor) * GIGABYTE <= free + taken:
+        return None
+    return (
+        f"images.disk_gb={limit:g} is more than images can take: {_shown(taken)} are theirs and "
+        f"{_shown(free)} free in {root}, of which runner.min_free_disk_gb={floor:g} stay so; set "
+        "it lower, or the engine's data-root to a larger disk"
+    )
+
+
+@engine_errors()
+def _taken_by_images() -> int:
+    client = connect()
+    try:
+        return image_bytes(client)
+    finally:
+        client.close()
+
+
+def _room(folder: Path, needed: float, runner: RunnerConfig, what: str, advice: str) -> str:
+    free = shutil.disk_usage(folder).free
+    floor = runner.min_free_disk_gb * GIGABYTE
+    found = f"{_shown(free)} free in {folder}, about {_shown(needed)} needed for {what}"
+    if floor and free < floor + needed:
+        raise DiskTooFull(
+            f"the disk is too full: {found}, and runner.min_free_disk_gb="
+            f"{runner.min_free_disk_gb:g} on top; {advice}, or lower that (0 starts all the same)"
+        )
+    return found
+
+
+def _written(store: RunStore) -> tuple[int, int]:
+    """Bytes and rows of the rollouts that there are."""
+    files = _parquet_files([store.folder / "rollouts", store.folder / "conversations"])
+    return sum(os.path.getsize(file) for file in files), len(set(store.rollouts.ids()))
+
+
+def _parquet_files(folders: Sequence[Path]) -> list[Path]:
+    return [file for folder in folders for file in folder.glob("*.parquet")]
+
+
+def _shown(amount: float) -> str:
+    return f"{amount / GIGABYTE:.1f} GB" if amount >= GIGABYTE / 10 else f"{amount / 1e6:.1f} MB"

@@ -1,0 +1,205 @@
+"""What a conversation observed: its tools' answers and its debugger's events, in order."""
+
+from __future__ import annotations
+
+import ast
+import json
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from collect.code.test_files import TestFiles
+from collect.questions.claims import places
+from collect.questions.comparing import ADDRESS, SPACE
+from collect.store.records import Conversation, EventRow
+from sandbox.debugger import Action, DebugEvent, Frame
+
+READ_FILE = "read_file"
+NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
+"""A line of a listing, as `read_file` and a stop show it."""
+TRACEBACK = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+ASSERTION = re.compile(r"\bAssert(?:ion(?:Failed)?)?Error\b|^E\s+assert\b", re.MULTILINE)
+PRINTING = {
+    Action.RUN_CODE: ("code", re.compile(r"print\((?P<expression>[^'\"\n]+)\)")),
+    Action.RAW: ("command", re.compile(r"(?:pp?|print|dump)\s+(?P<expression>.+)")),
+}
+"""By action: the argument in which one value is asked for, and how."""
+DOTTED = re.compile(r"[\w.]+")
+FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Where something was seen."""
+
+    where: int
+    """Index of the message."""
+    in_test: bool
+    """In a test's frame, its source or its assertion's message."""
+
+
+@dataclass
+class Observations:
+    """Everything seen before the answer, by what can be asked of it."""
+
+    texts: list[tuple[str, Sighting]] = field(default_factory=list)
+    """Space in a row as one blank, addresses left out."""
+    values: dict[str, list[tuple[str, Sighting]]] = field(default_factory=lambda: defaultdict(list))
+    """Representations by the expression's last part: `total` of `self.total`."""
+    lines: dict[tuple[str, int], list[tuple[str, Sighting]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Paths, by file name and line."""
+    functions: dict[str, Sighting] = field(default_factory=dict)
+    exceptions: list[tuple[str, str, Sighting]] = field(default_factory=list)
+    """Types without their modules, and messages."""
+
+    def add_text(self, text: str, sighting: Sighting) -> None:
+        """Take in a tool's answer."""
+        self.texts.append((plain(text), sighting))
+        # Searched by lines that hold a file: looking for one takes long in text without any.
+        naming = "\n".join(each for each in text.splitlines() if ".py" in each or ".java" in each)
+        for file, line, _ in places(naming):
+            self.add_line(file, line, sighting)
+        for found in TRACEBACK.finditer(naming):
+            self.add_line(found["file"], int(found["line"]), sighting)
+        for found in FUNCTION.finditer(text):
+            self.functions.setdefault(found["function"], sighting)
+
+    def add_event(self, event: DebugEvent, sighting: Sighting) -> None:
+        """Take in what the debugger said."""
+        self.add_text(event.output, sighting)
+        stopped = Frame(0, event.file or "", event.line or 0, event.function or "", "")
+        for frame in (stopped, *event.frames, *(f for t in event.threads for f in t.frames)):
+            self.add_line(frame.file, frame.line, sighting)
+            self.functions.setdefault(frame.function, sighting)
+        for point in event.breakpoints:
+            self.add_line(point.file, point.line, sighting)
+        self.add_listing(event.file or "", "\n".join(event.source), sighting)
+        inside = _asked(event, "expression") if event.action is Action.FIELDS else None
+        for value in event.values:
+            name = value.name if inside is None else _field(str(inside), value.name)
+            self.values[last_part(name)].append((value.text, sighting))
+        expression, text = _printed(event)
+        if expression:
+            self.values[last_part(expression)] += [(text, sighting), (repr(text), sighting)]
+        if event.return_value is not None:
+            # What a function of the program gave is no test's, also where a test gets it.
+            value, own = event.return_value, replace(sighting, in_test=False)
+            self.values[last_part(value.name)].append((value.text, own))
+        if event.exception is not None:
+            raised = event.exception.type.rpartition(".")[2]
+            self.exceptions.append((raised, plain(event.exception.message), sighting))
+
+    def add_listing(self, file: str, text: str, sighting: Sighting) -> None:
+        """Take in numbered lines of a file."""
+        for found in NUMBERED.finditer(text):
+            self.add_line(file, int(found["line"]), sighting)
+
+    def add_line(self, file: str, line: int, sighting: Sighting) -> None:
+        """Take in one place."""
+        if file and line:
+            self.lines[posixpath.basename(file), line].append((file.removeprefix("./"), sighting))
+
+
+def plain(text: str) -> str:
+    """A text as it is compared."""
+    return SPACE.sub(" ", ADDRESS.sub("", text)).strip()
+
+
+def last_part(name: str) -> str:
+    """The key of an expression: `self.total` is also known as `total`, quotes are all the same."""
+    if DOTTED.fullmatch(name):
+        return name.rpartition(".")[2]
+    try:
+        return ast.unparse(ast.parse(name, mode="eval"))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return name
+
+
+def _printed(event: DebugEvent) -> tuple[str, str]:
+    """The expression whose value an event has printed, and the print; empty where there is none."""
+    if event.action not in PRINTING:
+        return "", ""
+    name, pattern = PRINTING[event.action]
+    found = pattern.fullmatch(str(_asked(event, name) or "").strip())
+    return (found["expression"], event.output.strip()) if found else ("", "")
+
+
+def _field(expression: str, name: str) -> str:
+    """What a field of an object is called in full: `self.total`, `lines['tea']`."""
+    return f"{expression}{name}" if name.startswith("[") else f"{expression}.{name}"
+
+
+def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observations:
+    """What was seen before the message at an index."""
+    seen = Observations()
+    from_test = _from_test(conversation, tests)
+    calls = conversation.calls
+    for index, row in enumerate(conversation.messages[:end]):
+        message = row.message
+        if message.role != "tool" and row.tool_outcome is None:
+            continue
+        call = calls.get(message.tool_call_id or "")
+        path = call.text("path") if call is not None and call.name == READ_FILE else ""
+        tested = path in tests if path else from_test.get(message.tool_call_id or "", False)
+        seen.add_text(message.content, Sighting(index, tested))
+        if path:
+            seen.add_listing(path, message.content, Sighting(index, tested))
+    for each, tested in _events(conversation, tests):
+        where = _answer_index(conversation, each)
+        if where < end:
+            seen.add_event(each.event, Sighting(where, tested))
+    return seen
+
+
+def _from_test(conversation: Conversation, tests: TestFiles) -> dict[str, bool]:
+    """By call: whether all that its events show is of a test."""
+    found: dict[str, bool] = {}
+    for row, tested in _events(conversation, tests):
+        found[row.tool_call_id] = found.get(row.tool_call_id, True) and tested
+    return found
+
+
+def _events(conversation: Conversation, tests: TestFiles) -> Iterator[tuple[EventRow, bool]]:
+    """The events, and whether each shows a test's frame or an assertion's message."""
+    place: str | None = None
+    frames: Sequence[Frame] = ()
+    for row in conversation.events:
+        event = row.event
+        if event.stops_program:
+            place, frames = event.file, ()
+        if event.action is Action.STACK and event.frames:
+            frames = event.frames
+        file = next((f.file for f in frames if f.index == _frame(event)), place)
+        says = event.exception is not None and ASSERTION.search(event.exception.type) is not None
+        yield row, says or (file or "") in tests
+
+
+def _frame(event: DebugEvent) -> int:
+    """Which frame an inspection looked at."""
+    frame = _asked(event, "frame")
+    return frame if isinstance(frame, int) else 0
+
+
+def _asked(event: DebugEvent, name: str) -> object:
+    """One of an action's arguments; None where it has none of the name."""
+    try:
+        arguments = json.loads(event.arguments)
+    except ValueError:
+        return None
+    return arguments.get(name) if isinstance(arguments, dict) else None
+
+
+def _answer_index(conversation: Conversation, row: EventRow) -> int:
+    """The message that tells of an event; at the earliest the one after its call's."""
+    rows = conversation.messages
+    for index in range(row.message_index + 1, len(rows)):
+        message = rows[index].message
+        if message.role == "assistant":
+            break
+        if message.tool_call_id == row.tool_call_id:
+            return index
+    return row.message_index + 1

@@ -1,0 +1,269 @@
+"""One start of a set of rollouts: what is missing is done, and kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cached_property, partial
+
+from collect.benchmarks.base import Benchmark
+from collect.config import Machinery, needed
+from collect.copying.run_copy import copy_of_this_run
+from collect.errors import (
+    TRIED_AGAIN,
+    ConfigError,
+    FailureKind,
+    RolloutStopped,
+    RowRefused,
+)
+from collect.models.budget import Budget, read_spent, spent_elsewhere
+from collect.models.config import ModelConfig
+from collect.preflight import Check, Finding, look_at_all, room_for_rows
+from collect.rollouts.circuit_breaker import FailuresInARow
+from collect.rollouts.cost import CostWatch, Forecast, check_dollars
+from collect.rollouts.executor import Place, Setup, ThisMachine, models_of, tool_users
+from collect.rollouts.faults import blamed
+from collect.rollouts.heartbeat import beating
+from collect.rollouts.journal import forget_replies, kept_dollars, replies_of
+from collect.rollouts.progress import Progress, log_file, note_end, open_log
+from collect.rollouts.rollout import RolloutSpec
+from collect.rollouts.settings import note_settings, settings_facts, what_differs
+from collect.rollouts.tracking import (
+    Numbers,
+    Tally,
+    followed,
+    of_nodes,
+    of_progress,
+    public,
+    require_trackers,
+)
+from collect.rollouts.work import Rows, Work
+from collect.runner import AsyncioRunner
+from collect.store.records import Conversation, Rollout
+from collect.store.run_store import RunStore
+
+
+class Batch:
+    """The rollouts that a config asks for, and those of them that have no row yet."""
+
+    def __init__(
+        self, machinery: Machinery, benchmark: Benchmark, works: Sequence[Work], store: RunStore
+    ) -> None:
+        """Raises ConfigError where the store holds rollouts made with other settings."""
+        self.stop = threading.Event()
+        self.failures = FailuresInARow(machinery.runner.give_up_after)
+        self.over_budget: tuple[str, ...] = ()
+        """The failure that ended this start, where it was the budget's, as `type: message`."""
+        self._machinery, self._benchmark = machinery, benchmark
+        self._works = {work.spec.id: work for work in works}
+        self._failed: dict[str, Rollout] = {}
+        self._beside = 0
+        self._store, self._copy = store, copy_of_this_run()
+        self.missing = self._without_row()
+
+    def run(self) -> None:
+        """Do what is missing. Raises ConfigError, SandboxError."""
+        if not self.missing:
+            return
+        require_trackers(self._machinery.runner)
+        budget = self._budget()
+        with closing(self._place(budget)) as place:
+            for check in self._checks(place):
+                check.look()
+            self._note_settings()
+            total = len(self._works)
+            progress = Progress(total, total - len(self.missing), beside=self._beside)
+            progress.add_earlier(row for row in self.rows() if row.rollout_id not in self._failed)
+            watch = self._watch(budget, progress)
+            runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
+            with (
+                self._tracked(progress, place) as tally,
+                progress,
+                beating(self._store.folder, progress, place.nodes),
+            ):
+                watch.begin()
+                ended = (progress.finished, tally.add, self._stop_by, watch.ended)
+
+                def do(work: Work) -> None:
+                    watch.hold(work.spec.id)
+                    if not self.stop.is_set():
+                        self._do(work, place, progress, ended)
+
+                self._passes(runner, do, progress)
+
+    def preflight(self) -> list[Finding]:
+        """What a start would look at first; nothing is done."""
+        if not self.missing:
+            return [Finding("rollouts", True, f"all {len(self._works)} are done")]
+        with closing(self._place(self._budget())) as place:
+            return look_at_all(self._checks(place))
+
+    @contextmanager
+    def _tracked(self, progress: Progress, place: Place) -> Iterator[Tally]:
+        """Send numbers to the config's trackers meanwhile; what counts the rows for them."""
+        runner = self._machinery.runner
+        tally = Tally(self.rows() if needed(runner.wandb, runner.trackio) else ())
+
+        def numbers() -> Numbers:
+            return {**of_progress(progress), **tally.numbers(), **of_nodes(place.nodes())}
+
+        facts = public(self._machinery.model_dump(mode="json"))
+        with followed(runner, self._store.folder, facts, numbers):
+            yield tally
+
+    def compact(self) -> None:
+        """Merge the files of the rows; not before the copy has them, which takes each as it is."""
+        if self._copy is None or self._copy.up_to_date():
+            self._store.compact()
+
+    def _passes(
+        self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
+    ) -> None:
+        """Do what is missing, and once more what has failed because of the infrastructure."""
+        runner.run(self.missing, do)
+        for _ in range(self._machinery.runner.again):
+            failed = [] if self.stop.is_set() else self._without_row()
+            if failed:
+                progress.to_do_again(len(failed))
+                runner.run(failed, do)
+
+    def rows(self) -> Iterator[Rollout]:
+        """The rows that there are now of what was asked for, one at a time."""
+        return (row for row in self._store.read_rollouts() if row.rollout_id in self._works)
+
+    def _place(self, budget: Budget) -> Place:
+        """Where the rollouts are done."""
+        folder, setup = self._store.folder, self._setup
+        if self._machinery.runner.backend == "ray":
+            from collect.rollouts.ray_cluster.cluster import RayCluster
+
+            return RayCluster(setup, budget, self.stop)
+        replies, log = partial(replies_of, folder), partial(log_file, folder)
+        return ThisMachine(setup, budget, self.stop, replies, log)
+
+    def _checks(self, place: Place) -> Sequence[Check]:
+        """All that the missing rollouts need."""
+        missing, runner = len(self.missing), self._machinery.runner
+        spent = self._spent() + spent_elsewhere(self._store.folder)
+        return (
+            Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
+            Check("dollars", partial(check_dollars, runner, self._models().values(), spent)),
+            Check("disk of the run", partial(room_for_rows, self._store, missing, runner)),
+            *place.checks(self.missing),
+        )
+
+    def _do(
+        self,
+        work: Work,
+        place: Place,
+        progress: Progress,
+        ended: Sequence[Callable[[Rollout], None]],
+    ) -> None:
+        """`ended` are told of its row."""
+        if self._copy is not None:
+            self._copy.hold(self.stop)
+        progress.started(work.spec.id, work.label)
+        log = open_log(self._machinery.runner, log_file(self._store.folder, work.spec.id))
+        try:
+            row, conversations = self._done(work, place)
+        except RolloutStopped:
+            log.note("stopped")
+            progress.stopped(work.spec.id)
+            return
+        row = self._keep(work, blamed(row, self._failed.get(row.rollout_id)), conversations)
+        note_end(log, row)
+        forget_replies(self._store.folder, row)
+        for tell in ended:
+            tell(row)
+
+    def _done(self, work: Work, place: Place) -> Rows:
+        """Do it. Raises RolloutStopped, ConfigError, OSError."""
+        try:
+            return place.do(work)
+        except (RolloutStopped, ConfigError, OSError):
+            raise
+        except Exception as error:
+            # Of StepInto itself: no reason to lose the other rollouts. The row says all.
+            return self._setup.failed(work, error)
+
+    def _keep(self, work: Work, row: Rollout, conversations: Sequence[Conversation]) -> Rollout:
+        """Store it; the row that is stored."""
+        try:
+            self._store.add(row, conversations)
+        except RowRefused as error:
+            failed, _ = self._setup.failed(work, error)
+            row = replace(failed, dollars=row.dollars, seconds=row.seconds)
+            self._store.add(row, ())
+        return row
+
+    def _stop_by(self, row: Rollout) -> None:
+        """Stop where nothing more can come of it."""
+        if row.failure_kind is FailureKind.BUDGET:
+            self.over_budget = (row.failure,)
+        if self.over_budget or self.failures.too_many(row):
+            self.stop.set()
+
+    def _without_row(self) -> list[Work]:
+        done = set()
+        by_models = {(each.main, each.sub or ""): each.id for each in self._specs}
+        for row in self._store.read_rollouts():
+            alike = self._works.get(by_models.get((row.main_model, row.sub_model), ""))
+            work = self._works.get(row.rollout_id, alike)
+            self._beside += row.rollout_id not in self._works
+            if row.failure_kind in TRIED_AGAIN:
+                self._failed[row.rollout_id] = row
+            elif work is not None:
+                self._check_same_settings(row, work)
+                done.add(row.rollout_id)
+        return [work for key, work in self._works.items() if key not in done]
+
+    def _check_same_settings(self, row: Rollout, work: Work) -> None:
+        """`work` is that of the row, or where that is not asked for, any of the same models."""
+        same = work.spec.id == row.rollout_id
+        if same and row.instance_hash != work.spec.instance.hash:
+            changed = f"another version of the bug {row.instance_id}"
+        elif row.config_hash != work.settings_hash:
+            facts = settings_facts(self._machinery, work.spec)
+            changed = what_differs(self._store.folder, row.config_hash, facts)
+        else:
+            return
+        raise ConfigError(
+            f"{self._store.folder} holds rollouts made with {changed}; they must not be mixed. "
+            "Choose another `run` name, or remove that folder"
+        )
+
+    def _note_settings(self) -> None:
+        for work in {work.settings_hash: work for work in self.missing}.values():
+            note_settings(self._store.folder, settings_facts(self._machinery, work.spec))
+
+    @cached_property
+    def _setup(self) -> Setup:
+        users = tool_users(self._machinery, self._specs)
+        folder = self._store.folder
+        return Setup(self._machinery, self._benchmark, self._models(), folder, users)
+
+    def _models(self) -> Mapping[str, ModelConfig]:
+        return models_of(self._machinery, self._specs)
+
+    @property
+    def _specs(self) -> list[RolloutSpec]:
+        return [work.spec for work in self._works.values()]
+
+    def _budget(self) -> Budget:
+        limit = self._machinery.runner.budget_dollars
+        return Budget(limit, self._spent(), self._store.folder)
+
+    def _spent(self) -> float:
+        """Dollars of all starts so far."""
+        columns = ("rollout_id", "dollars")
+        of_rows = sum(row["dollars"] for row in self._store.rollouts.rows(columns=columns))
+        return read_spent(self._store.folder, of_rows)
+
+    def _watch(self, budget: Budget, progress: Progress) -> CostWatch:
+        runner = self._machinery.runner
+        folder, missing = self._store.folder, self.missing
+        kept = sum(kept_dollars(replies_of(folder, work.spec.id)) for work in missing)
+        forecast = Forecast(self._specs, self.rows(), budget.spent - kept, runner.estimate_after)
+        return CostWatch(runner, forecast, progress, self.stop, folder)

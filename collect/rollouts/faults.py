@@ -1,0 +1,178 @@
+"""What follows from each failure: who tries again, how often, and how a rollout ends by it.
+
+One row for each type of `collect.errors` and `sandbox.errors` that can end a rollout; a row of a
+run names the type as `failure_type`. docs/failures.md shows the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from collect import errors
+from collect.errors import FailureKind, RolloutError
+from collect.store.records import Rollout
+from sandbox import errors as sandbox_errors
+
+REQUEST = "the request, with growing waits"
+OUTAGE = f"{REQUEST}, then as an outage"
+INVALID = f"{REQUEST}, unless a call is unreadable"
+ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds"
+FETCH = "on a cluster fetching it, `images.max_retries` times"
+PULL = "fetching it, for `images.pull_limit_wait` seconds"
+ROOM = "fetching it, once another rollout of the node has ended"
+BUILD = "the build, once, unless its time was up"
+NODES = "on other nodes, `runner.ray.tries` in all"
+NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One type of failure."""
+
+    error: type[Exception]
+    means: str
+    retried: str
+    """What is tried again within a start, before the rollout has failed."""
+    goes_on: bool = False
+    """Whether the replies that the models gave are kept for the next start, which begins there."""
+    models_if_again: bool = False
+    """Whether it counts against the model where the same rollout, begun anew, ends by it, or by
+    another such, again."""
+
+    @property
+    def name(self) -> str:
+        """As rows have it."""
+        return self.error.__name__
+
+    @property
+    def kind(self) -> FailureKind:
+        """Who is to blame. All but the model's own are done again by the next start."""
+        if issubclass(self.error, RolloutError):
+            return self.error.kind
+        return FailureKind.INFRASTRUCTURE
+
+
+FAULTS: Sequence[Fault] = (
+    Fault(errors.ModelFailure, "the model can't go on", NOTHING),
+    Fault(errors.ContextTooLong, "the conversation is longer than the model can read", NOTHING),
+    Fault(errors.ContentRefused, "the server refused the content, or withheld the reply", NOTHING),
+    Fault(errors.EndpointDown, "the model's server is silent or broken", OUTAGE, goes_on=True),
+    Fault(errors.RateLimited, "the server wants fewer requests", OUTAGE, goes_on=True),
+    Fault(
+        errors.InvalidReply,
+        "the reply is no chat completion, or has a call that can't be read",
+        INVALID,
+        goes_on=True,
+    ),
+    Fault(
+        errors.EndpointFailure,
+        "the server refused: key, address, quota, a setting that it does not know",
+        NOTHING,
+        goes_on=True,
+    ),
+    Fault(errors.LocalModelFailed, "a model of this process broke down", NOTHING, goes_on=True),
+    Fault(errors.BudgetExhausted, "`runner.budget_dollars` is spent", NOTHING, goes_on=True),
+    Fault(errors.NodeLost, "the machine or process that did it is gone", NODES, goes_on=True),
+    Fault(errors.OutOfDisk, "the disk is full", NOTHING, goes_on=True),
+    Fault(errors.RowRefused, "the result holds a value that can't be stored", NOTHING),
+    Fault(errors.InfrastructureFailure, "the bug's tests can't be used", NOTHING),
+    Fault(sandbox_errors.EngineDown, "the container engine does not answer", ENGINE, goes_on=True),
+    Fault(
+        sandbox_errors.SandboxUnavailable,
+        "the sandbox can't be opened as configured",
+        NOTHING,
+        goes_on=True,
+    ),
+    Fault(sandbox_errors.ImageMissing, "the bug's image is not there", FETCH, goes_on=True),
+    Fault(
+        sandbox_errors.PullLimited,
+        "the registry allows no more downloads for now",
+        PULL,
+        goes_on=True,
+    ),
+    Fault(
+        sandbox_errors.NoRoomForImage,
+        "`images.disk_gb` leaves no room for the bug's image",
+        ROOM,
+        goes_on=True,
+    ),
+    Fault(
+        sandbox_errors.BuildFailure,
+        "a build for scoring did not end in time, or fails without the patch too",
+        BUILD,
+        goes_on=True,
+    ),
+    Fault(
+        sandbox_errors.SandboxDead,
+        "the sandbox was killed, or its engine",
+        NOTHING,
+        models_if_again=True,
+    ),
+    Fault(
+        sandbox_errors.NotStarted,
+        "the container engine could not start a command",
+        NOTHING,
+        goes_on=True,
+    ),
+    Fault(
+        sandbox_errors.OutOfMemory,
+        "the sandbox was killed at `sandbox.memory_mb`",
+        NOTHING,
+        models_if_again=True,
+    ),
+    Fault(
+        sandbox_errors.DiskExceeded,
+        "the sandbox was killed at `sandbox.disk_mb`",
+        NOTHING,
+        models_if_again=True,
+    ),
+    Fault(sandbox_errors.SandboxFileError, "a file of the sandbox can't be read", NOTHING),
+    Fault(sandbox_errors.FileTooLarge, "a file of the sandbox is too large to be read", NOTHING),
+    Fault(
+        sandbox_errors.CommandRefused, "a command has an argument that no program accepts", NOTHING
+    ),
+    Fault(sandbox_errors.DebuggerError, "the debugger itself broke down", NOTHING),
+)
+
+
+def fault_named(failure_type: str | None) -> Fault | None:
+    """The fault of a row's `failure_type`; None where there is none of that name."""
+    return next((fault for fault in FAULTS if fault.name == failure_type), None)
+
+
+def goes_on(failure_type: str | None) -> bool:
+    """Whether the next start goes on with a rollout that failed so, where it was.
+
+    Where its sandbox died, it may have been its calls that killed it, so it begins anew.
+    """
+    fault = fault_named(failure_type)
+    return fault is not None and fault.goes_on
+
+
+def broke_sandbox(failure_type: str | None) -> bool:
+    """Whether the rollout's own calls, or its patch, may have ended its sandbox."""
+    fault = fault_named(failure_type)
+    return fault is not None and fault.models_if_again
+
+
+def blamed(row: Rollout, earlier: Rollout | None) -> Rollout:
+    """A finished rollout's row, with who is to blame for its failure; `earlier` is the row of when
+    the same rollout failed before.
+
+    A sandbox may die once by chance. Where it dies again, however it does, after the model has
+    acted in it, that is the model's doing: else it could void each failure of its own.
+    """
+    if earlier is None or not (_may_be_models(row) and _may_be_models(earlier)):
+        return row
+    if _settings(row) != _settings(earlier):
+        return row
+    return replace(row, failure_kind=FailureKind.MODEL)
+
+
+def _may_be_models(row: Rollout) -> bool:
+    return broke_sandbox(row.failure_type) and row.main_steps + row.sub_steps > 0
+
+
+def _settings(row: Rollout) -> tuple[str, str]:
+    return row.config_hash, row.instance_hash

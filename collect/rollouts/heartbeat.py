@@ -1,0 +1,139 @@
+"""What a start is doing right now, in a file for those who look from outside."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from collect.errors import ConfigError
+from collect.field_errors import first_wrong_field
+from collect.rollouts.progress import Progress
+from collect.store.atomic_files import write_text
+
+NAME = "progress.json"
+SECONDS = 5.0
+"""Between two beats."""
+
+
+class RunningRollout(BaseModel):
+    """A rollout that has begun."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    """Bug and variant."""
+    seconds: float
+    """Since it began."""
+
+
+class NodeStatus(BaseModel):
+    """A machine of a cluster."""
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    state: str
+    """`ready`, `starting`, `resting: WHY`, `gone`, or why it can do no rollouts."""
+    running: int
+    """Rollouts."""
+    done: int
+    lost: int
+    """Rollouts that were under way when their worker died; they were done again."""
+
+
+class Heartbeat(BaseModel):
+    """A start as it was a moment ago. Times are Unix times in seconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    total: int
+    """Rollouts that the config asks for."""
+    done: int
+    done_before: int
+    """Those of `done` that earlier starts did."""
+    beside: int = 0
+    """Rows of earlier starts that the config does not ask for any more."""
+    started_at: float
+    seen_at: float
+    ended: bool
+    """Whether the process ended in good order."""
+    host: str
+    process: int
+    running: tuple[RunningRollout, ...]
+    """The longest first."""
+    nodes: tuple[NodeStatus, ...] = ()
+    """Of a cluster; none where the rollouts are done in the process itself."""
+
+
+@contextmanager
+def beating(
+    folder: Path,
+    progress: Progress,
+    nodes: Callable[[], Sequence[NodeStatus]] = tuple,
+    every: float = SECONDS,
+) -> Iterator[None]:
+    """Keep `progress.json` in a run folder up to date meanwhile, from a thread of its own.
+
+    A beat that can't be written is left out: a full disk ends the run where a row is to be kept.
+    """
+    started_at, ended = time.time(), threading.Event()
+
+    def beat() -> None:
+        now = _beat(progress, nodes(), started_at, ended.is_set())
+        with suppress(OSError):
+            write_text(folder / NAME, now.model_dump_json(indent=2) + "\n")
+
+    def beat_on() -> None:
+        while not ended.wait(every):
+            beat()
+
+    thread = threading.Thread(target=beat_on, name="heartbeat", daemon=True)
+    beat()
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        beat()
+
+
+def _beat(
+    progress: Progress, nodes: Sequence[NodeStatus], started_at: float, ended: bool
+) -> Heartbeat:
+    return Heartbeat(
+        total=progress.total,
+        done=progress.done,
+        done_before=progress.done_before,
+        beside=progress.beside,
+        started_at=started_at,
+        seen_at=time.time(),
+        ended=ended,
+        host=platform.node(),
+        process=os.getpid(),
+        running=tuple(
+            RunningRollout(label=label, seconds=seconds) for label, seconds in progress.running()
+        ),
+        nodes=tuple(nodes),
+    )
+
+
+def read_heartbeat(folder: Path) -> Heartbeat | None:
+    """The last start's, None where there was none. Raises ConfigError on a broken file."""
+    path = folder / NAME
+    try:
+        return Heartbeat.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise ConfigError(
+            f"{path} is not what a run writes there: {first_wrong_field(error, Heartbeat)}; remove "
+            "it, the next start writes it anew"
+        ) from error

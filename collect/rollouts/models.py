@@ -1,0 +1,86 @@
+"""From the models of a config to backends."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from collect.models.base import ModelBackend
+from collect.models.budget import Limits
+from collect.models.config import (
+    LocalConfig,
+    ModelConfig,
+    OpenAIConfig,
+    ReplayConfig,
+    VllmConfig,
+)
+
+
+def open_model(
+    name: str,
+    config: ModelConfig,
+    limits: Limits,
+    stop: threading.Event,
+    folder: Path | None = None,
+) -> ModelBackend:
+    """One backend. Imports only what this kind needs.
+
+    Missing keys, packages and files, and servers that can't be started, raise ConfigError here; a
+    local model is read into memory when its first conversation is opened, and can still raise it
+    then. Once `stop` is set, every waiting or later request raises RolloutStopped. `folder` is
+    where logs of servers go.
+    """
+    if isinstance(config, OpenAIConfig):
+        from collect.models.endpoint import EndpointBackend
+
+        return EndpointBackend(name, config, limits, stop)
+    if isinstance(config, VllmConfig):
+        from collect.models.serving.backend import VllmBackend
+
+        return VllmBackend(name, config, limits, stop, folder)
+    if isinstance(config, LocalConfig):
+        from collect.models.local import LocalBackend
+
+        return LocalBackend(name, config, stop)
+    if isinstance(config, ReplayConfig):
+        from collect.models.replay import ReplayBackend
+
+        return ReplayBackend.from_config(name, config)
+    from collect.oracle import OracleBackend
+
+    return OracleBackend(name, config)
+
+
+def open_and_ask(
+    name: str,
+    config: ModelConfig,
+    limits: Limits,
+    stop: threading.Event,
+    folder: Path | None,
+    *,
+    tools: bool,
+) -> tuple[ModelBackend, str]:
+    """A backend, and what was seen of it, in words; an endpoint is asked once, for a call where
+    it is to be sent `tools`. Raises ConfigError."""
+    if not isinstance(config, OpenAIConfig):
+        return open_model(name, config, limits, stop, folder), _described(config)
+    from collect.models.endpoint import EndpointBackend
+    from collect.models.first_request import ask_first
+
+    endpoint = EndpointBackend(name, config, limits, stop)
+    try:
+        key = f"key of ${config.api_key_env}" if config.api_key_env else "without a key"
+        where = f"{config.model} at {endpoint.address.rstrip('/')}, {key}"
+        return endpoint, f"{where}; {ask_first(endpoint, limits, tools)}"
+    except BaseException:
+        endpoint.close()
+        raise
+
+
+def _described(config: ModelConfig) -> str:
+    """What a model is that is no endpoint's, in words."""
+    if isinstance(config, VllmConfig):
+        return f"vllm, {config.server.model if config.server else config.base_url}"
+    if isinstance(config, LocalConfig):
+        return f"local, {config.model}; it is loaded with its first conversation"
+    return f"recordings of {config.path}" if isinstance(config, ReplayConfig) else "the oracle"

@@ -1,0 +1,355 @@
+"""Rollouts on the nodes of a Ray cluster, as the driver sees them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from collect.benchmarks.images import required_images
+from collect.console import tell
+from collect.errors import ConfigError, NodeLost, RolloutStopped
+from collect.models.budget import Budget
+from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless
+from collect.preflight import Check
+from collect.quantities import counted
+from collect.rollout_log import RolloutLog
+from collect.rollouts.executor import Setup
+from collect.rollouts.heartbeat import NodeStatus
+from collect.rollouts.journal import forget_replies
+from collect.rollouts.progress import log_file, open_log
+from collect.rollouts.ray_cluster.connecting import connect, losses, nodes_with_room
+from collect.rollouts.ray_cluster.nodes import Node, Nodes, fault_of
+from collect.rollouts.ray_cluster.shared_state import Office
+from collect.rollouts.ray_cluster.worker import Answer, NodeWorker, Readiness
+from collect.rollouts.work import Rows, Work
+from collect.store.build_info import code_version
+
+# The workers of a run: one on each node of a cluster, started, started again, and let go.
+
+
+Result = TypeVar("Result")
+WATCH_SECONDS = 0.5
+STOP_SECONDS = 60.0
+"""In which the rollouts of a worker end once it was told to stop."""
+
+
+class Workers:
+    """Thread-safe. What `nodes` has is read and changed with `changed` held."""
+
+    def __init__(self, ray: Any, setup: Setup, budget: Budget, stop: threading.Event) -> None:
+        self._ray, self._setup, self._stop = ray, ray.put(setup), stop
+        self._per_node = setup.machinery.runner.ray.per_node
+        here = ray.get_runtime_context().get_node_id()
+        # Its calls may be repeated: a connection that breaks must not end a rollout, nor leave the
+        # office with a slot that nobody has.
+        self._office = self._on(here, Office, max_task_retries=-1).remote(
+            setup.folder.resolve(), budget.limit_dollars, budget.spent
+        )
+        self.nodes = Nodes(self._per_node)
+        self.changed = threading.Condition()
+        self.hopeful_at = time.monotonic()
+        """When there last was a node that did rollouts, or was to do so before long."""
+        self._closed = threading.Event()
+        self._threads: list[threading.Thread] = []
+        """Those that look at nodes, and start workers."""
+
+    def start(self, first: Work) -> None:
+        """From now on, keep a worker on each node; each tries the first rollout's bug."""
+        self._run(self._watch, first)
+
+    def close(self) -> None:
+        """Let them go."""
+        self._closed.set()
+        # Ray would start a cluster of its own for a thread that calls it after its end. The first
+        # thread is that which starts the others.
+        while self._threads:
+            self._threads.pop(0).join(STOP_SECONDS)
+        workers = [node.worker for node in self.nodes.all if node.worker is not None]
+        closing = [worker.close.remote() for worker in workers]
+        self._ray.wait(closing, num_returns=len(closing), timeout=STOP_SECONDS)
+        for actor in (*workers, self._office):
+            self._ray.kill(actor)
+
+    def lost(self, node: Node, worker: Any) -> None:
+        """A rollout's worker is gone."""
+        with self.changed:
+            node.lost += 1
+            if node.worker is not worker:
+                return
+            node.died()
+            name = node.worker_name
+        self._let_go(worker, name)
+
+    def wait(self, future: Future[Result]) -> Result:
+        """The result. Raises RolloutStopped once the run is stopped, or the place closed."""
+        return result_unless(future, self._check_open)
+
+    def _run(self, do: Callable[..., None], *arguments: object) -> None:
+        """Do it in a thread of its own."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        self._threads.append(threading.Thread(target=do, args=arguments, daemon=True))
+        self._threads[-1].start()
+
+    def _check_open(self) -> None:
+        raise_if_stopped(self._stop)
+        if self._closed.is_set():
+            raise RolloutStopped("the run has ended")
+
+    def _watch(self, first: Work) -> None:
+        told = ""
+        while not self._closed.wait(WATCH_SECONDS) and not self._stop.is_set():
+            try:
+                self._look(first)
+                told = ""
+            except Exception as error:
+                # Whatever it is: without this thread no worker would ever be started again.
+                if str(error) != told:
+                    told = str(error)
+                    tell(f"the cluster's nodes can't be looked at, and will be again: {told}")
+            with self.changed:
+                if self.nodes.hopeful:
+                    self.hopeful_at = time.monotonic()
+                self.changed.notify_all()
+
+    def _look(self, first: Work) -> None:
+        """Keep up with which nodes there are, and start a worker on each that has none."""
+        alive = nodes_with_room(self._ray)
+        with self.changed:
+            self.nodes.update(alive)
+            for node in self.nodes.to_start():
+                node.starting = True
+                self._run(self._start, node, first)
+
+    def _start(self, node: Node, first: Work) -> None:
+        """Start a worker, which may have to fetch an image first."""
+        node.starts += 1
+        name, worker = node.worker_name, None
+        try:
+            started = self._on(node.id, NodeWorker)
+            worker = started.remote(self._setup, self._office, name, self._per_node)
+            found = self.wait(worker.prepare.remote(code_version(), first).future())
+        except RolloutStopped:
+            return
+        except Exception as error:
+            # Whatever it is: the node would seem to be starting for ever.
+            if worker is not None:
+                self._let_go(worker, name)
+            with self.changed:
+                node.died()
+            tell(f"no worker on {node.host}: {error}")
+            return
+        if found.refused is not None:
+            self._let_go(worker, name)
+        with self.changed:
+            _note(found, node, worker)
+            self.changed.notify_all()
+
+    def _let_go(self, worker: Any, name: str) -> None:
+        """Kill a worker, which may only be out of reach and go on spending, and free what requests
+        it had."""
+        self._ray.kill(worker)
+        # An office that has died holds nothing; the next rollout will say that it has.
+        with suppress(self._ray.exceptions.RayActorError):
+            self._ray.get(self._office.forget.remote(name))
+
+    def _on(self, node_id: str, actor: type, max_task_retries: int = 0) -> Any:
+        """The actor, to be started on a node and nowhere else."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
+        return self._ray.remote(actor).options(
+            num_cpus=0, scheduling_strategy=strategy, max_task_retries=max_task_retries
+        )
+
+
+def _note(found: Readiness, node: Node, worker: Any) -> None:
+    """What a worker found when it got ready, or did not."""
+    if found.refused is None:
+        node.started(worker, found.images)
+    elif found.for_good and not node.ready_once:
+        node.refused(found.refused)
+        tell(f"no rollouts on {node.host}: {found.refused}")
+    else:
+        node.unready(found.refused)
+        seconds = node.health.rest_seconds
+        tell(f"no rollouts on {node.host} for the next {seconds:g} s: {found.refused}")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A rollout's at a node."""
+
+    node: Node
+    worker: Any
+    """The handle of the actor that the node had then."""
+    images: Sequence[str]
+    """Those that the rollout needs."""
+    began: float
+    """On the monotonic clock."""
+
+
+class RayCluster:
+    """A place of many machines. A rollout whose node is lost, or at fault, is done on another."""
+
+    def __init__(self, setup: Setup, budget: Budget, stop: threading.Event) -> None:
+        """Raises ConfigError where there is no cluster at the address."""
+        self._config = setup.machinery.runner.ray
+        self._setup, self._stop = setup, stop
+        self._ray = connect(self._config.address, "runner.ray.address")
+        self._workers = Workers(self._ray, setup, budget, stop)
+        self._nodes, self._changed = self._workers.nodes, self._workers.changed
+        self._begun = False
+
+    def checks(self, works: Sequence[Work]) -> Sequence[Check]:
+        """See `collect.rollouts.executor.Place`. Each node looks at what it needs by itself."""
+        return (Check("nodes", partial(self._first_node, works[0])),)
+
+    def do(self, work: Work) -> Rows:
+        """See `collect.rollouts.executor.Place`."""
+        lost: list[str] = []
+        failed: dict[str, Rows] = {}
+        while len(lost) + len(failed) < self._config.tries:
+            try:
+                turn = self._take(work, failed)
+            except NodeLost as error:
+                return _last(failed) or self._setup.failed(work, error)
+            if turn is None:
+                break
+            answer = self._take_turn(turn, work)
+            if answer is None:
+                lost.append(turn.node.host)
+                continue
+            rows = _rows(answer)
+            if not self._at_fault(turn, work, rows):
+                return rows
+            failed[turn.node.id] = rows
+        gone = f"{counted(len(lost), 'worker')} died with it, on {', '.join(lost)}"
+        failure = NodeLost(f"{gone}; look at their memory and Ray's logs")
+        return _last(failed) or self._setup.failed(work, failure)
+
+    def nodes(self) -> Sequence[NodeStatus]:
+        """See `collect.rollouts.executor.Place`."""
+        with self._changed:
+            return self._nodes.statuses
+
+    def close(self) -> None:
+        """Let the workers go. A cluster that was running goes on."""
+        self._workers.close()
+        self._ray.shutdown()
+
+    def _first_node(self, first: Work) -> str:
+        """Wait for a node that can do a rollout. Raises ConfigError where none can."""
+        self._workers.start(first)
+        try:
+            turn = self._take(first)
+        except NodeLost as error:
+            raise ConfigError(str(error)) from error
+        if turn is not None:
+            self._give(turn)
+        self._begun = True
+        return "; ".join(f"{node.host}: {node.state}" for node in self.nodes())
+
+    def _take(self, work: Work, avoided: Collection[str] = ()) -> Turn | None:
+        """Wait for room on a node; None where there are no nodes but those `avoided`.
+
+        Raises RolloutStopped, NodeLost, ConfigError.
+        """
+        images = required_images([work.spec.instance], self._setup.machinery.sandbox)
+        with self._changed:
+            while True:
+                raise_if_stopped(self._stop)
+                node = self._nodes.best(images, avoided)
+                if node is not None:
+                    return Turn(node, node.worker, images, node.begin(images))
+                if avoided and not self._nodes.others(avoided):
+                    return None
+                self._check_nodes()
+                self._changed.wait(POLL_SECONDS)
+
+    def _check_nodes(self) -> None:
+        """Raises ConfigError where no node can do rollouts; before the first one also where that
+        may pass, for the user is still there. Raises NodeLost where it has lasted too long."""
+        refusals = self._nodes.refusals(for_good=self._begun)
+        if refusals:
+            raise ConfigError(f"no node of the cluster can do rollouts: {'; '.join(refusals)}")
+        timeout = self._config.node_timeout
+        if time.monotonic() - self._workers.hopeful_at > timeout:
+            ailing = [node for node in self._nodes.all if node.ailment is not None]
+            raise NodeLost(
+                f"the Ray cluster has had no node that can do rollouts for {timeout:g} s "
+                "(runner.ray.node_timeout); `ray status` shows its nodes, which must offer CPUs"
+                + "".join(f"; {node.host}: {node.ailment}" for node in ailing)
+            )
+
+    def _take_turn(self, turn: Turn, work: Work) -> Answer | None:
+        """What came of it on a node; None where its worker was lost."""
+        try:
+            answer = self._answer(turn.worker, work)
+        except losses(self._ray):
+            self._log(work).note("lost", host=turn.node.host)
+            self._workers.lost(turn.node, turn.worker)
+            return None
+        finally:
+            self._give(turn)
+        with self._changed:
+            if answer.images is not None:
+                turn.node.present = answer.images
+        return answer
+
+    def _answer(self, worker: Any, work: Work) -> Answer:
+        """What came of it on a node. A stop is told to the worker, which then ends soon."""
+        future: Future[Answer] = worker.do.remote(work).future()
+        try:
+            return self._workers.wait(future)
+        except RolloutStopped:
+            worker.stop.remote()
+        wait([future], STOP_SECONDS)
+        if future.done():
+            return future.result()
+        raise RolloutStopped("the run is being stopped")
+
+    def _at_fault(self, turn: Turn, work: Work, rows: Rows) -> bool:
+        """Whether the node may be why a rollout has failed, which may rest it."""
+        node, fault, bug = turn.node, fault_of(rows[0]), work.spec.instance.id
+        with self._changed:
+            rests = node.health.ended(fault, bug, turn.began, time.monotonic())
+            if fault is None:
+                node.done += 1
+                node.deaths = 0
+        if fault is None:
+            return False
+        self._log(work).note("failed_there", host=node.host, why=fault)
+        # What may go on elsewhere keeps its replies, as for the next start.
+        forget_replies(self._setup.folder, rows[0])
+        if rests:
+            seconds = node.health.rest_seconds
+            tell(f"{node.host} rests for {seconds:g} s: {fault}")
+        return True
+
+    def _give(self, turn: Turn) -> None:
+        with self._changed:
+            turn.node.end(turn.images, turn.began)
+            self._changed.notify_all()
+
+    def _log(self, work: Work) -> RolloutLog:
+        text = log_file(self._setup.folder, work.spec.id)
+        return open_log(self._setup.machinery.runner, text)
+
+
+def _rows(answer: Answer) -> Rows:
+    if answer.refused is not None:
+        raise ConfigError(answer.refused)
+    if answer.rows is None:
+        raise RolloutStopped("the run is being stopped")
+    return answer.rows
+
+
+def _last(failed: dict[str, Rows]) -> Rows | None:
+    """What came of a rollout on the last of the nodes that it failed on, by their ids."""
+    return next(reversed(failed.values()), None)

@@ -1,0 +1,86 @@
+"""To a Ray cluster that runs, or to one of this machine's own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from typing import Any
+
+from collect.errors import ConfigError
+from sandbox.environment import install_command
+
+# Ray asks its vendor's server otherwise.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+LOOK_SECONDS = 10.0
+
+
+def connect(address: str | None, setting: str) -> Any:
+    """The `ray` module, connected. Raises ConfigError where there is no Ray, or no cluster.
+
+    `address`: `auto`, or `HOST:PORT` of a head; None starts a cluster of this machine's own.
+    `setting`: where the config has it.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise ConfigError(
+            "runner.backend=ray and format.workers.ray_address need Ray: "
+            f"{install_command('ray')}, or do without them"
+        ) from error
+    if ray.is_initialized():
+        return ray
+    try:
+        _look_for(address)
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            include_dashboard=None if address else False,
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ConfigError(
+            f"no Ray cluster answers at {setting}={address!r}: {error}; start one with `ray start "
+            f"--head`, or set {setting}=null to do it on this machine"
+        ) from error
+    return ray
+
+
+def _look_for(address: str | None) -> None:
+    """Raises OSError where nothing is at `HOST:PORT`, which takes Ray minutes to find out, and
+    ValueError where that is no address of a head."""
+    if address in (None, "auto"):
+        return
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host:
+        raise ValueError("it is neither `auto` nor HOST:PORT")
+    socket.create_connection((host, int(port)), LOOK_SECONDS).close()
+
+
+def nodes_with_room(ray: Any) -> dict[str, str]:
+    """The hosts of the nodes that are alive and offer CPUs, by node id.
+
+    A head that offers none (`--num-cpus=0`) does no rollouts.
+    """
+    return {
+        node["NodeID"]: node["NodeManagerHostname"]
+        for node in ray.nodes()
+        if node["Alive"] and node["Resources"].get("CPU", 0) > 0
+    }
+
+
+def losses(ray: Any) -> tuple[type[Exception], ...]:
+    """What Ray raises where a worker is gone, or its node.
+
+    A result of more than about 100 kB lies on the node until it is fetched: it can be lost after
+    the worker has done all.
+    """
+    errors = ray.exceptions
+    return (
+        errors.RayActorError,
+        errors.WorkerCrashedError,
+        errors.OutOfMemoryError,
+        errors.OutOfDiskError,
+        errors.NodeDiedError,
+        errors.ObjectLostError,
+    )

@@ -1,0 +1,206 @@
+"""What the workers of a run share. Lives beside the driver, and ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import ray
+
+from collect.errors import BudgetExhausted, ConfigError
+from collect.models.budget import Budget, Slots
+from collect.rollouts.journal import replies_of
+from collect.rollouts.progress import log_file
+
+
+class Office:
+    """An actor of asyncio: others are heard while some wait for a slot of a model, and else it
+    answers one call at a time. What it is told of a request stays, should the worker be lost. Each
+    call may come twice, where a connection breaks: slots and dollars count once, and a journal or a
+    log may have a line twice."""
+
+    def __init__(self, folder: Path, limit_dollars: float | None, spent: float) -> None:
+        """`folder` is the run's."""
+        self._folder = folder
+        self._budget = Budget(limit_dollars, spent, folder)
+        self._spent: defaultdict[str, float] = defaultdict(float)
+        self._taken: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """The worker that has a slot of a model, by the slot's token."""
+        self._freed = asyncio.Condition()
+        self._gone: set[str] = set()
+
+    def exhausted(self) -> str | None:
+        """Why no request may be sent any more that costs; None: it may."""
+        try:
+            self._budget.check()
+        except BudgetExhausted as error:
+            return str(error)
+        return None
+
+    def spent(self, worker: str, dollars: float) -> None:
+        """Count what all requests of a worker have cost so far."""
+        more = dollars - self._spent[worker]
+        if more > 0:
+            self._spent[worker] = dollars
+            self._budget.add(more)
+
+    def note(self) -> None:
+        """Keep what was spent so far, for the next start."""
+        self._budget.note()
+
+    async def take(self, model: str, limit: int, worker: str, token: str, seconds: float) -> bool:
+        """Let a worker send one request more to a model as soon as fewer than `limit` are under
+        way; whether that was so within these seconds. `token` is the request's own."""
+        taken = self._taken[model]
+        try:
+            async with asyncio.timeout(seconds), self._freed:
+                await self._freed.wait_for(lambda: token in taken or len(taken) < limit)
+                if worker in self._gone:
+                    # It asked before it was lost.
+                    return False
+                taken[token] = worker
+                return True
+        except TimeoutError:
+            return False
+
+    async def give_back(self, model: str, token: str) -> None:
+        """A request was answered."""
+        self._taken[model].pop(token, None)
+        await self._tell()
+
+    async def forget(self, worker: str) -> None:
+        """A worker is gone, and its requests with it."""
+        self._gone.add(worker)
+        for taken in self._taken.values():
+            for token in [token for token, has_it in taken.items() if has_it == worker]:
+                del taken[token]
+        await self._tell()
+
+    def add_log(self, rollout_id: str, text: str) -> None:
+        """Keep more of a rollout's log."""
+        log_file(self._folder, rollout_id).add(text)
+
+    def replies(self, rollout_id: str) -> str | None:
+        """The journal of a rollout."""
+        return replies_of(self._folder, rollout_id).read()
+
+    def add_replies(self, rollout_id: str, text: str) -> None:
+        """Keep more of it."""
+        replies_of(self._folder, rollout_id).add(text)
+
+    def replace_replies(self, rollout_id: str, text: str | None) -> None:
+        """Keep others, or none."""
+        replies_of(self._folder, rollout_id).replace(text)
+
+    async def _tell(self) -> None:
+        """Let those who wait for a slot look again."""
+        async with self._freed:
+            self._freed.notify_all()
+
+
+# The office as a worker's models and journals know it.
+
+
+def _answered(call: Any) -> Any:
+    """What the office answers to a call. Raises ConfigError where it has died, or can't write to
+    the run folder: it keeps what no rollout can do without."""
+    try:
+        return ray.get(call)
+    except ray.exceptions.ActorDiedError as error:
+        raise ConfigError(
+            "the process beside the driver that keeps a run's dollars, its requests at once and "
+            "its replies (ray::Office) has died; look at the memory of the driver's machine and "
+            f"at Ray's logs there, and start again: the same command goes on. Ray says: {error}"
+        ) from error
+    except ray.exceptions.RayTaskError as error:
+        if not isinstance(error.cause, OSError):
+            raise
+        raise ConfigError(
+            f"the run folder can't be written to on the driver: {error.cause}; fix that, and "
+            "start again: the same command goes on"
+        ) from error
+
+
+class OfficeLimits:
+    """The limits of a whole run. See `collect.models.budget.Limits`."""
+
+    def __init__(self, office: Any, worker: str) -> None:
+        """`office` is the handle of the actor."""
+        self._office, self._worker = office, worker
+        self._spent, self._lock = 0.0, threading.Lock()
+
+    def check(self) -> None:
+        reason = _answered(self._office.exhausted.remote())
+        if reason is not None:
+            raise BudgetExhausted(reason)
+
+    def add(self, dollars: float) -> None:
+        with self._lock:
+            self._spent += dollars
+            spent = self._spent
+        _answered(self._office.spent.remote(self._worker, spent))
+
+    def note(self) -> None:
+        _answered(self._office.note.remote())
+
+    def slots(self, model: str, limit: int) -> Slots:
+        return OfficeSlots(self._office, self._worker, model, limit)
+
+
+@dataclass(frozen=True)
+class OfficeSlots:
+    """Requests at once to one model, of all workers."""
+
+    office: Any
+    worker: str
+    model: str
+    limit: int
+    held: list[str] = field(default_factory=list)
+    """The tokens of those taken; any one will do to give one back."""
+
+    def acquire(self, *, timeout: float) -> bool:
+        token = uuid4().hex
+        call = self.office.take.remote(self.model, self.limit, self.worker, token, timeout)
+        taken = bool(_answered(call))
+        if taken:
+            self.held.append(token)
+        return taken
+
+    def release(self) -> None:
+        _answered(self.office.give_back.remote(self.model, self.held.pop()))
+
+
+@dataclass(frozen=True)
+class OfficeJournal:
+    """The journal of a rollout. See `collect.rollouts.journal.JournalText`."""
+
+    office: Any
+    rollout_id: str
+
+    def read(self) -> str | None:
+        text: str | None = _answered(self.office.replies.remote(self.rollout_id))
+        return text
+
+    def add(self, text: str) -> None:
+        _answered(self.office.add_replies.remote(self.rollout_id, text))
+
+    def replace(self, text: str | None) -> None:
+        _answered(self.office.replace_replies.remote(self.rollout_id, text))
+
+
+@dataclass(frozen=True)
+class OfficeLog:
+    """The log of a rollout. See `collect.rollouts.progress.LogText`."""
+
+    office: Any
+    rollout_id: str
+
+    def add(self, text: str) -> None:
+        with suppress(ray.exceptions.RayError):
+            ray.get(self.office.add_log.remote(self.rollout_id, text))

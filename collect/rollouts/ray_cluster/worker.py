@@ -1,0 +1,246 @@
+"""The process on a node that does rollouts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from collect.benchmarks.base import Instance
+from collect.benchmarks.images import required_images
+from collect.config import Machinery
+from collect.console import tell
+from collect.errors import ConfigError, EndpointDown, InvalidReply, RateLimited, RolloutStopped
+from collect.models.waiting import raise_if_stopped
+from collect.preflight import DiskTooFull
+from collect.rollouts.executor import Setup, ThisMachine
+from collect.rollouts.ray_cluster.shared_state import OfficeJournal, OfficeLimits, OfficeLog
+from collect.rollouts.work import Rows, Work
+from collect.store.build_info import code_version
+from sandbox.engine import connect, engine_errors
+from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, SandboxDead, SandboxError
+from sandbox.images import ImagePuller
+from sandbox.opening import ENGINE
+
+# The images on a node: fetched when a bug needs them, within the node's room for them.
+
+
+ImageAnswer = TypeVar("ImageAnswer")
+POLL_SECONDS = 1.0
+
+
+class NodeImages:
+    """Thread-safe."""
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        stop: threading.Event,
+        open_puller: Callable[..., ImagePuller] = ImagePuller,
+    ) -> None:
+        self._machinery, self._stop, self._open_puller = machinery, stop, open_puller
+        self._puller: ImagePuller | None = None
+        self._opening = threading.Lock()
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._changed = threading.Condition()
+        self._inside = self._waiting = self._ended = 0
+
+    @contextmanager
+    def held(self, instance: Instance) -> Iterator[None]:
+        """See that a bug's image is here, and keep it here until the end.
+
+        Raises ImageMissing, SandboxUnavailable, RolloutStopped.
+        """
+        self._enter()
+        try:
+            with ExitStack() as holds:
+                for image in required_images([instance], self._machinery.sandbox):
+                    puller = self._ask(self._opened)
+                    holds.enter_context(puller.store.holding(image))
+                    self._require(puller, image)
+                yield
+        finally:
+            self._leave()
+
+    @engine_errors()
+    def present(self) -> frozenset[str]:
+        """All names of all images, as bugs may give them: tags, also without `:latest`, and
+        digests. None where the sandbox is no container. Raises EngineDown."""
+        if self._machinery.sandbox.backend != "docker":
+            return frozenset()
+        images = self._opened().client.api.images()
+        named = [(image["RepoTags"] or []) + (image["RepoDigests"] or []) for image in images]
+        names = {name for each in named for name in each}
+        return frozenset(names | {name.removesuffix(":latest") for name in names})
+
+    def _require(self, puller: ImagePuller, image: str) -> None:
+        """Have it, as soon as there is room: what rollouts under way hold makes room once they
+        have ended."""
+        while True:
+            ended = self._ended
+            try:
+                # One fetches it, and the others that need it wait for that one.
+                with self._locks[image]:
+                    return self._ask(partial(puller.require, image))
+            except NoRoomForImage:
+                if not self._another_ends(ended):
+                    raise
+
+    def _ask(self, question: Callable[[], ImageAnswer]) -> ImageAnswer:
+        try:
+            return ENGINE.ask(question, self._machinery.sandbox.engine_wait)
+        except SandboxError:
+            # What was given up for that is no failure.
+            raise_if_stopped(self._stop)
+            raise
+
+    def _another_ends(self, ended: int) -> bool:
+        """Wait until more than `ended` rollouts have; False where none is left that could."""
+        with self._changed:
+            while self._ended == ended:
+                raise_if_stopped(self._stop)
+                if self._inside - self._waiting == 1:
+                    return False
+                self._waiting += 1
+                self._changed.wait(POLL_SECONDS)
+                if self._ended == ended:
+                    self._waiting -= 1
+        return True
+
+    def _enter(self) -> None:
+        with self._changed:
+            self._inside += 1
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._inside -= 1
+            self._ended += 1
+            # All that wait try again, and may have what they need.
+            self._waiting = 0
+            self._changed.notify_all()
+
+    def _opened(self) -> ImagePuller:
+        with self._opening:
+            if self._puller is None:
+                config = self._machinery.images
+                self._puller = self._open_puller(connect(), config, on_event=tell, stop=self._stop)
+            return self._puller
+
+
+Result = TypeVar("Result")
+PASSING = (
+    *(EndpointDown, RateLimited, InvalidReply),
+    *(EngineDown, ImageMissing, SandboxDead, DiskTooFull),
+)
+"""What keeps a worker from getting ready, and may be over before long."""
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether a worker can do rollouts."""
+
+    images: frozenset[str] = frozenset()
+    """Those on its node."""
+    refused: str | None = None
+    """Why it can't."""
+    for_good: bool = False
+    """Whether another could not either, however much later, unless one could before."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a rollout on a node."""
+
+    rows: Rows | None = None
+    """None where it was stopped, or refused."""
+    refused: str | None = None
+    """Why no rollout of the run can be done: the message of a ConfigError."""
+    images: frozenset[str] | None = None
+    """Those on the node afterwards; None where that can't be told."""
+
+
+class NodeWorker:
+    """An actor of asyncio: it hears of a stop while its threads work."""
+
+    def __init__(self, setup: Setup, office: Any, name: str, threads: int) -> None:
+        """`name` is the worker's for the office."""
+        self._setup, self._office, self._name = setup, office, name
+        # Threads that outlive every rollout: a sandbox dies with the thread that started it.
+        self._pool = ThreadPoolExecutor(threads)
+        self._stop = threading.Event()
+        self._images = NodeImages(setup.machinery, self._stop)
+        self._place: ThisMachine | None = None
+
+    async def prepare(self, version: str, work: Work) -> Readiness:
+        """See whether rollouts can be done here, by this one's bug. `version` is the driver's."""
+        if version != code_version():
+            told = f"StepInto {code_version()} is installed there, and {version} on the driver"
+            return Readiness(refused=told, for_good=True)
+        return await self._in_thread(partial(self._prepare, work))
+
+    async def do(self, work: Work) -> Answer:
+        """Do a rollout."""
+        return await self._in_thread(partial(self._do, work))
+
+    async def stop(self) -> None:
+        """Let all rollouts end at their next step."""
+        self._stop.set()
+
+    async def close(self) -> None:
+        """Free what the models hold."""
+        self._pool.shutdown()
+        if self._place is not None:
+            self._place.close()
+
+    async def _in_thread(self, function: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    def _prepare(self, work: Work) -> Readiness:
+        limits = OfficeLimits(self._office, self._name)
+        journal = partial(OfficeJournal, self._office)
+        log = partial(OfficeLog, self._office)
+        place = ThisMachine(self._setup, limits, self._stop, journal, log)
+        try:
+            with self._images.held(work.spec.instance):
+                for check in place.checks([work]):
+                    check.look()
+            images = self._images.present()
+        except (ConfigError, SandboxError) as error:
+            place.close()
+            return Readiness(refused=str(error), for_good=not may_pass(error))
+        self._place = place
+        return Readiness(images)
+
+    def _do(self, work: Work) -> Answer:
+        assert self._place is not None, "prepared before"
+        try:
+            with self._images.held(work.spec.instance):
+                rows = self._place.do(work)
+        except SandboxError as error:
+            return Answer(self._setup.failed(work, error))
+        except RolloutStopped:
+            return Answer()
+        except ConfigError as error:
+            return Answer(refused=str(error))
+        except Exception as error:
+            # Of StepInto itself, or of this machine: no reason to stop all nodes. The row says all.
+            return Answer(self._setup.failed(work, error))
+        return Answer(rows, images=self._present())
+
+    def _present(self) -> frozenset[str] | None:
+        try:
+            return self._images.present()
+        except Exception:
+            # Whatever it is: the rollout has its rows; the next one says what is the matter.
+            return None
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether what keeps a worker from getting ready may be over before long."""
+    return isinstance(error, PASSING) or isinstance(error.__cause__, PASSING)

@@ -1,0 +1,245 @@
+"""One rollout: a fresh sandbox, the agents at work in it, and the verdict on their patch."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from collect.agents.config import AgentsConfig, Variant
+from collect.agents.conversation import ConversationLog
+from collect.agents.debug2fix import run_debug2fix
+from collect.agents.java_workspace import prepare_java_workspace
+from collect.agents.rollout_context import Player, RolloutContext
+from collect.agents.systems import run_repair
+from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.running import build_outputs, runner_files
+from collect.benchmarks.workspace import Snapshot, open_instance_sandbox, snapshot, with_sources
+from collect.code.patches import PatchTooLarge, diff_trees, drop_paths, outside
+from collect.errors import (
+    ConfigError,
+    FailureKind,
+    ModelFailure,
+    OutOfDisk,
+    RolloutError,
+    RolloutStopped,
+)
+from collect.rollout_log import NO_LOG, RolloutLog
+from collect.rollouts.scoring import Verdict, score
+from collect.store.records import Role, StopReason
+from sandbox import Sandbox, SandboxConfig
+from sandbox.errors import SandboxError, SandboxFileError
+from sandbox.opening import backend_name
+
+MAX_FAILURE_CHARS = 4_000
+MAX_PATCH_CHARS = 8_000_000
+MAX_PATCH_LINES = 200_000
+"""A patch that is taken apart has a few hundred bytes a line, whatever the line holds."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class RolloutSpec:
+    """Which rollout to do."""
+
+    instance: Instance
+    variant: Variant
+    main: str
+    """Name of the main agent's model in the config."""
+    sub: str | None
+    """Name of the subagent's; None where the variant has none."""
+    attempt: int
+
+    @property
+    def id(self) -> str:
+        """16 hex digits: the same for the same rollout in every start of a run."""
+        facts = (self.instance.benchmark, self.instance.id, self.variant.value)
+        key = "\0".join((*facts, self.main, self.sub or "", str(self.attempt)))
+        return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class RolloutSettings:
+    """What all rollouts of a run share."""
+
+    benchmark: Benchmark
+    sandbox: SandboxConfig
+    agents: AgentsConfig
+    players: Mapping[str, Player]
+    """By model name."""
+    stop: Event
+    log: RolloutLog = NO_LOG
+    """Of one rollout."""
+
+    def open_sandbox(self, instance: Instance) -> Sandbox:
+        """A fresh one for agents to work in, see `open_instance_sandbox`."""
+        started = time.monotonic()
+        sandbox = open_instance_sandbox(self.sandbox, instance)
+        self.log.note(
+            "sandbox_opened",
+            seconds=time.monotonic() - started,
+            backend=backend_name(self.sandbox),
+            image_digest=sandbox.image_digest,
+        )
+        return sandbox
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a rollout has no verdict, or ended early."""
+
+    kind: FailureKind
+    type: str
+    message: str
+
+
+@dataclass
+class RolloutTrace:
+    """What a rollout came to, filled in as it goes, so that a failure loses nothing."""
+
+    logs: list[ConversationLog] = field(default_factory=list)
+    stop_reason: StopReason = StopReason.FAILURE
+    patch: str = ""
+    image_digest: str | None = None
+    verdict: Verdict = field(default_factory=lambda: Verdict(()))
+    failure: Failure | None = None
+    started_at: float = field(default_factory=time.time)
+    seconds: float = 0.0
+    scoring_seconds: float = 0.0
+
+
+def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
+    """Do one rollout. Whatever fails becomes part of the trace.
+
+    Raises RolloutStopped, and ConfigError where a model can't be loaded: then there is nothing to
+    record.
+    """
+    started = time.monotonic()
+    trace = RolloutTrace()
+    _guarded(lambda: run_agents(spec, settings, trace), trace)
+    if trace.failure is None or trace.failure.kind is FailureKind.MODEL:
+        scoring_started = time.monotonic()
+        _guarded(lambda: _score(spec, settings, trace), trace)
+        trace.scoring_seconds = time.monotonic() - scoring_started
+    trace.seconds = time.monotonic() - started
+    return trace
+
+
+def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
+    """Let the agents work in a fresh sandbox; what they say and leave becomes part of the trace.
+
+    Raises ConfigError, RolloutError, RolloutStopped, SandboxError; a failure of the model's is in
+    the trace.
+    """
+    instance = spec.instance
+    with settings.open_sandbox(instance) as sandbox:
+        trace.image_digest = sandbox.image_digest
+        settings.benchmark.prepare(instance, sandbox)
+        if instance.language == "java":
+            prepare_java_workspace(sandbox)
+        before = snapshot(instance, sandbox)
+        instance = with_sources(instance, sandbox)
+        context = RolloutContext(
+            instance=instance,
+            variant=spec.variant,
+            attempt=spec.attempt,
+            sandbox=sandbox,
+            config=settings.agents,
+            players=_cast(spec, settings.players),
+            stop=settings.stop,
+            logs=trace.logs,
+            log=settings.log,
+        )
+        try:
+            trace.stop_reason = _run_system(context, spec.variant, settings.benchmark)
+        except ModelFailure as failure:
+            trace.failure = failure_of(failure)
+        trace.patch = _patch(instance, spec.variant, before, sandbox)
+
+
+def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
+    if variant.repairs_one_file:
+        return run_repair(context, variant, benchmark)
+    return run_debug2fix(context, variant)
+
+
+def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: Sandbox) -> str:
+    """What the agent changed, but for the tests and what steers them. Raises ModelFailure.
+
+    Of a system that repairs one file: what it changed in that file.
+    """
+    try:
+        before, after = earlier.changes(sandbox)
+    except SandboxFileError as error:
+        raise ModelFailure(f"the agent left a workspace that can't be read: {error}") from error
+    if variant.repairs_one_file:
+        before, after = (_only(instance.solution, tree) for tree in (before, after))
+    ignored = [*instance.test_paths, *build_outputs(instance)]
+    before, after = outside(before, ignored), outside(after, ignored)
+    try:
+        patch = diff_trees(before, after, MAX_PATCH_LINES)
+    except PatchTooLarge as error:
+        raise ModelFailure(f"the agent left too many changes: {error}") from error
+    if len(patch) > MAX_PATCH_CHARS:
+        raise ModelFailure(
+            f"the agent left a patch of {len(patch)} characters, more than {MAX_PATCH_CHARS}"
+        )
+    return drop_paths(patch, runner_files(instance, patch))
+
+
+def _only(path: str, tree: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {path: tree[path]} if path in tree else {}
+
+
+def _cast(spec: RolloutSpec, players: Mapping[str, Player]) -> dict[Role, Player]:
+    main, sub = players[spec.main], players[spec.sub or spec.main]
+    cast = {Role.MAIN: main, Role.PATCH_CODER: main}
+    cast |= dict.fromkeys((Role.DEBUG_SUBAGENT, Role.INSPECTOR, Role.SIMULATOR), sub)
+    return {role: for_attempt(player, spec.attempt) for role, player in cast.items()}
+
+
+def for_attempt(player: Player, attempt: int) -> Player:
+    """The player with the attempt's own seed, where sampling has one."""
+    seed = player.sampling.seed
+    if seed is None:
+        return player
+    return replace(player, sampling=player.sampling.model_copy(update={"seed": seed + attempt}))
+
+
+def _score(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
+    started = time.monotonic()
+    trace.verdict = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
+    settings.log.note(
+        "scored",
+        seconds=time.monotonic() - started,
+        resolved=trace.verdict.resolved,
+        tampered=trace.verdict.tampered,
+        unchecked=", ".join(trace.verdict.unchecked) or None,
+    )
+
+
+def _guarded(work: Callable[[], None], trace: RolloutTrace) -> None:
+    """Turn what `work` raises into the trace's failure: a failed rollout is data."""
+    try:
+        work()
+    except (RolloutStopped, ConfigError):
+        raise
+    except Exception as error:
+        trace.failure = failure_of(error)
+
+
+def failure_of(error: Exception) -> Failure:
+    """What ended a rollout, as its row says it."""
+    if isinstance(error, RolloutError):
+        return Failure(error.kind, type(error).__name__, str(error)[:MAX_FAILURE_CHARS])
+    message = str(error)
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return failure_of(OutOfDisk(f"no room is left on the disk: {error}"))
+    if not isinstance(error, SandboxError):
+        # A defect of StepInto itself: the row must be enough to find it.
+        message = "".join(traceback.format_exception(error))[-MAX_FAILURE_CHARS:]
+    return Failure(FailureKind.INFRASTRUCTURE, type(error).__name__, message[:MAX_FAILURE_CHARS])

@@ -1,0 +1,250 @@
+"""From a finished rollout to its rows."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from collect.agents.config import AgentsConfig, Variant
+from collect.agents.conversation import ConversationLog
+from collect.agents.rollout_context import Player
+from collect.agents.subagent_task import parse_answer
+from collect.code.unified import PatchError, parse
+from collect.models.base import Usage
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace
+from collect.store.build_info import code_commit, code_version
+from collect.store.records import (
+    MODEL_TEACHER,
+    ORACLE_TEACHER,
+    SCHEMA_VERSION,
+    SESSION_START,
+    Conversation,
+    Role,
+    Rollout,
+    ToolOutcome,
+)
+from sandbox.debugger import DebugEvent, StopReason
+from sandbox.opening import backend_name
+
+# Marks of patches whose code reaches for what runs the tests, rather than for the bug.
+#
+# A mark proves nothing: `atexit` has honest uses. What `format` makes of marked patches is its
+# setting.
+
+
+_PROC = r"/proc/(?:self|\d|\$|\{|['\"%])"
+_ALWAYS = (
+    r"(?:\([^)]*\)[^:\n]*:|['\"]?\s*[:=,]\s*lambda\b[^:\n]*:)"
+    r"(?:\s*(?:\"\"\"[^\"]*\"\"\"|#.*))*\s*(?:return\s+)?(?:True|False|1|0)\b"
+)
+MARKS = {
+    ".py": {
+        "pytest": r"\b_pytest\b|\bimport\s+(?:pytest|pluggy)\b|\bfrom\s+(?:pytest|pluggy)\b",
+        "PYTEST_CURRENT_TEST": r"\bPYTEST_\w+",
+        "unittest": r"\bimport\s+(?:unittest|mock)\b|\bfrom\s+(?:unittest|mock)\b|\bTestCase\b",
+        "testing": r"\b(?:numpy|np|pandas|pd|torch)\s*\.\s*_?testing\b"
+        r"|\bfrom\s+(?:numpy|pandas|torch)\b.{0,200}\btesting\b",
+        "test files": r"\btest_\w*\.py\b|\bconftest\b|['\"]tests?/|['\"]tests['\"]",
+        "always equal": rf"__(?:eq|req|ne|contains|subclasshook|instancecheck)__\b{_ALWAYS}",
+        "builtins": r"\bbuiltins\b|\b__builtins__\b",
+        "dynamic code": r"(?<![.\w])(?:exec|eval|compile|__import__)\s*\(|\bimport_module\s*\(",
+        "sys.modules": r"\bsys\s*\.\s*(?:modules|__dict__)\b"
+        r"|\bfrom\s+sys\s+import\b.{0,200}\bmodules\b"
+        r"|\b(?:getattr|vars)\s*\(\s*sys\b",
+        "os._exit": r"\b_exit\b|\bos\s*\.\s*(?:exec[lv]p?e?|abort|kill)\b",
+        "atexit": r"\batexit\b",
+        "gc": r"\bget_(?:objects|referrers|referents)\b",
+        "frames": r"\b(?:_getframe|_current_frames|currentframe|get(?:outer|inner)frames)\b"
+        r"|\binspect\s*\.\s*(?:stack|trace)\b|\bfrom\s+inspect\s+import\b.{0,200}\bstack\b"
+        r"|\bf_(?:back|locals|globals|code|lineno|builtins)\b|\btb_(?:frame|next)\b"
+        r"|\b(?:walk|extract)_(?:stack|tb)\b|\bfindCaller\b|\blinecache\b|__code__",
+        "tracing": r"\bset(?:trace|profile)\b|\bsys\s*\.\s*monitoring\b",
+        "ctypes": r"\bctypes\b|\bcffi\b",
+        "/proc": _PROC,
+    },
+    ".java": {
+        "always equal": r"\bboolean\s+equals\s*\([^)]*\)\s*\{\s*return\s+true\s*;",
+        "Class.forName": r"\bforName\s*\(",
+        "test files": r"\bsrc/test\b|\w+Tests?\.(?:java|class)\b",
+        "junit": r"\borg\.(?:junit|testng|assertj|hamcrest)\b|\bjunit\.framework\b",
+        "Runtime.halt": r"\.\s*halt\s*\(",
+        "System.exit": r"\bSystem\s*\.\s*exit\b|\bgetRuntime\s*\(\s*\)\s*\.\s*exit\b",
+        "shutdown hook": r"\baddShutdownHook\b",
+        "sun.misc.Unsafe": r"\bUnsafe\b",
+        "setAccessible": r"\bsetAccessible\b|\btrySetAccessible\b",
+        "frames": r"\bgetStackTrace\b|\bStackWalker\b",
+        "instrumentation": r"\bjava\.lang\.instrument\b|\bVirtualMachine\s*\.\s*attach\b",
+        "/proc": _PROC,
+    },
+}
+"""What a mark stands for in added lines, by the suffix of the file."""
+
+
+_SHADOWED = {*sys.stdlib_module_names, "pytest", "hypothesis", "mock", "numpy", "parameterized"}
+SHADOWING = "shadowing"
+"""The mark of a new file that is imported in the place of a module of Python or of a test
+library."""
+
+
+def patch_marks(patch: str, gold_patch: str) -> tuple[str, ...]:
+    """The marks of a patch, sorted, but for those that the gold patch has as well."""
+    return tuple(sorted({*_marks(patch)} - {*_marks(gold_patch)}))
+
+
+def _marks(patch: str) -> Iterator[str]:
+    try:
+        files = parse(patch)
+    except PatchError:
+        # Binary changes, which some published patches have.
+        return
+    for file in files:
+        if file.source is None and _shadows(file.path):
+            yield SHADOWING
+        for suffix, marks in MARKS.items():
+            if file.path.endswith(suffix):
+                added = "\n".join(t for hunk in file.hunks for kind, t in hunk.lines if kind == "+")
+                yield from (mark for mark, pattern in marks.items() if re.search(pattern, added))
+
+
+def _shadows(path: str) -> bool:
+    top, _, rest = re.sub(r"^(?:src|lib)/", "", path).partition("/")
+    name = top if rest == "__init__.py" else top.removesuffix(".py")
+    return path.endswith(".py") and name in _SHADOWED
+
+
+PROGRAM_ENDED = (StopReason.EXITED, StopReason.KILLED)
+EDITORS = (Role.MAIN, Role.PATCH_CODER)
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """What says from where the rows of a run come."""
+
+    run: str
+    seed: int
+
+
+def rows_of(
+    spec: RolloutSpec,
+    trace: RolloutTrace,
+    settings: RolloutSettings,
+    identity: RunIdentity,
+    config_hash: str,
+) -> tuple[Rollout, list[Conversation]]:
+    """The rollout's row and those of its conversations."""
+    instance, failure, logs = spec.instance, trace.failure, trace.logs
+    main = [log for log in logs if log.role in EDITORS]
+    sub = [log for log in logs if log.role not in EDITORS]
+    players = [settings.players[name] for name in (spec.main, spec.sub) if name is not None]
+    events = [event for log in logs for event in _of_calls(log)]
+    stops = [e for e in events if e.stop_reason and e.stop_reason not in PROGRAM_ENDED]
+    rollout = Rollout(
+        schema_version=SCHEMA_VERSION,
+        rollout_id=spec.id,
+        run=identity.run,
+        system=system_of(spec.variant, settings.agents),
+        variant=spec.variant.value,
+        benchmark=instance.benchmark,
+        instance_id=instance.id,
+        instance_hash=instance.hash,
+        repository=instance.repository,
+        language=instance.language,
+        category=instance.category,
+        attempt=spec.attempt,
+        seed=identity.seed + spec.attempt,
+        main_model=spec.main,
+        sub_model=spec.sub or "",
+        teacher=_teacher(players),
+        sampling=_sampling(logs),
+        sandbox=backend_name(settings.sandbox),
+        image_digest=trace.image_digest,
+        code_version=code_version(),
+        code_commit=code_commit(),
+        config_hash=config_hash,
+        resolved=trace.verdict.resolved,
+        tampered=trace.verdict.tampered,
+        tests=trace.verdict.tests,
+        patch=trace.patch,
+        patch_marks=patch_marks(trace.patch, instance.gold_patch),
+        stop_reason=trace.stop_reason,
+        failure_kind=failure.kind if failure else None,
+        failure_type=failure.type if failure else None,
+        failure_message=failure.message if failure else None,
+        patch_attempts=max((log.patch_attempt for log in main), default=0),
+        actions=json.dumps(sum((log.actions for log in logs), Counter())),
+        main_steps=sum(log.steps for log in main),
+        sub_steps=sum(log.steps for log in sub),
+        sub_calls=len(sub),
+        debug_calls=len(events),
+        debug_stops=len(stops),
+        invalid_tool_calls=sum(log.count(ToolOutcome.INVALID) for log in logs),
+        refused_tool_calls=sum(log.count(ToolOutcome.REFUSED) for log in logs),
+        main_prompt_tokens=_usage(main).prompt_tokens,
+        main_completion_tokens=_usage(main).completion_tokens,
+        sub_prompt_tokens=_usage(sub).prompt_tokens,
+        sub_completion_tokens=_usage(sub).completion_tokens,
+        dollars=sum(log.dollars for log in logs),
+        started_at=trace.started_at,
+        seconds=trace.seconds,
+        scoring_seconds=trace.scoring_seconds,
+    )
+    return rollout, [_conversation(spec, log) for log in logs]
+
+
+def system_of(variant: Variant, agents: AgentsConfig) -> str:
+    """Which system a variant is of, and in which form: `debug2fix`, `inspectcoder+tools` ..."""
+    if not variant.repairs_one_file:
+        return "debug2fix" if agents.debugger_backend == "probe" else "debug2fix+terminal"
+    by_tools = variant.has_subagent and agents.repair.inspector_form == "tools"
+    return "inspectcoder+tools" if by_tools else "inspectcoder"
+
+
+def _of_calls(log: ConversationLog) -> list[DebugEvent]:
+    """What the agent's own calls did: not how its session was opened, nor what came of itself."""
+    first = {(row.message_index, row.tool_call_id): row.event for row in reversed(log.events)}
+    return [event for (_, call), event in first.items() if call != SESSION_START]
+
+
+def _teacher(players: Sequence[Player]) -> str:
+    return ORACLE_TEACHER if any(player.is_oracle for player in players) else MODEL_TEACHER
+
+
+def _sampling(logs: Sequence[ConversationLog]) -> str:
+    return json.dumps({log.role.value: json.loads(log.sampling) for log in logs})
+
+
+def _usage(logs: Sequence[ConversationLog]) -> Usage:
+    return sum((log.usage for log in logs), Usage())
+
+
+def _conversation(spec: RolloutSpec, log: ConversationLog) -> Conversation:
+    parent = None if log.parent_index is None else f"{spec.id}-{log.parent_index}"
+    return Conversation(
+        schema_version=SCHEMA_VERSION,
+        conversation_id=f"{spec.id}-{log.index}",
+        rollout_id=spec.id,
+        index=log.index,
+        role=log.role,
+        parent_conversation_id=parent,
+        parent_call_id=log.parent_call_id,
+        patch_attempt=log.patch_attempt,
+        benchmark=spec.instance.benchmark,
+        instance_id=spec.instance.id,
+        repository=spec.instance.repository,
+        variant=spec.variant.value,
+        attempt=spec.attempt,
+        model=log.model,
+        teacher=log.teacher,
+        sampling=log.sampling,
+        messages=tuple(log.rows),
+        tools=log.tools_json,
+        events=tuple(log.events),
+        final_answer=log.final_answer,
+        answer=parse_answer(log.final_answer) if log.role is Role.DEBUG_SUBAGENT else None,
+        steps=log.steps,
+        stop_reason=log.stop_reason,
+    )

@@ -1,0 +1,133 @@
+"""The verdict on a patch: the instance's tests, run in a fresh sandbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
+from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
+from collect.code.patches import PatchError
+from collect.store.records import TestRow
+from sandbox import SandboxConfig
+from sandbox.errors import BuildFailure
+
+FAIL_TO_PASS = "fail_to_pass"
+PASS_TO_PASS = "pass_to_pass"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the tests say of a patch."""
+
+    tests: tuple[TestRow, ...]
+    skips_count: bool = False
+    """Whether a test that passed before may be skipped now."""
+    tampered: str | None = None
+    """What showed that the patched code interfered with the run of its own tests; None if nothing
+    did."""
+    unchecked: tuple[str, ...] = ()
+    """Tests that pass and whose twins can't tell whether that is honest."""
+
+    @property
+    def resolved(self) -> bool:
+        """Every test passes, and nothing tampered with them; one that never ran does not pass, and
+        no tests prove nothing."""
+        return bool(self.tests) and self.tampered is None and all(map(self._passes, self.tests))
+
+    def _passes(self, test: TestRow) -> bool:
+        may_skip = self.skips_count and test.group == PASS_TO_PASS
+        return test.after == TestStatus.PASSED or (may_skip and test.after == TestStatus.SKIPPED)
+
+
+def score(
+    benchmark: Benchmark, instance: Instance, patch: str, sandbox_config: SandboxConfig
+) -> Verdict:
+    """Apply a patch to the buggy tree and run the instance's tests.
+
+    Raises SandboxError, a BuildFailure where the machine may be to blame for the build's, and
+    PatchError where the patch does not fit.
+    """
+    scoring = _Scoring(benchmark, instance, sandbox_config)
+    results, unchecked = scoring.checked(patch)
+    unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
+    reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
+    after = {test: reported.get(test, unreported) for test in scoring.tests}
+    failing = [
+        TestRow(test, FAIL_TO_PASS, TestStatus.FAILED, after[test])
+        for test in instance.fail_to_pass
+    ]
+    passing = [
+        TestRow(test, PASS_TO_PASS, TestStatus.PASSED, after[test])
+        for test in instance.pass_to_pass
+    ]
+    tests = (*failing, *passing)
+    return Verdict(tests, instance.skips_count, results.tampered, unchecked)
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """Runs of one bug's tests, each in a fresh sandbox."""
+
+    benchmark: Benchmark
+    instance: Instance
+    sandbox_config: SandboxConfig
+
+    @property
+    def tests(self) -> list[str]:
+        return [*self.instance.fail_to_pass, *self.instance.pass_to_pass]
+
+    def checked(self, patch: str) -> tuple[TestResults, tuple[str, ...]]:
+        """What the tests say of a patch, and whose twins say nothing.
+
+        A twin that disagrees with its test says nothing if it does so with the gold patch, too, or
+        if no gold patch is known. If it does not, and disagrees once more with this patch, the
+        patch is to blame. So is it for a function that it replaces, if nothing else does.
+        """
+        results = self.results(patch)
+        if not results.doubts:
+            return results, ()
+        honest = self._honest_doubts(results)
+        if results.doubts.keys() <= honest:
+            return results, tuple(results.doubts)
+        again = self.results(patch)
+        doubts = {test: why for test, why in again.doubts.items() if test not in honest}
+        if doubts and again.tampered is None:
+            test, why = next(iter(doubts.items()))
+            again = replace(again, tampered=f"{test}: {why}")
+        return again, tuple(again.doubts.keys() & honest)
+
+    def _honest_doubts(self, results: TestResults) -> frozenset[str]:
+        """Those that don't speak against a patch."""
+        of_tests = frozenset(results.doubts.keys() - set(results.replaced))
+        gold = self.instance.gold_patch
+        try:
+            control = self._run(gold)
+        except PatchError:
+            return of_tests
+        passes = all(control.statuses[t] is TestStatus.PASSED for t in self.instance.fail_to_pass)
+        if gold and passes:
+            return frozenset(control.doubts)
+        # Twins run only where the bug is fixed.
+        return of_tests | frozenset(control.replaced)
+
+    def results(self, patch: str) -> TestResults:
+        """What the tests say of a patch.
+
+        Where the build fails outside the sources, the patch is to blame only if that happens again,
+        and does not happen without the patch. Raises BuildFailure where it does.
+        """
+        results = self._run(patch)
+        if results.build_failure is not None:
+            results = self._run(patch)
+        if results.build_failure is None:
+            return results
+        without = self._run("").build_failure
+        if without is not None:
+            raise BuildFailure(f"the bug's build fails without the patch, too: {without}")
+        return results
+
+    def _run(self, patch: str) -> TestResults:
+        with open_instance_sandbox(self.sandbox_config, self.instance) as sandbox:
+            patched = prepare_patched(self.benchmark, self.instance, sandbox, patch)
+            scored = replace(patched, is_scored=True)
+            return self.benchmark.run_tests(scored, sandbox, self.tests)

@@ -1,0 +1,133 @@
+"""What of a run's settings decides what a rollout does: its hash, and its text to compare with.
+
+A run folder keeps the settings of its rows as `settings/HASH.json`, so that a start with others
+can say what differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from collect.config import Machinery
+from collect.models.config import LocalConfig, ModelConfig, VllmConfig
+from collect.models.model_folders import file_stamps
+from collect.rollouts.rollout import RolloutSpec
+from collect.store.atomic_files import write_text
+from collect.store.build_info import digest
+
+FOLDER = "settings"
+MAX_SHOWN = 5
+NOT_OF_A_MODELS_IDENTITY = {
+    "prices",
+    "concurrency",
+    "timeout",
+    "retries",
+    "api_key_env",
+    "base_url",
+    "device",
+    "max_batch",
+    "batch_wait_seconds",
+    "prefix_cache",
+    "threads",
+    "check_tools",
+}
+NOT_OF_A_SERVERS_IDENTITY = {
+    "tensor_parallel",
+    "gpu_memory_utilization",
+    "host",
+    "port",
+    "command",
+    "environment",
+    "start_timeout",
+    "restarts",
+}
+NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}
+Facts = dict[str, Any]
+
+
+def settings_facts(machinery: Machinery, spec: RolloutSpec) -> Facts:
+    """Every setting that can change what a rollout does."""
+    names = [name for name in (spec.main, spec.sub) if name]
+    return {
+        "seed": machinery.seed,
+        "sandbox": machinery.sandbox.model_dump(mode="json", exclude=NOT_OF_A_SANDBOXES_IDENTITY),
+        "agents": machinery.agents.model_dump(mode="json"),
+        "models": [model_facts(machinery.model_config_of(name)) for name in names],
+    }
+
+
+def settings_hash(facts: Facts) -> str:
+    """16 hex digits over settings."""
+    return digest(facts)
+
+
+def note_settings(folder: Path, facts: Facts) -> None:
+    """Keep settings in a run folder, under their hash."""
+    path = _path(folder, settings_hash(facts))
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(facts, indent=2, sort_keys=True) + "\n")
+
+
+def what_differs(folder: Path, noted_hash: str, facts: Facts) -> str:
+    """How settings differ from those of that hash, as `agents.sub_max_steps: was 25, is 12`."""
+    path = _path(folder, noted_hash)
+    if not path.is_file():
+        return "another sandbox, agents, seed or models section"
+    try:
+        before = dict(_flat(json.loads(path.read_text(encoding="utf-8"))))
+    except (ValueError, RecursionError):
+        return f"other settings (which can't be told: {path} is not what a run writes there)"
+    now = dict(_flat(json.loads(json.dumps(facts))))
+    changed = [
+        f"{key}: was {_shown(before, key)}, is {_shown(now, key)}"
+        for key in sorted({*before, *now})
+        if _shown(before, key) != _shown(now, key)
+    ]
+    more = [f"{len(changed) - MAX_SHOWN} more"] if len(changed) > MAX_SHOWN else []
+    return f"other settings ({'; '.join(changed[:MAX_SHOWN] + more)})"
+
+
+def _path(folder: Path, noted_hash: str) -> Path:
+    return folder / FOLDER / f"{noted_hash}.json"
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of nested settings by their dotted keys; models as `models[0]` is the main."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _flat(inner, f"{key}.{name}" if key else name)
+    elif isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+        for index, inner in enumerate(value):
+            yield from _flat(inner, f"{key}[{index}]")
+    else:
+        yield key, value
+
+
+def _shown(leaves: Facts, key: str) -> str:
+    return json.dumps(leaves[key]) if key in leaves else "not set"
+
+
+def model_facts(config: ModelConfig) -> Facts:
+    """What of a model's settings can change what it says."""
+    facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
+    if facts.get("server"):
+        for name in NOT_OF_A_SERVERS_IDENTITY:
+            del facts["server"][name]
+    files = [each for folder in _folders(config) for each in file_stamps(folder)]
+    if files:
+        facts["files"] = files
+    return facts
+
+
+def _folders(config: ModelConfig) -> list[Path]:
+    """Where a model lies on this machine."""
+    if isinstance(config, LocalConfig):
+        return [Path(config.model)]
+    if isinstance(config, VllmConfig) and config.server is not None:
+        used = [config.server.adapters[config.model]] if config.model is not None else []
+        return [Path(config.server.model), *used]
+    return []

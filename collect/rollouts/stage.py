@@ -1,0 +1,211 @@
+"""The collect stage: from a benchmark to the run's rollouts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.held_out import HeldOutConfig, refuse_held_out
+from collect.benchmarks.opening import open_chosen, tell_skipped
+from collect.config import CollectConfig, Machinery
+from collect.errors import ConfigError, FailureKind
+from collect.models.config import ModelConfig, OracleConfig
+from collect.preflight import Finding
+from collect.rollouts.batch import Batch
+from collect.rollouts.executor import models_of
+from collect.rollouts.rollout import RolloutSpec
+from collect.rollouts.rows import RunIdentity
+from collect.rollouts.settings import settings_facts, settings_hash
+from collect.rollouts.work import RolloutWork
+from collect.store.run_store import RunStore
+
+# Do a set of rollouts and keep them: what collect and eval have in common.
+#
+# A second start on the same folder does only what is missing, or failed for the sake of the
+# infrastructure or the budget.
+
+
+@dataclass(frozen=True)
+class RolloutsSummary:
+    """What a start came to."""
+
+    folder: Path
+    total: int
+    """Rollouts that the config asks for."""
+    done: int
+    """Rows there are now."""
+    resolved: int
+    failed: int
+    """Rows with a failure of any kind."""
+    infrastructure_failures: int
+    """Rows that the next start does again."""
+    stopped: bool
+    """Whether the user, the budget or `gave_up` ended it before the end."""
+    gave_up: str | None
+    """What kept failing, where too many rollouts in a row failed because of the infrastructure."""
+    dollars: float
+    reasons: tuple[str, ...]
+    """Different failures of the infrastructure, and what says that the budget is spent, as
+    `type: message`."""
+
+    @property
+    def nothing_worked(self) -> str | None:
+        """Why there is not one verdict on a model, or too many failures in a row; else None."""
+        if self.gave_up is None and 0 < self.done == self.infrastructure_failures:
+            every = "the only rollout" if self.done == 1 else f"all {self.done} rollouts"
+            return f"{every} failed because of the infrastructure"
+        return self.gave_up
+
+
+def do_rollouts(
+    machinery: Machinery,
+    benchmark: Benchmark,
+    specs: Sequence[RolloutSpec],
+    identity: RunIdentity,
+    folder: Path,
+) -> RolloutsSummary:
+    """Do the rollouts that `folder` does not have yet.
+
+    Raises ConfigError where the folder holds rollouts made with other settings, and SandboxError
+    where the sandbox does not work.
+    """
+    works = _works(machinery, specs, identity)
+    with closing(RunStore.open(folder)) as store:
+        batch = Batch(machinery, benchmark, works, store)
+        batch.run()
+        batch.compact()
+        return _summary(batch, folder, len(specs))
+
+
+def look_before_rollouts(
+    machinery: Machinery,
+    benchmark: Benchmark,
+    specs: Sequence[RolloutSpec],
+    identity: RunIdentity,
+    folder: Path,
+) -> list[Finding]:
+    """What `do_rollouts` looks at first; none is done. Raises ConfigError."""
+    works = _works(machinery, specs, identity)
+    with closing(RunStore.open(folder)) as store:
+        return Batch(machinery, benchmark, works, store).preflight()
+
+
+def _works(
+    machinery: Machinery, specs: Sequence[RolloutSpec], identity: RunIdentity
+) -> list[RolloutWork]:
+    _refuse_unfit(specs)
+    _refuse_unknown_to_oracle(specs, models_of(machinery, specs))
+    return [
+        RolloutWork(spec, identity, settings_hash(settings_facts(machinery, spec)))
+        for spec in specs
+    ]
+
+
+def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:
+    """What the folder holds of what was asked for."""
+    done = resolved = 0
+    dollars = 0.0
+    kinds: Counter[FailureKind] = Counter()
+    reasons: dict[str, None] = {}
+    for row in batch.rows():
+        done, resolved, dollars = done + 1, resolved + row.resolved, dollars + row.dollars
+        if row.failure_kind is not None:
+            kinds[row.failure_kind] += 1
+        if row.failure_kind is FailureKind.INFRASTRUCTURE:
+            reasons[row.failure] = None
+    return RolloutsSummary(
+        folder=folder,
+        total=total,
+        done=done,
+        resolved=resolved,
+        failed=kinds.total(),
+        infrastructure_failures=kinds[FailureKind.INFRASTRUCTURE],
+        stopped=batch.stop.is_set(),
+        gave_up=batch.failures.gave_up,
+        dollars=dollars,
+        reasons=(*reasons, *batch.over_budget),
+    )
+
+
+def _refuse_unfit(specs: Sequence[RolloutSpec]) -> None:
+    """Refuse bugs that a system can't work on, before any work starts."""
+    for spec in specs:
+        if spec.variant.repairs_one_file and not spec.instance.solution:
+            raise ConfigError(
+                f"{spec.variant} repairs Python programs of one file, and "
+                f"{spec.instance.benchmark} {spec.instance.id} is not one; take the benchmark "
+                "self_repair or humanevalfix (Python), name the one file in `solution` of a "
+                "bugs.jsonl's record, or take one of Debug2Fix's variants"
+            )
+
+
+def _refuse_unknown_to_oracle(
+    specs: Sequence[RolloutSpec], models: Mapping[str, ModelConfig]
+) -> None:
+    """Refuse to have bugs mended by an oracle that has no gold patch to know.
+
+    Of programs of one file that comes as each one's failure, for some of them have a correct one.
+    """
+    for spec in specs:
+        played = [name for name in (spec.main, spec.sub) if name is not None]
+        oracles = [name for name in played if isinstance(models[name], OracleConfig)]
+        if oracles and not spec.instance.gold_patch and not spec.variant.repairs_one_file:
+            raise ConfigError(
+                f"{spec.instance.benchmark} {spec.instance.id} has no gold patch, which is all "
+                f"that the oracle knows (the model {oracles[0]!r}): set main and sub to models of "
+                "another backend, or leave the bug out"
+            )
+
+
+def run_collect(
+    machinery: Machinery,
+    config: CollectConfig,
+    run: Path,
+    held_out: HeldOutConfig | None = None,
+) -> RolloutsSummary:
+    """Do the rollouts that the run folder does not have yet.
+
+    Raises ConfigError, also where a bug is one of `held_out`.
+    """
+    benchmark, specs = _asked_for(machinery, config, run, held_out)
+    return do_rollouts(machinery, benchmark, specs, RunIdentity(run.name, machinery.seed), run)
+
+
+def look_before_collect(
+    machinery: Machinery,
+    config: CollectConfig,
+    run: Path,
+    held_out: HeldOutConfig | None = None,
+) -> list[Finding]:
+    """What a start of collect looks at first; no rollout is done. Raises ConfigError."""
+    benchmark, specs = _asked_for(machinery, config, run, held_out)
+    identity = RunIdentity(run.name, machinery.seed)
+    return look_before_rollouts(machinery, benchmark, specs, identity, run)
+
+
+def _asked_for(
+    machinery: Machinery, config: CollectConfig, run: Path, held_out: HeldOutConfig | None
+) -> tuple[Benchmark, list[RolloutSpec]]:
+    benchmark, choice = open_chosen(config.benchmark, machinery.sandbox)
+    refuse_held_out(choice.instances, held_out or HeldOutConfig())
+    specs = collect_specs(config, choice.instances)
+    for name in {config.main, config.sub}:
+        machinery.model_config_of(name)
+    tell_skipped(choice, run)
+    return benchmark, specs
+
+
+def collect_specs(config: CollectConfig, instances: Sequence[Instance]) -> list[RolloutSpec]:
+    """Every attempt, instance and variant; all first attempts come first."""
+    return [
+        RolloutSpec(
+            instance, variant, config.main, config.sub if variant.has_subagent else None, attempt
+        )
+        for attempt in range(config.attempts)
+        for instance in instances
+        for variant in config.variants
+    ]

@@ -1,0 +1,343 @@
+"""Send a run's numbers to wandb and trackio while it goes on, whatever becomes of them there."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from collect.config import RunnerConfig, TrackioSettings, WandbSettings, needed
+from collect.console import tell
+from collect.errors import TRIED_AGAIN, ConfigError
+from collect.rollouts.heartbeat import NodeStatus
+from collect.rollouts.progress import Progress
+from collect.store.atomic_files import write_text
+from collect.store.records import Rollout
+
+# The run of wandb and trackio that all starts on a folder go on with.
+
+
+NAME = "tracking.json"
+
+
+class Known(BaseModel):
+    """One that was begun, now or by an earlier start."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    name: str
+    begun_at: float
+    """Unix time, seconds."""
+
+    @property
+    def step(self) -> int:
+        """Whole seconds since it was begun: the steps of all starts rise in a row."""
+        return max(0, int(time.time() - self.begun_at))
+
+
+def known_run(folder: Path) -> Known:
+    """The folder's, which the first call begins. Raises OSError, ValueError on a broken file."""
+    path = folder / NAME
+    if path.is_file():
+        return Known.model_validate_json(path.read_bytes())
+    begun = Known(id=secrets.token_hex(4), name=folder.as_posix(), begun_at=time.time())
+    write_text(path, begun.model_dump_json(indent=2) + "\n")
+    return begun
+
+
+# What the rows of a run come to, in numbers for a tracker.
+
+
+Numbers = dict[str, float]
+"""By the name of their curve."""
+
+
+@dataclass(frozen=True)
+class _Counted:
+    resolved: bool
+    judged: bool
+    failure_type: str | None
+    tokens: int
+    dollars: float
+
+    @classmethod
+    def of(cls, row: Rollout) -> Self:
+        judged = row.failure_kind not in TRIED_AGAIN
+        return cls(row.resolved, judged, row.failure_type, row.tokens, row.dollars)
+
+
+class Tally:
+    """The rows of all starts. One that was done again counts once. Thread-safe."""
+
+    def __init__(self, rows: Iterable[Rollout] = ()) -> None:
+        self._lock = threading.Lock()
+        self._counted: dict[str, _Counted] = {}
+        self._failures: set[str] = set()
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Rollout) -> None:
+        """Count one more, or another one in its place."""
+        with self._lock:
+            self._counted[row.rollout_id] = _Counted.of(row)
+            if row.failure_type is not None:
+                self._failures.add(row.failure_type)
+
+    def numbers(self) -> Numbers:
+        """All in all. A type of failure that has gone away is a zero, else its curve would stay."""
+        with self._lock:
+            counted = list(self._counted.values())
+            failures = sorted(self._failures)
+        judged = sum(each.judged for each in counted)
+        failed = Counter(each.failure_type for each in counted)
+        numbers: Numbers = {f"failed/{name}": failed[name] for name in failures}
+        numbers["rollouts/resolved"] = sum(each.resolved for each in counted)
+        if judged:
+            numbers["rollouts/resolved_share"] = numbers["rollouts/resolved"] / judged
+        numbers["tokens"] = sum(each.tokens for each in counted)
+        numbers["dollars"] = sum(each.dollars for each in counted)
+        return numbers
+
+
+def of_progress(progress: Progress) -> Numbers:
+    """How far the run has come."""
+    return {
+        "rollouts/done": progress.done,
+        "rollouts/total": progress.total,
+        "rollouts/running": len(progress.running()),
+        "rollouts/per_hour": progress.per_hour,
+    }
+
+
+def of_nodes(nodes: Sequence[NodeStatus]) -> Numbers:
+    """The machines of a cluster; nothing where there is none."""
+    if not nodes:
+        return {}
+    return {
+        "nodes/ready": sum(node.state == "ready" for node in nodes),
+        "nodes/lost_rollouts": sum(node.lost for node in nodes),
+    }
+
+
+# Open runs of wandb and trackio. Both log with `run.log(numbers, step=...)`.
+
+
+INIT_SECONDS = 30.0
+"""For wandb's server to answer where nobody waits for it."""
+
+
+@contextmanager
+def wandb_run(
+    settings: WandbSettings | None,
+    folder: Path,
+    facts: Mapping[str, Any],
+    known: Known | None = None,
+) -> Iterator[Any]:
+    """A run with facts as its config, None where there are no settings.
+
+    With `known` it goes on with that run, in a thread beside the work: it is quiet, sends no more
+    than it is given, and leaves the process's own run alone. Without, it is the process's own,
+    which a trainer finds.
+    """
+    if settings is None:
+        yield None
+        return
+    import wandb
+
+    with wandb.init(
+        project=settings.project,
+        name=settings.name or (known.name if known is not None else None),
+        mode=settings.mode,
+        dir=str(folder),
+        config=dict(facts),
+        **_of_known(known),
+    ) as run:
+        yield run
+
+
+def _of_known(known: Known | None) -> dict[str, Any]:
+    if known is None:
+        return {}
+    import wandb
+
+    # Weave would record what is said to models.
+    os.environ.setdefault("WANDB_DISABLE_WEAVE", "true")
+    quiet = wandb.Settings(
+        silent=True,
+        console="off",
+        disable_code=True,
+        disable_git=True,
+        init_timeout=INIT_SECONDS,
+        x_disable_meta=True,
+        x_save_requirements=False,
+    )
+    return {"id": known.id, "resume": "allow", "reinit": "create_new", "settings": quiet}
+
+
+@contextmanager
+def trackio_run(
+    settings: TrackioSettings | None, facts: Mapping[str, Any], known: Known | None = None
+) -> Iterator[Any]:
+    """A run with facts as its config, None where there are no settings.
+
+    With `known` it goes on with that run, which trackio tells by its name.
+    """
+    if settings is None:
+        yield None
+        return
+    import trackio
+
+    name, again = settings.name, {}
+    if known is not None:
+        name, again = f"{name or known.name} {known.id}", {"resume": "allow"}
+    # It prints how to look at the run, among this command's own lines.
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        run = trackio.init(
+            project=settings.project,
+            name=name,
+            space_id=settings.space,
+            config=dict(facts),
+            embed=False,
+            **again,
+        )
+    try:
+        yield run
+    finally:
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+            trackio.finish()
+
+
+END_SECONDS = 60.0
+"""For a tracker to take the last numbers."""
+
+
+def require_trackers(config: RunnerConfig) -> None:
+    """Raise ConfigError where a tracker of the config is not installed."""
+    for name in needed(config.wandb, config.trackio):
+        if find_spec(name) is None:
+            raise ConfigError(
+                f"runner.{name} needs {name}, which is not installed; run `pip install {name}`"
+            )
+
+
+@contextmanager
+def followed(
+    config: RunnerConfig, folder: Path, facts: Mapping[str, Any], numbers: Callable[[], Numbers]
+) -> Iterator[None]:
+    """Send the numbers every `track_every` seconds and at the end, a thread for each tracker.
+
+    One that fails or hangs is warned about once, and gets no more.
+    """
+    ended = threading.Event()
+    threads: list[tuple[_Tracker, threading.Thread]] = []
+    for tracker in _trackers(config, folder, facts):
+        with tracker.warning():
+            tracker.prepare()
+            follow = partial(tracker.follow, numbers, config.track_every, ended)
+            threads.append((tracker, threading.Thread(target=follow, daemon=True)))
+            threads[-1][1].start()
+    try:
+        yield
+    finally:
+        ended.set()
+        until = time.monotonic() + END_SECONDS
+        for tracker, thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                tracker.warn(f"it has not taken the last of them in {END_SECONDS:g} s")
+
+
+@dataclass(frozen=True)
+class _Tracker:
+    name: str
+    opened: Callable[[], AbstractContextManager[Any]]
+    known: Known
+    prepare: Callable[[], None] = lambda: None
+    """What is done first, while the terminal is free."""
+    warned: threading.Event = field(default_factory=threading.Event)
+
+    def follow(self, numbers: Callable[[], Numbers], every: float, ended: threading.Event) -> None:
+        with self.warning(), self.opened() as run:
+            last = False
+            while not last:
+                last = ended.wait(every)
+                run.log(numbers(), step=self.known.step)
+
+    @contextmanager
+    def warning(self) -> Iterator[None]:
+        """Warn about what is raised, and go on."""
+        try:
+            yield
+        except Exception as error:
+            self.warn(error)
+
+    def warn(self, why: object) -> None:
+        """Say once that something went wrong."""
+        if not self.warned.is_set():
+            self.warned.set()
+            _warn(self.name, why)
+
+
+def _trackers(config: RunnerConfig, folder: Path, facts: Mapping[str, Any]) -> list[_Tracker]:
+    """Those that the config names; none where it can't be kept which run they go on with."""
+    names = needed(config.wandb, config.trackio)
+    if not names:
+        return []
+    try:
+        known = known_run(folder)
+    except (OSError, ValueError) as error:
+        _warn(" and ".join(names), error)
+        return []
+    to_wandb = partial(wandb_run, config.wandb, folder, facts, known)
+    to_trackio = partial(trackio_run, config.trackio, facts, known)
+    trackers = (
+        _Tracker("wandb", to_wandb, known, partial(_log_in, config.wandb)),
+        _Tracker("trackio", to_trackio, known),
+    )
+    return [tracker for tracker in trackers if tracker.name in names]
+
+
+def _log_in(settings: WandbSettings | None) -> None:
+    """Find the key, or ask for it. Raises wandb.Error where there is none and nobody to ask."""
+    if settings is not None and settings.mode == "online":
+        import wandb
+
+        wandb.login()
+
+
+def _warn(name: str, why: object) -> None:
+    tell(f"{name} gets no more numbers of this run: {why}")
+
+
+# A config as it may be shown to a tracker's server: without keys.
+
+
+NOT_SHOWN = "(not shown)"
+PRIVATE = ("environment", "extra_body", "arguments", "command")
+"""Settings that can hold a key: variables, fields of a request, and a server's command line."""
+USER = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def public(value: Any) -> Any:
+    """The same settings as JSON, without what can hold a key."""
+    if isinstance(value, dict):
+        return {
+            name: NOT_SHOWN if name in PRIVATE and inner else public(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [public(inner) for inner in value]
+    return USER.sub("", value) if isinstance(value, str) else value

@@ -1,0 +1,179 @@
+"""The trajectory store: Parquet tables that survive a kill at any moment.
+
+Layout of a run folder::
+
+    rollouts/part-ROLLOUT_ID.parquet         one finished rollout
+    rollouts/data-N.parquet                  compacted rows; N grows with every rewrite, of both
+    conversations/...                        the same, every conversation of a rollout in one part
+    .lock                                    held by the process that writes
+
+A rollout counts once its file under `rollouts/` exists, which is written last; a part stands for
+the compacted rows of the same id. Each file appears whole, by rename. Reading passes over what an
+interrupted writer left: temporary files, conversations without their rollout, and compacted files
+that don't count.
+
+Both tables are compacted together. The new files count once `rollouts/data-N.parquet` is there,
+which is written after that of the conversations; what they replace is removed after it, and
+rollouts' parts before those of conversations. So a conversations part without a rollouts part of
+the same id is always one whose rollout was never finished, or stands in the compacted files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from collect.store.atomic_files import locked
+from collect.store.records import Conversation, Rollout
+from collect.store.schema import (
+    CONVERSATIONS,
+    ROLLOUTS,
+    conversation_from_plain,
+    plain,
+    rollout_from_plain,
+)
+from collect.store.tables import Table
+
+# Stored conversations in Arrow's form, cut between rollouts alone.
+
+
+ROWS_AT_ONCE = 32
+"""Which are held as Python's objects."""
+BYTES_AT_ONCE = 16_000_000
+"""Of a table: conversations may be long."""
+
+
+def whole_rollouts(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int
+) -> Iterator[pa.Table]:
+    """The batches as tables of at least so many rows, or `BYTES_AT_ONCE`, but for the last; in none
+    is a part of a rollout, whose rows stand together."""
+    held: list[pa.RecordBatch] = []
+    count = size = 0
+    for batch in batches:
+        rest = batch
+        if count >= rows or size >= BYTES_AT_ONCE:
+            same = _of_rollout(batch, held[-1]["rollout_id"][-1])
+            held.append(batch.slice(0, same))
+            rest = batch.slice(same)
+            if not rest.num_rows:
+                continue
+            yield pa.Table.from_batches(held, schema)
+            held, count, size = [], 0, 0
+        if rest.num_rows:
+            held.append(rest)
+            count, size = count + rest.num_rows, size + rest.nbytes
+    if held:
+        yield pa.Table.from_batches(held, schema)
+
+
+def conversations_of(table: pa.Table) -> Iterator[Conversation]:
+    """Its rows, as records."""
+    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+        yield from map(conversation_from_plain, batch.to_pylist())
+
+
+def _of_rollout(batch: pa.RecordBatch, rollout_id: pa.StringScalar) -> int:
+    """How many rows at its beginning are of a rollout."""
+    ids = batch["rollout_id"]
+    return next((i for i, each in enumerate(ids) if each != rollout_id), len(ids))
+
+
+class RunStore:
+    """The rollouts and conversations below one folder. One writing process at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rollouts = Table(folder / "rollouts", ROLLOUTS)
+        self.conversations = Table(folder / "conversations", CONVERSATIONS, self.rollouts)
+        self._lock: IO[str] | None = None
+
+    @classmethod
+    def open(cls, folder: Path) -> RunStore:
+        """Open for writing: make the folders, and remove what an interrupted writer left, but for
+        conversations without their rollout: they show that it had a row, until `compact`.
+
+        Raises ConfigError where another process writes here, or a file is broken or foreign.
+        """
+        store = cls(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        store._lock = locked(folder / ".lock")
+        tables = (store.rollouts, store.conversations)
+        for table in tables:
+            table.check()
+        for table in tables:
+            table.mend()
+        return store
+
+    def close(self) -> None:
+        """Let another process write. Reading still works."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def add(self, rollout: Rollout, conversations: Sequence[Conversation]) -> None:
+        """Make one finished rollout durable, in place of an earlier row of the same id.
+
+        Thread-safe for different rollouts. A crash within leaves no row, or an earlier compacted
+        one as it was. Raises RowRefused, and then nothing has changed.
+        """
+        strangers = [c.conversation_id for c in conversations if c.rollout_id != rollout.rollout_id]
+        assert not strangers, f"conversations {strangers} are not of rollout {rollout.rollout_id}"
+        said = self.conversations.arrow([plain(row) for row in conversations])
+        row = self.rollouts.arrow([plain(rollout)])
+        self.rollouts.drop_parts({rollout.rollout_id})
+        self.conversations.write(rollout.rollout_id, said)
+        self.rollouts.write(rollout.rollout_id, row)
+
+    def remove(self, rollout_ids: Collection[str]) -> None:
+        """Forget rollouts, so that they can be done again. Nothing may be added meanwhile."""
+        if not set(self.rollouts.ids()).isdisjoint(rollout_ids):
+            self._rewrite(without=rollout_ids)
+
+    def compact(self) -> None:
+        """Merge the part files into one file a table. Nothing may be added meanwhile."""
+        if self.rollouts.parts():
+            self._rewrite(without=())
+        else:
+            self.conversations.drop_parts(self.conversations.parts())
+
+    def _rewrite(self, without: Collection[str]) -> None:
+        generation, rollouts = self.rollouts.next_generation(), self.rollouts.parts()
+        self.conversations.rewrite(generation, self._finished_parts(), without)
+        self.rollouts.rewrite(generation, rollouts, without)
+        self.rollouts.drop_parts(rollouts)
+        self.conversations.drop_parts(self.conversations.parts())
+        self.rollouts.mend()
+        self.conversations.mend()
+
+    def read_rollouts(self, only: Collection[str] | None = None) -> Iterator[Rollout]:
+        """Every rollout once, or those of some ids, in no particular order.
+
+        Raises ConfigError on a foreign schema.
+        """
+        return (rollout_from_plain(row) for row in self.rollouts.rows(only=only))
+
+    def read_conversations(
+        self, only: Collection[str] | None = None, finished: Container[str] | None = None
+    ) -> Iterator[Conversation]:
+        """Every conversation of a finished rollout once, or those of some rollouts; those of a
+        rollout together. `finished` are the ids of the rollouts, where they are known already."""
+        if finished is None:
+            finished = set(self.rollouts.ids())
+        rows = self.conversations.rows(self._finished_parts(), only=only)
+        return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
+
+    def conversation_tables(self, rows: int) -> Iterator[pa.Table]:
+        """The conversations as they are stored, whole rollouts together; of about so many rows
+        each, which `conversations_of` reads."""
+        batches = self.conversations.batches(self._finished_parts())
+        return whole_rollouts(batches, self.conversations.schema, rows)
+
+    def _finished_parts(self) -> dict[str, Path]:
+        """Of the conversations."""
+        conversations = self.conversations.parts()
+        rollouts = self.rollouts.parts()
+        return {key: path for key, path in conversations.items() if key in rollouts}

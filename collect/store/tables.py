@@ -1,0 +1,258 @@
+"""One Parquet table as a folder of part files and a compacted file; `collect.store` holds two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from collect.errors import ConfigError, RowRefused
+from collect.store.atomic_files import TEMPORARY, replacing
+from collect.store.records import SCHEMA_VERSION
+
+# Parquet files that are read piece by piece.
+
+
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """A file to be read in batches, of which no more than a row group is held at once.
+
+    pyarrow reads ahead otherwise, and keeps all that it has read of the file.
+    """
+    return pq.ParquetFile(path, pre_buffer=False)
+
+
+ROWS_PER_GROUP = 1_024
+ROWS_PER_BATCH = 32
+BYTES_PER_GROUP = 64_000_000
+"""In memory. The footer, read whole, grows with each group: small ones make large files dear."""
+
+
+class TableChanged(ConfigError):
+    """A file is gone that was there a moment ago: its rows now stand elsewhere."""
+
+
+class Table:
+    """One folder of part files and a compacted file, all of one schema, keyed by rollout id.
+
+    Of a table that belongs to another, that compacted file counts which has the other's number: so
+    the compacted rows of both change in one moment, when the other's file appears.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema, belongs_to: Table | None = None) -> None:
+        self.folder = folder
+        self.schema = schema
+        self._numbered_by = belongs_to or self
+
+    def parts(self) -> dict[str, Path]:
+        """Part files by rollout id."""
+        found = sorted(self.folder.glob("part-*.parquet"))
+        return {path.stem.removeprefix("part-"): path for path in found}
+
+    def compacted(self) -> Path | None:
+        """The compacted file that counts; it holds all that older ones held."""
+        newest = self._numbered_by._newest()
+        return self.folder / newest.name if newest is not None else None
+
+    def next_generation(self) -> int:
+        """The number of the compacted file that comes after the newest."""
+        newest = self._newest()
+        return _generation(newest) + 1 if newest is not None else 0
+
+    def ids(self) -> list[str]:
+        """The rollout ids of all rows, each once."""
+        return list(dict.fromkeys([*self.parts(), *self._compacted_ids()]))
+
+    def rows(
+        self,
+        parts: Mapping[str, Path] | None = None,
+        only: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """All rows as plain dicts, read batch by batch.
+
+        `parts`: the part files that count, where it is not all of them. `only`: the rollouts whose
+        rows are wanted, where it is not all of them. `columns`: what is wanted of each row, the
+        rollout's id among it.
+        """
+        for batch in self.batches(parts, only, columns):
+            yield from batch.to_pylist()
+
+    def batches(
+        self,
+        parts: Mapping[str, Path] | None = None,
+        only: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The same in Arrow's form, some rows at a time."""
+        parts = self.parts() if parts is None else parts
+        wanted = None if only is None else pa.array(list(only), pa.string())
+        read = {key: path for key, path in parts.items() if only is None or key in only}
+        for batch in self._batches(read, parts.keys(), columns):
+            yield batch if wanted is None else _among(batch, wanted)
+
+    def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
+        """Rows as they are stored. Raises RowRefused."""
+        try:
+            return pa.Table.from_pylist(rows, schema=self.schema)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise RowRefused(f"no row of {self.folder.name} can hold it: {error}") from error
+
+    def write(self, rollout_id: str, table: pa.Table) -> None:
+        """Write one part file, durable when this returns."""
+        target = self.folder / f"part-{rollout_id}.parquet"
+        _write_atomically(target, lambda file: pq.write_table(table, file, compression="zstd"))
+
+    def check(self) -> None:
+        """Raises ConfigError where the compacted file is missing, broken or foreign."""
+        path = self.compacted()
+        if path is None:
+            return
+        if not path.exists():
+            raise ConfigError(
+                f"{path} is missing, without which {self._numbered_by.compacted()} is not whole; "
+                "restore it, or move the latter away, and the next start does its rollouts again"
+            )
+        with _opened(path, self.schema):
+            pass
+
+    def mend(self) -> None:
+        """Remove temporary files, and compacted files that don't count."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for leftover in self.folder.glob(f"{TEMPORARY}*"):
+            leftover.unlink()
+        counts = self.compacted()
+        for path in self._all_compacted():
+            if path != counts:
+                path.unlink()
+
+    def drop_parts(self, rollout_ids: Collection[str]) -> None:
+        """Remove part files; the compacted rows of these rollouts, if any, stand again."""
+        for rollout_id in rollout_ids:
+            (self.folder / f"part-{rollout_id}.parquet").unlink(missing_ok=True)
+
+    def compact(self) -> None:
+        """Merge the part files into one compacted file."""
+        parts = self.parts()
+        if parts:
+            self.rewrite(self.next_generation(), parts)
+            self.drop_parts(parts)
+            self.mend()
+
+    def rewrite(
+        self, generation: int, parts: Mapping[str, Path], without: Collection[str] = ()
+    ) -> None:
+        """Write the compacted rows and those of some parts to a new compacted file.
+
+        `without`: rollouts whose rows are left out. What the file replaces stays.
+        """
+        read = {key: path for key, path in parts.items() if key not in without}
+        batches = self._batches(read, without={*parts, *without})
+
+        def write(file: pa.NativeFile) -> None:
+            with pq.ParquetWriter(file, self.schema, compression="zstd") as writer:
+                for group in _groups(batches, self.schema):
+                    writer.write_table(group, row_group_size=ROWS_PER_GROUP)
+
+        _write_atomically(self.folder / f"data-{generation}.parquet", write)
+
+    def _newest(self) -> Path | None:
+        return max(self._all_compacted(), key=_generation, default=None)
+
+    def _all_compacted(self) -> list[Path]:
+        found = self.folder.glob("data-*.parquet")
+        return [path for path in found if path.stem.removeprefix("data-").isdecimal()]
+
+    def _compacted_ids(self) -> set[str]:
+        path = self.compacted()
+        if path is None:
+            return set()
+        with _opened(path, self.schema) as file:
+            return set(file.read(["rollout_id"])["rollout_id"].to_pylist())
+
+    def _batches(
+        self,
+        parts: Mapping[str, Path],
+        without: Collection[str],
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The compacted rows but for some rollouts, then these parts."""
+        path = self.compacted()
+        if path is not None:
+            left_out = pa.array(list(without), pa.string())
+            for batch in _scan(path, self.schema, columns):
+                kept = batch.filter(pc.invert(pc.is_in(batch["rollout_id"], left_out)))
+                if kept.num_rows:
+                    yield kept
+        for path in parts.values():
+            yield from _scan(path, self.schema, columns)
+
+
+def _generation(path: Path) -> int:
+    return int(path.stem.removeprefix("data-"))
+
+
+def _scan(path: Path, schema: pa.Schema, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    with _opened(path, schema) as file:
+        for batch in file.iter_batches(ROWS_PER_BATCH, columns=wanted.names):
+            yield batch.select(wanted.names).cast(wanted)
+
+
+def _among(batch: pa.RecordBatch, rollout_ids: pa.Array) -> pa.RecordBatch:
+    return batch.filter(pc.is_in(batch["rollout_id"], rollout_ids))
+
+
+def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The batches joined into tables of a row group's size."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+            yield pa.Table.from_batches(held, schema)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held, schema)
+
+
+@contextmanager
+def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
+    try:
+        with open_parquet(path) as file:
+            _check_schema(path, file.schema_arrow, schema)
+            yield file
+    except FileNotFoundError as error:
+        raise TableChanged(
+            f"{path} was moved while it was read: another process writes to this folder; try again"
+        ) from error
+    except (pa.ArrowException, OSError) as error:
+        raise ConfigError(
+            f"{path} is not a readable Parquet file: {error}; "
+            "move it away, and the next start does its rollouts again"
+        ) from error
+
+
+def _check_schema(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
+    version = (found.metadata or {}).get(b"stepinto.schema_version", b"none").decode()
+    if version != str(SCHEMA_VERSION):
+        raise ConfigError(
+            f"{path} has StepInto schema version {version}, this program reads {SCHEMA_VERSION}; "
+            "use the StepInto release that wrote it"
+        )
+    missing = [name for name in schema.names if name not in found.names]
+    if missing:
+        raise ConfigError(
+            f"{path} lacks the columns {', '.join(missing)}; it was not written by StepInto, or "
+            "was changed since: move it away"
+        )
+
+
+def _write_atomically(target: Path, write: Callable[[pa.NativeFile], None]) -> None:
+    with replacing(target) as temporary, pa.OSFile(str(temporary), "wb") as file:
+        write(file)

@@ -1,0 +1,74 @@
+"""Outcomes kept as they come, so that a killed run goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from collect.errors import ConfigError
+from collect.store.atomic_files import locked, replacing, write_text
+
+Outcome = TypeVar("Outcome", bound=BaseModel)
+
+
+class WorkFile(Generic[Outcome]):
+    """The outcomes so far, one a line below a line with the settings. Thread-safe."""
+
+    def __init__(
+        self,
+        output: Path,
+        settings: str,
+        kind: type[Outcome],
+        key: Callable[[Outcome], str],
+        advice: str,
+    ) -> None:
+        """`settings` is a hash over what decides the outcomes, `advice` says what it covers.
+
+        Raises ConfigError where the file is of a run with other settings, or another process
+        writes it.
+        """
+        name = output.name.removesuffix(".jsonl")
+        self._path = output.with_name(f"{name}.work.jsonl")
+        self._lock_path = output.with_name(f".{name}.lock")
+        self._held = locked(self._lock_path)
+        self._kind, self._key, self._advice = kind, key, advice
+        self._lock = threading.Lock()
+        self.outcomes: dict[str, Outcome] = {}
+        if self._path.is_file():
+            self._read(settings)
+        else:
+            write_text(self._path, json.dumps({"settings": settings}) + "\n")
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep one."""
+        with self._lock:
+            self.outcomes[self._key(outcome)] = outcome
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(outcome.model_dump_json() + "\n")
+
+    def remove(self) -> None:
+        """The finished file holds all of it now."""
+        self._path.unlink()
+        self._lock_path.unlink()
+        self._held.close()
+
+    def _read(self, settings: str) -> None:
+        first, *lines = self._path.read_bytes().split(b"\n")
+        if first != json.dumps({"settings": settings}).encode():
+            raise ConfigError(f"{self._path} is of a run with {self._advice}")
+        kept = [first]
+        for line in lines:
+            try:
+                outcome = self._kind.model_validate_json(line)
+            except ValidationError:
+                # The last line of a run that was killed while it wrote, maybe within a character.
+                continue
+            self.outcomes[self._key(outcome)] = outcome
+            kept.append(line)
+        with replacing(self._path) as temporary:
+            temporary.write_bytes(b"\n".join([*kept, b""]))

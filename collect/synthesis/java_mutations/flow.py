@@ -1,0 +1,163 @@
+"""Statements and branches that are missing, or run in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from collect.code.java_tree import text_of, walk, words
+from collect.synthesis.java_mutations.base import Edit, JavaKind, field_of, removed, replaced
+from collect.synthesis.java_mutations.variables import Variables
+
+_LEAVING = words("return_statement continue_statement break_statement throw_statement")
+_BLOCKS = words("block constructor_body switch_block_statement_group")
+_LOOPS = words("for_statement enhanced_for_statement while_statement do_statement")
+_CHANGING = words("assignment_expression update_expression method_invocation")
+
+
+def _only_statement(body: Node | None) -> Node | None:
+    """The one statement of a branch, in a block or without one."""
+    if body is None or body.type != "block":
+        return body
+    inner = [child for child in body.named_children if not child.type.endswith("comment")]
+    return inner[0] if len(inner) == 1 else None
+
+
+def _dropped_guard(node: Node, variables: Variables) -> Iterator[Edit]:
+    """A special case is not treated, or wrong input is let through."""
+    inside = node.parent is not None and node.parent.type in _BLOCKS
+    leaves = _only_statement(field_of(node, "consequence"))
+    if not inside or leaves is None or field_of(node, "alternative") is not None:
+        return
+    if leaves.type in _LEAVING:
+        yield removed(node)
+
+
+def _dropped_branch(node: Node, variables: Variables) -> Iterator[Edit]:
+    """An `else` is missing, or the first of several cases."""
+    body, other = field_of(node, "consequence"), field_of(node, "alternative")
+    if body is None or other is None:
+        return
+    yield Edit(body.end_byte, other.end_byte, "")
+    if other.type == "if_statement":
+        yield Edit(node.start_byte, other.start_byte, "")
+
+
+def _unconditional(node: Node, variables: Variables) -> Iterator[Edit]:
+    """What should be done sometimes is done always."""
+    body = _only_statement(field_of(node, "consequence"))
+    inside = node.parent is not None and node.parent.type in _BLOCKS
+    if not inside or body is None or field_of(node, "alternative") is not None:
+        return
+    if body.type == "expression_statement":
+        yield replaced(node, text_of(body))
+
+
+def _swapped_branches(node: Node, variables: Variables) -> Iterator[Edit]:
+    one, other = field_of(node, "consequence"), field_of(node, "alternative")
+    if one is None or other is None or other.type == "if_statement":
+        return
+    if one.start_point.row == one.end_point.row or node.type == "ternary_expression":
+        yield Edit(one.start_byte, other.end_byte, _exchanged(node, one, other))
+
+
+def _exchanged(node: Node, one: Node, other: Node) -> str:
+    data = node.text or b""
+    between = data[one.end_byte - node.start_byte : other.start_byte - node.start_byte]
+    return text_of(other) + between.decode() + text_of(one)
+
+
+def _wrong_loop_control(node: Node, variables: Variables) -> Iterator[Edit]:
+    if node.type == "continue_statement" and not node.named_children:
+        yield replaced(node, "break;")
+    elif node.type == "break_statement" and not node.named_children and _in_loop(node):
+        yield replaced(node, "continue;")
+
+
+def _in_loop(node: Node) -> bool:
+    around = node.parent
+    while around is not None and around.type not in _LOOPS:
+        if around.type.startswith("switch") or around.type.endswith("_declaration"):
+            return False
+        around = around.parent
+    return around is not None
+
+
+def _missing_break(node: Node, variables: Variables) -> Iterator[Edit]:
+    """A case falls through into the next one."""
+    if node.named_children or node.parent is None:
+        return
+    group = node.parent.parent if node.parent.type == "block" else node.parent
+    if group is not None and group.type == "switch_block_statement_group":
+        following = group.next_named_sibling
+        if following is not None and following.type == "switch_block_statement_group":
+            yield removed(node)
+
+
+def _early_return(node: Node, variables: Variables) -> Iterator[Edit]:
+    """A loop is left after its first round: its result is returned inside of it."""
+    following = node.next_named_sibling
+    body = field_of(node, "body")
+    if following is None or following.type != "return_statement" or body is None:
+        return
+    if body.type != "block" or not body.named_children or not following.named_children:
+        return
+    last = body.named_children[-1]
+    if last.type in _LEAVING or any(part.type in _LEAVING for part in walk(last)):
+        return
+    margin = " " * last.start_point.column
+    yield Edit(last.end_byte, last.end_byte, f"\n{margin}{text_of(following)}")
+
+
+def _skipped_cleanup(node: Node, variables: Variables) -> Iterator[Edit]:
+    """What `finally` does is done only where nothing goes wrong, or not at all."""
+    before = node.prev_sibling
+    if before is not None and before.type == "catch_clause":
+        yield Edit(before.end_byte, node.end_byte, "")
+
+
+def _swapped_statements(node: Node, variables: Variables) -> Iterator[Edit]:
+    """Two steps run in the wrong order."""
+    following = node.next_named_sibling
+    if following is None or following.type != "expression_statement":
+        return
+    if node.parent is None or node.parent.type not in _BLOCKS:
+        return
+    one, other = node.named_children[0], following.named_children[0]
+    if not {one.type, other.type} <= _CHANGING or not _names(one) & _names(other):
+        return
+    whole = node.parent
+    data = whole.text or b""
+    between = data[node.end_byte - whole.start_byte : following.start_byte - whole.start_byte]
+    text = text_of(following) + between.decode() + text_of(node)
+    yield Edit(node.start_byte, following.end_byte, text)
+
+
+def _names(node: Node) -> set[str]:
+    return {text_of(part) for part in walk(node) if part.type == "identifier"}
+
+
+_IF = frozenset({"if_statement"})
+KINDS = (
+    JavaKind("dropped_guard", "absence", _IF, _dropped_guard),
+    JavaKind("dropped_branch", "absence", _IF, _dropped_branch),
+    JavaKind("unconditional", "absence", _IF, _unconditional),
+    JavaKind(
+        "swapped_branches", "order", words("if_statement ternary_expression"), _swapped_branches
+    ),
+    JavaKind(
+        "wrong_loop_control",
+        "iteration",
+        words("break_statement continue_statement"),
+        _wrong_loop_control,
+    ),
+    JavaKind("missing_break", "flow", frozenset({"break_statement"}), _missing_break),
+    JavaKind(
+        "early_return", "iteration", words("for_statement enhanced_for_statement"), _early_return
+    ),
+    JavaKind("skipped_cleanup", "exception", frozenset({"finally_clause"}), _skipped_cleanup),
+    JavaKind(
+        "swapped_statements", "order", frozenset({"expression_statement"}), _swapped_statements
+    ),
+)

@@ -1,0 +1,23 @@
+"""Realistic edits that break a correct Python program, found on its syntax tree.
+
+`find_mutations` gives every edit that kinds of mistake know, `chosen` picks among them, and
+`Mutation.apply` makes one, and leaves the rest of the source as it was, byte for byte.
+"""
+
+from collect.synthesis.mutations.base import Mutation, MutationKind
+from collect.synthesis.mutations.catalog import PROGRAM_KINDS, PROJECT_KINDS
+from collect.synthesis.mutations.choosing import CombinedMutation, chosen, combined, shuffled
+from collect.synthesis.mutations.finding import find_mutations, find_project_mutations
+
+__all__ = [
+    "PROGRAM_KINDS",
+    "PROJECT_KINDS",
+    "CombinedMutation",
+    "Mutation",
+    "MutationKind",
+    "chosen",
+    "combined",
+    "find_mutations",
+    "find_project_mutations",
+    "shuffled",
+]

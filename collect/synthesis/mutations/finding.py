@@ -1,0 +1,316 @@
+"""Find where a program can be broken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import libcst as cst
+
+from collect.errors import ConfigError
+from collect.synthesis.mutations.base import Mutation, MutationKind, Replacement
+from collect.synthesis.mutations.catalog import PROGRAM_KINDS, PROJECT_KINDS
+from collect.synthesis.mutations.reading import (
+    Place,
+    Places,
+    Scope,
+    Surroundings,
+    called_name,
+    dotted,
+    self_attribute,
+    targets,
+)
+
+# What no mutation looks into: a change there is no mistake, or is seen at once.
+
+
+_ALWAYS = (cst.Annotation, cst.Import, cst.ImportFrom, cst.Decorator, cst.Raise)
+_CONDITIONS = {"TYPE_CHECKING", "__name__", "version_info", "platform", "__debug__", "DEBUG"}
+_FUNCTIONS = {"__repr__", "__dir__", "__sizeof__", "__init_subclass__", "__class_getitem__"}
+_DECORATORS = {"overload", "abstractmethod", "deprecated", "abstractproperty"}
+_BASES = {"Protocol", "TypedDict"}
+_CALLS = {"warn", "warn_explicit", "TypeVar", "ParamSpec", "NewType", "getLogger", "cast"}
+_LOGGERS = re.compile(r"(?:^|\.|_)(?:log|logger|logging)\.", re.IGNORECASE)
+_CONSTANTS = re.compile(r"__\w+__$|_?version|_?VERSION|_?T$")
+
+
+def in_programs(node: cst.CSTNode) -> bool:
+    """Of a program in one file."""
+    return isinstance(node, _ALWAYS) or _is_docstring(node)
+
+
+def in_projects(node: cst.CSTNode) -> bool:
+    """Of a project's modules: as well what only type checkers, people or other platforms see."""
+    if in_programs(node) or isinstance(node, cst.Assert):
+        return True
+    if isinstance(node, cst.BaseCompoundStatement):
+        return _unreached(node)
+    if isinstance(node, cst.Call):
+        return called_name(node) in _CALLS or bool(_LOGGERS.search(dotted(node.func)))
+    return _assigns_constant(node)
+
+
+def _is_docstring(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString)
+
+
+def _unreached(node: cst.BaseCompoundStatement) -> bool:
+    """By tests on this platform, or by tests at all."""
+    if isinstance(node, cst.If):
+        return not _CONDITIONS.isdisjoint(_names(node.test))
+    if isinstance(node, cst.FunctionDef):
+        return node.name.value in _FUNCTIONS or _decorated(node, _DECORATORS)
+    if isinstance(node, cst.ClassDef):
+        return any(dotted(base.value).rpartition(".")[2] in _BASES for base in node.bases)
+    return isinstance(node, cst.Try) and _imports(node)
+
+
+def _names(test: cst.CSTNode) -> set[str]:
+    if isinstance(test, cst.Name):
+        return {test.value}
+    if isinstance(test, cst.Attribute):
+        return {test.attr.value}
+    return set().union(*map(_names, test.children)) if test.children else set()
+
+
+def _decorated(function: cst.FunctionDef, names: set[str]) -> bool:
+    for decorator in function.decorators:
+        called = decorator.decorator
+        name = dotted(called.func if isinstance(called, cst.Call) else called)
+        if name.rpartition(".")[2] in names:
+            return True
+    return False
+
+
+def _imports(node: cst.Try) -> bool:
+    first = node.body.body[0] if node.body.body else None
+    return isinstance(first, cst.SimpleStatementLine) and isinstance(
+        first.body[0], cst.Import | cst.ImportFrom
+    )
+
+
+def _assigns_constant(node: cst.CSTNode) -> bool:
+    """`__all__`, `__version__`, type variables, and what tells versions of Python apart."""
+    target: cst.CSTNode | None = None
+    if isinstance(node, cst.Assign):
+        compared = isinstance(node.value, cst.Comparison | cst.BooleanOperation)
+        if compared and "version_info" in _names(node.value):
+            return True
+        target = node.targets[0].target
+    elif isinstance(node, cst.AnnAssign):
+        target = node.target
+    return isinstance(target, cst.Name) and bool(_CONSTANTS.match(target.value))
+
+
+# What a program binds, function by function, and the literals that it uses as keys.
+
+
+def opened(place: Place, outer: Scope, places: Places) -> Scope:
+    """The scope that a function or class opens in another one."""
+    node = place.node
+    assert isinstance(node, cst.FunctionDef | cst.ClassDef)
+    lines = span(place, places)
+    name = f"{outer.name}.{node.name.value}" if outer.name else node.name.value
+    if isinstance(node, cst.ClassDef):
+        attributes = tuple(dict.fromkeys(_attributes(place, places)))
+        return Scope(name, place, node, (), attributes, lines)
+    bound = tuple((name.value, line) for name, line in _bound(place, places))
+    return Scope(name, place, outer.owner, bound, outer.attributes, lines)
+
+
+def span(place: Place, places: Places) -> tuple[int, int]:
+    """The first and the last line of a block's code, without the comments below it."""
+    inside = reversed(places.all[place.index : place.last])
+    last = next((each for each in inside if isinstance(each.node, cst.BaseSmallStatement)), place)
+    return places.line(place.code_start), places.line(last.end)
+
+
+def key_literals(places: Places) -> Iterator[str]:
+    """String literals in brackets, and those that a dictionary is made with."""
+    for place in places.all:
+        key: cst.CSTNode | None = None
+        if isinstance(place.node, cst.Index):
+            key = place.node.value
+        elif isinstance(place.node, cst.DictElement):
+            key = place.node.key
+        if isinstance(key, cst.SimpleString):
+            yield key.value
+
+
+def _attributes(owner: Place, places: Places) -> Iterator[str]:
+    for place in places.inside(owner):
+        for target in targets(place.node):
+            name = self_attribute(target)
+            if name:
+                yield name
+
+
+def _bound(function: Place, places: Places) -> Iterator[tuple[cst.Name, int]]:
+    """Parameters and assigned variables with their lines, without those of functions inside."""
+    index = function.index + 1
+    while index < function.last:
+        place = places.all[index]
+        if isinstance(place.node, cst.FunctionDef | cst.Lambda):
+            index = place.last
+            continue
+        for name in _names_in_scope(place.node):
+            yield name, places.line(places.all[index].code_start)
+        index += 1
+
+
+def _names_in_scope(node: cst.CSTNode) -> Iterator[cst.Name]:
+    if isinstance(node, cst.Param) and node.name.value not in ("self", "cls"):
+        yield node.name
+    elif isinstance(node, cst.AssignTarget | cst.For):
+        yield from _parts(node.target)
+
+
+def _parts(target: cst.BaseExpression) -> Iterator[cst.Name]:
+    if isinstance(target, cst.Name):
+        yield target
+    elif isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _parts(element.value)
+
+
+_ITSELF = re.compile(r"\s*([\w.]+) = \1\s*(?:#.*)?")
+
+
+def find_mutations(
+    code: str,
+    kinds: Sequence[MutationKind] = PROGRAM_KINDS,
+    *,
+    left_alone: Callable[[cst.CSTNode], bool] = in_programs,
+    path: str = "",
+) -> list[Mutation]:
+    """Every mutation of the program, in the order of its text. Raises ConfigError.
+
+    Module level code is included: a program that reads its input may be nothing else. `path` is
+    only noted.
+    """
+    try:
+        module = cst.parse_module(code)
+    except cst.ParserSyntaxError as error:
+        where = path or "the program to break"
+        raise ConfigError(f"{where} is not Python that can be parsed: {error}") from error
+    return _Finder(Places(module), kinds, left_alone, path).found()
+
+
+def find_project_mutations(code: str, path: str = "") -> list[Mutation]:
+    """Every mutation of a project's module. Raises ConfigError."""
+    found = find_mutations(code, PROJECT_KINDS, left_alone=in_projects, path=path)
+    return [mutation for mutation in found if not _assigns_itself(mutation)]
+
+
+def _assigns_itself(mutation: Mutation) -> bool:
+    """Whether `x = x` is left, as no one writes it."""
+    source = mutation.source
+    begin = source.rfind("\n", 0, mutation.start) + 1
+    end = source.find("\n", mutation.end)
+    rest = source[mutation.end : len(source) if end < 0 else end]
+    return _ITSELF.fullmatch(source[begin : mutation.start] + mutation.text + rest) is not None
+
+
+class _Finder:
+    """Asks at every node the kinds that look at its type."""
+
+    def __init__(
+        self,
+        places: Places,
+        kinds: Sequence[MutationKind],
+        left_alone: Callable[[cst.CSTNode], bool],
+        path: str,
+    ) -> None:
+        self._places = places
+        self._kinds = kinds
+        self._by_type: dict[type[cst.CSTNode], list[MutationKind]] = {}
+        self._left_alone = left_alone
+        self._path = path
+        self._keys = tuple(dict.fromkeys(key_literals(places)))
+
+    def found(self) -> list[Mutation]:
+        """In the order of the lines where the changed nodes begin."""
+        found = [
+            (self._places.line(place.code_start), mutation)
+            for place, scope in self._visited()
+            for mutation in self._at(place, scope)
+        ]
+        return [mutation for _, mutation in sorted(found, key=lambda pair: pair[0])]
+
+    def _visited(self) -> Iterator[tuple[Place, Scope]]:
+        module = self._places.all[0]
+        scopes = [Scope("", module, None, (), (), span(module, self._places))]
+        index = 1
+        while index < module.last:
+            place = self._places.all[index]
+            while place.index >= scopes[-1].place.last:
+                scopes.pop()
+            if self._left_alone(place.node):
+                index = place.last
+                continue
+            if isinstance(place.node, cst.FunctionDef | cst.ClassDef):
+                scopes.append(opened(place, scopes[-1], self._places))
+            yield place, scopes[-1]
+            index += 1
+
+    def _at(self, place: Place, scope: Scope) -> Iterator[Mutation]:
+        kinds = self._of(type(place.node))
+        if not kinds:
+            return
+        around = Surroundings(place, scope, self._keys, self._places)
+        for kind in kinds:
+            for replacement in kind.replacements(place.node, around):
+                yield self._mutation(kind, place, scope, replacement)
+
+    def _of(self, node: type[cst.CSTNode]) -> Sequence[MutationKind]:
+        if node not in self._by_type:
+            self._by_type[node] = [kind for kind in self._kinds if issubclass(node, kind.nodes)]
+        return self._by_type[node]
+
+    def _mutation(
+        self, kind: MutationKind, place: Place, scope: Scope, replacement: Replacement
+    ) -> Mutation:
+        source = self._places.source
+        end = min(place.end, len(source))
+        start, end, text = _narrowed(source, place.start, end, self._text(place, replacement))
+        return Mutation(
+            kind.name,
+            kind.category,
+            self._line(place, start),
+            start,
+            end,
+            text,
+            scope.name,
+            scope.lines,
+            self._path,
+            source,
+        )
+
+    def _line(self, place: Place, start: int) -> int:
+        """Where the changed node begins; of a block, where the change does."""
+        block = isinstance(place.node, cst.IndentedBlock)
+        return self._places.line(start if block else place.code_start)
+
+    def _text(self, place: Place, replacement: Replacement) -> str:
+        if isinstance(replacement, cst.RemovalSentinel):
+            return ""
+        if isinstance(replacement, cst.FlattenSentinel):
+            return "".join(self._places.text(place, node) for node in replacement)
+        return self._places.text(place, replacement)
+
+
+def _narrowed(source: str, start: int, end: int, text: str) -> tuple[int, int, str]:
+    """The same edit, without the text that stays at its two ends."""
+    old = source[start:end]
+    head = _shared(old, text)
+    old, text = old[head:], text[head:]
+    tail = _shared(old[::-1], text[::-1])
+    return start + head, end - tail, text[: len(text) - tail]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    for count, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return count
+    return min(len(one), len(other))

@@ -1,0 +1,376 @@
+"""Make a self-repair benchmark: all problems through the funnel, then the file and its card.
+
+Outcomes are appended to a work file as they come, so that a killed run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from collect.benchmarks.pytest_run import section_of
+from collect.benchmarks.self_repair.benchmark import Tester, Trial
+from collect.benchmarks.self_repair.problem import (
+    Bug,
+    Card,
+    Failure,
+    Problem,
+    Step,
+    card_path,
+    hidden_files,
+    is_program,
+    lay_out,
+    task_text,
+)
+from collect.config import Machinery
+from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, RolloutStopped
+from collect.funnel import funnel
+from collect.models.budget import Budget
+from collect.models.config import OracleConfig
+from collect.rollouts.models import open_model
+from collect.rollouts.progress_bar import ProgressBar
+from collect.runner import AsyncioRunner
+from collect.store.atomic_files import write_text
+from collect.store.build_info import code_version, digest
+from collect.store.work_file import WorkFile
+from collect.synthesis.self_repair.config import SelfRepairConfig
+from collect.synthesis.self_repair.sources import data_name, read_problems
+from collect.synthesis.self_repair.writers import (
+    ModelWriter,
+    OracleWriter,
+    Solution,
+    SolutionsFile,
+    SolutionWriter,
+)
+from sandbox import clean_up
+from sandbox.text import CUT
+
+# What pytest's output says of how a test failed.
+
+
+MAX_MESSAGE = 1500
+"""Characters."""
+_ERROR_LINES = re.compile(r"^E {1,3}.*(?:\nE\b.*)*", re.MULTILINE)
+_NAMED = re.compile(r"^([A-Za-z_][\w.]*)(?:: |:?$)", re.MULTILINE)
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+
+
+def read_failure(output: str, test: str) -> Failure:
+    """The failure of one test, by its node id, in the output of a run of pytest.
+
+    Of exceptions that led to each other the last one; `Unknown` where pytest reported none, as for
+    a program that ended the process.
+    """
+    section = section_of(test, output)
+    # Behind a cut another test's part may go on.
+    blocks = _ERROR_LINES.findall(CUT.split(section)[0]) or _ERROR_LINES.findall(section)
+    if not blocks:
+        return Failure(type="Unknown", message="the run ended without a report on the test")
+    lines = [line[1:].strip() for line in blocks[-1].split("\n")]
+    text = _ADDRESS.sub("0x...", "\n".join(lines)).strip()
+    named = _NAMED.match(text)
+    if named is None:
+        # A plain assert, which pytest shows without the exception's name.
+        return Failure(type="AssertionError", message=text[:MAX_MESSAGE])
+    kind = named[1].rpartition(".")[2]
+    return Failure(type=kind, message=text[named.end() :][:MAX_MESSAGE].strip())
+
+
+# What one problem comes to: a bug, or the step of the funnel that it did not get through.
+
+
+ORDER = tuple(Step)
+MAX_ENDLESS = 3
+"""Edits of one canonical solution that time out, after which no other is tried."""
+PATIENCE = 10.0
+"""How many times as long as the canonical solution, and half a second, one of its edits may take:
+many edits never end, and there are others to try."""
+
+
+class Outcome(BaseModel):
+    """One problem's way through the funnel."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    problem_id: str
+    dropped_at: Step | None = None
+    """None: it became a bug."""
+    missing: tuple[str, ...] = ()
+    """Libraries that the sandbox lacks."""
+    passed: bool = False
+    """Whether the first solution passes every test."""
+    dollars: float = 0.0
+    bug: Bug | None = None
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """Puts problems through the steps. Thread-safe."""
+
+    tester: Tester
+    writer: SolutionWriter
+    allow_timeouts: bool = False
+
+    def judge(self, problem: Problem) -> Outcome:
+        """All steps after the date range. Raises SandboxError, RolloutError, RolloutStopped."""
+        missing = self.tester.missing(problem)
+        if missing:
+            return Outcome(problem_id=problem.id, dropped_at=Step.LIBRARIES, missing=missing)
+        edit_timeout = self._edit_timeout(problem)
+        if edit_timeout is None:
+            return Outcome(problem_id=problem.id, dropped_at=Step.CANONICAL)
+        return self._first_bug(problem, edit_timeout)
+
+    def _edit_timeout(self, problem: Problem) -> float | None:
+        """Seconds for an edit of the canonical solution; None where that fails itself."""
+        if problem.canonical is None:
+            return self.tester.timeout
+        trial = self.tester.try_out(problem, problem.canonical)
+        if trial.failing:
+            return None
+        return min(self.tester.timeout, PATIENCE * (trial.results.seconds + 0.5))
+
+    def _first_bug(self, problem: Problem, edit_timeout: float) -> Outcome:
+        """Of the writer's solutions; else the furthest step that one of them got to."""
+        furthest, passed, dollars, endless = Step.WRITTEN, False, 0.0, 0
+        for number, solution in enumerate(self.writer.solutions(problem)):
+            dollars += solution.dollars
+            found = self._try(problem, solution, edit_timeout)
+            if isinstance(found, Bug):
+                return Outcome(problem_id=problem.id, dollars=dollars, bug=found)
+            furthest = max(furthest, found, key=ORDER.index)
+            passed |= number == 0 and found is Step.FAILS
+            endless += found is Step.ENDS
+            if endless == MAX_ENDLESS:
+                break
+        return Outcome(problem_id=problem.id, dropped_at=furthest, passed=passed, dollars=dollars)
+
+    def _try(self, problem: Problem, solution: Solution, edit_timeout: float) -> Bug | Step:
+        if not is_program(solution.code):
+            return Step.PARSES
+        timeout = None if solution.edit is None else edit_timeout
+        first = self.tester.try_out(problem, solution.code, timeout)
+        step = self._stopped_at(first)
+        if step is not None:
+            return step
+        second = self.tester.try_out(problem, solution.code, timeout)
+        if first.failing != second.failing or _failure(first).type != _failure(second).type:
+            return Step.REPEATS
+        return _bug(problem, solution, first, _failure(first))
+
+    def _stopped_at(self, trial: Trial) -> Step | None:
+        if not trial.failing:
+            return Step.FAILS
+        if not set(trial.public) & set(trial.failing):
+            return Step.FAILS_PUBLIC
+        if trial.results.timed_out and not self.allow_timeouts:
+            return Step.ENDS
+        return None
+
+
+def _failure(trial: Trial) -> Failure:
+    """Of the first failing test, which is a public one."""
+    if trial.results.timed_out:
+        return Failure(type="TimeoutError", message="the tests did not end within the time-out")
+    return read_failure(trial.results.output, trial.failing[0])
+
+
+def _bug(problem: Problem, solution: Solution, trial: Trial, failure: Failure) -> Bug:
+    return Bug(
+        id=problem.id,
+        source=problem.source,
+        problem_id=problem.id,
+        statement=task_text(problem),
+        files=lay_out(problem, solution.code),
+        hidden_files=hidden_files(problem),
+        entry_point=problem.entry_point,
+        fail_to_pass=trial.failing,
+        pass_to_pass=trial.passing,
+        gold_solution=problem.canonical,
+        failure=failure,
+        libraries=problem.libraries,
+        published=problem.published,
+        difficulty=problem.difficulty,
+        written_by=solution.written_by,
+        edit=solution.edit,
+    )
+
+
+DEFAULT_NAME = "self_repair.jsonl"
+ADVICE = (
+    "another self_repair, sandbox or models section, or other data; remove it, or choose another "
+    "self_repair.output"
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a start came to."""
+
+    path: Path
+    """The benchmark file; there only where `card` is not None."""
+    card: Card | None
+    """None where the run was stopped before the end."""
+    reason: str | None = None
+    """Why it was stopped, where not by the user."""
+
+
+def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
+    """Make the benchmark file, in the run's folder where the config names no other place.
+
+    Raises ConfigError, SandboxError.
+    """
+    problems = read_problems(config)
+    if config.solutions is not None:
+        problems = SolutionsFile(Path(config.solutions)).with_solution(problems)
+    in_dates = [problem for problem in problems if _is_in_dates(problem, config)]
+    chosen = in_dates[: config.limit]
+    path = Path(config.output) if config.output is not None else run / DEFAULT_NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    settings = _settings(machinery, config, chosen)
+    work = WorkFile(path, settings, Outcome, lambda outcome: outcome.problem_id, ADVICE)
+    stopped = _judge_all(machinery, config, chosen, work, run)
+    done = [work.outcomes[problem.id] for problem in chosen if problem.id in work.outcomes]
+    if len(done) < len(chosen):
+        return Built(path, None, stopped)
+    early = len(problems) - len(in_dates)
+    card = _card(machinery, config, done, early)
+    bugs = [outcome.bug for outcome in done if outcome.bug is not None]
+    _write(path, bugs, card)
+    work.remove()
+    return Built(path, card)
+
+
+def _judge_all(
+    machinery: Machinery,
+    config: SelfRepairConfig,
+    problems: Sequence[Problem],
+    work: WorkFile[Outcome],
+    run: Path,
+) -> str | None:
+    """Fill the work file; why the run ended early, where something failed."""
+    missing = [problem for problem in problems if problem.id not in work.outcomes]
+    if not missing:
+        return None
+    stop = threading.Event()
+    reasons: list[str] = []
+    spent = sum(outcome.dollars for outcome in work.outcomes.values())
+    clean_up(machinery.sandbox)
+    tester = Tester(machinery.sandbox, config.test_timeout)
+    tester.find_libraries([name for problem in missing for name in problem.libraries])
+    with (
+        _writer(machinery, config, missing, spent, stop, run=run) as writer,
+        ProgressBar("problems", len(problems), len(problems) - len(missing)) as bar,
+    ):
+        funnel = Funnel(tester, writer, config.allow_timeouts)
+
+        def judge(problem: Problem) -> None:
+            try:
+                work.add(funnel.judge(problem))
+                bar.advance()
+            except RolloutStopped:
+                stop.set()
+            except (InfrastructureFailure, BudgetExhausted) as error:
+                where = "" if isinstance(error, BudgetExhausted) else f"{problem.id}: "
+                reasons.append(f"{type(error).__name__}: {where}{error}")
+                stop.set()
+
+        AsyncioRunner(machinery.runner.concurrency, stop).run(missing, judge)
+    return reasons[0] if reasons else None
+
+
+@contextmanager
+def _writer(
+    machinery: Machinery,
+    config: SelfRepairConfig,
+    problems: Sequence[Problem],
+    spent: float,
+    stop: threading.Event,
+    *,
+    run: Path,
+) -> Iterator[SolutionWriter]:
+    if config.solutions is not None:
+        yield SolutionsFile(Path(config.solutions))
+        return
+    model = machinery.model_config_of(config.writer)
+    if isinstance(model, OracleConfig):
+        if all(problem.canonical is None for problem in problems):
+            raise ConfigError(
+                f"self_repair.writer: {config.writer} breaks canonical solutions, and "
+                f"{data_name(config)} has none; name a model of `models`, or set "
+                "self_repair.solutions"
+            )
+        yield OracleWriter(config.seed, config.max_edits)
+        return
+    budget = Budget(machinery.runner.budget_dollars, spent)
+    with closing(open_model(config.writer, model, budget, stop, run)) as backend:
+        yield ModelWriter(backend, model.sampling, config.seed)
+
+
+def _is_in_dates(problem: Problem, config: SelfRepairConfig) -> bool:
+    if config.from_date is None and config.to_date is None:
+        return True
+    if problem.published is None:
+        return False
+    early = config.from_date is not None and problem.published < config.from_date
+    late = config.to_date is not None and problem.published > config.to_date
+    return not early and not late
+
+
+def _settings(machinery: Machinery, config: SelfRepairConfig, problems: Sequence[Problem]) -> str:
+    """A hash over what decides the outcomes."""
+    facts = {
+        "self_repair": config.model_dump(mode="json"),
+        "sandbox": machinery.sandbox.model_dump(mode="json"),
+        "models": {name: model.model_dump(mode="json") for name, model in machinery.models.items()},
+        "problems": [_digest(problem) for problem in problems],
+        "code": code_version(),
+    }
+    return digest(facts)
+
+
+def _digest(problem: Problem) -> str:
+    """A hash over all of a problem, private tests and prelude included."""
+    return hashlib.sha256(repr(astuple(problem)).encode()).hexdigest()
+
+
+def _card(
+    machinery: Machinery, config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int
+) -> Card:
+    dropped = Counter(outcome.dropped_at for outcome in outcomes if outcome.dropped_at is not None)
+    dropped[Step.DATES] = early
+    bugs = [outcome.bug for outcome in outcomes if outcome.bug is not None]
+    failures = Counter(bug.failure.type for bug in bugs)
+    return Card(
+        source=config.source,
+        data=data_name(config),
+        writer=config.writer if config.solutions is None else Path(config.solutions).name,
+        solutions=config.solutions,
+        seed=config.seed,
+        from_date=config.from_date,
+        to_date=config.to_date,
+        limit=config.limit,
+        problems=len(outcomes) - dropped[Step.LIBRARIES] - dropped[Step.CANONICAL],
+        passed=sum(outcome.passed for outcome in outcomes),
+        bugs=len(bugs),
+        steps=funnel(ORDER, dropped, len(outcomes) + early),
+        without_libraries={each.problem_id: each.missing for each in outcomes if each.missing},
+        failures=dict(sorted(failures.items())),
+        dollars=sum(outcome.dollars for outcome in outcomes),
+        versions={"stepinto": code_version(), "python": platform.python_version()},
+    )
+
+
+def _write(path: Path, bugs: Sequence[Bug], card: Card) -> None:
+    """The card first: a benchmark file without one never appears."""
+    write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
+    write_text(path, "".join(f"{bug.model_dump_json()}\n" for bug in bugs))

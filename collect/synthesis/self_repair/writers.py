@@ -1,0 +1,169 @@
+"""The writer seam: who writes a solution for a problem. Three kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from collect.agents.inspectcoder.code_blocks import fenced_blocks
+from collect.benchmarks.base import Instance
+from collect.benchmarks.row_files import file_rows
+from collect.benchmarks.self_repair.problem import SOLUTION, Edit, Problem
+from collect.console import tell
+from collect.errors import ConfigError, ModelFailure
+from collect.field_errors import the_nearest
+from collect.models.base import ConversationContext, ModelBackend, Sampling
+from collect.quantities import counted, first_of
+from collect.store.messages import Message
+from collect.synthesis.mutations import find_mutations, shuffled
+
+ORACLE = "oracle"
+ROLE = "solution_writer"
+"""The role that a model is opened for; a recording for `replay` may name it."""
+PROMPT = Path(__file__).parent / "prompts" / "write_solution.md"
+ID_COLUMNS = ("task_id", "question_id")
+CODE_COLUMNS = ("buggy_solution", "solution")
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One program for one problem."""
+
+    code: str
+    written_by: str
+    edit: Edit | None = None
+    dollars: float = 0.0
+
+
+class SolutionWriter(Protocol):
+    """Writes solutions. Thread-safe."""
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        """One after the other, until one is a bug worth keeping; a model writes only one, and
+        nothing where it fails. Raises InfrastructureFailure, BudgetExhausted, RolloutStopped."""
+
+
+@dataclass(frozen=True)
+class OracleWriter:
+    """Breaks the canonical solution by one edit, another one each time."""
+
+    seed: int
+    max_edits: int
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        if problem.canonical is None:
+            return
+        mutations = shuffled(find_mutations(problem.canonical), f"{self.seed}:{problem.id}")
+        for mutation in islice(mutations, self.max_edits):
+            edit = Edit(kind=mutation.kind, category=mutation.category, line=mutation.line)
+            yield Solution(mutation.apply(), ORACLE, edit)
+
+
+@dataclass(frozen=True)
+class ModelWriter:
+    """Asks a model, once."""
+
+    backend: ModelBackend
+    sampling: Sampling
+    seed: int
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        model = self.backend.open(ConversationContext(_instance(problem), ROLE, 0, ROLE, 0))
+        sampling = self.sampling
+        if sampling.seed is not None:
+            sampling = sampling.model_copy(update={"seed": sampling.seed + self.seed})
+        try:
+            completion = model.complete([Message("user", prompt(problem))], (), sampling)
+        except ModelFailure:
+            return
+        code = code_of(completion.message.content)
+        if code:
+            yield Solution(code, self.backend.name, dollars=completion.dollars)
+
+
+class SolutionsFile:
+    """Solutions that were made before, as BigCodeBench-R's authors publish theirs."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ConfigError."""
+        self._path = path
+        self._code = _read_solutions(path)
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        code = self._code.get(problem.id)
+        if code:
+            yield Solution(code, self._path.name)
+
+    def with_solution(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems that the file has a solution of, be it an empty one; the user is told how
+        many others there are. Raises ConfigError if it has none."""
+        found = [problem for problem in problems if problem.id in self._code]
+        unknown = sorted(self._code.keys() - {problem.id for problem in found})
+        if not found:
+            hint = the_nearest(unknown[0], [p.id for p in problems]) if unknown else ""
+            raise ConfigError(
+                f"{self._path}: none of its {counted(len(unknown), 'solution')} is of one of the "
+                f"{counted(len(problems), 'problem')} of self_repair.source ({first_of(unknown)})"
+                f"{hint}"
+            )
+        if unknown:
+            tell(
+                f"{self._path}: {counted(len(unknown), 'solution')} of problems that are not among "
+                f"the chosen source's: {first_of(unknown)}"
+            )
+        if len(found) < len(problems):
+            known = f"{len(found)} of {len(problems)} problems"
+            tell(f"{self._path}: has solutions of {known}, and only these are tried")
+        return found
+
+
+def prompt(problem: Problem) -> str:
+    """What a model is asked; the statement says what the program begins with."""
+    return PROMPT.read_text("utf-8").replace("{statement}", problem.statement)
+
+
+def code_of(reply: str) -> str:
+    """The longest fenced block of a reply, its end missing or not; all of it where none is.
+
+    Whether it is a program is not asked here, as for a patch: the funnel counts those that are not.
+    """
+    blocks = fenced_blocks(reply)
+    code = max(blocks, key=len) if blocks else reply
+    return code.strip("\n").rstrip() + "\n" if code.strip() else ""
+
+
+def _instance(problem: Problem) -> Instance:
+    """The problem as the model seam knows it; there is no bug yet."""
+    return Instance(
+        id=problem.id,
+        benchmark=problem.source,
+        language="python",
+        repository=problem.id,
+        problem_statement=problem.statement,
+        fail_to_pass=(),
+        pass_to_pass=(),
+        gold_patch="",
+        solution=SOLUTION,
+    )
+
+
+def _read_solutions(path: Path) -> Mapping[str, str]:
+    solutions: dict[str, str] = {}
+    for where, row in file_rows(path, "self_repair.solutions"):
+        cells = row if isinstance(row, dict) else {}
+        name = _cell(where, cells, ID_COLUMNS)
+        if name in solutions:
+            raise ConfigError(f"{where}: a second solution for {name}; give one a problem")
+        solutions[name] = _cell(where, cells, CODE_COLUMNS)
+    return solutions
+
+
+def _cell(where: str, cells: Mapping[str, object], columns: tuple[str, str]) -> str:
+    for column in columns:
+        value = cells.get(column)
+        if isinstance(value, str):
+            return value
+    raise ConfigError(f"{where}: must have the column {' or '.join(columns)}, with text in it")

@@ -1,0 +1,62 @@
+"""What a config says about measuring subagents on runtime questions, without any main agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from collect.benchmarks.config import BenchmarkConfig
+from collect.question_records import Category
+from collect.questions.config import SOURCE_READER, QuestionsConfig
+
+
+class AloneConfig(BaseModel):
+    """The `eval.questions` section."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    models: tuple[str, ...] = Field(min_length=1)
+    """Who answers, by their names in `models`; the source reader is always there beside them."""
+    path: str | None = None
+    """A questions.jsonl, as `stepinto bench questions` writes it. None: questions are made."""
+    benchmark: BenchmarkConfig | None = None
+    """The bugs that are asked about: of `path`, the questions about any other bug are left out.
+    None: `eval.benchmark`, or the bugs of collect's benchmark that its split holds out."""
+    limit: int | None = Field(default=None, ge=1)
+    """At most so many questions, the first ones."""
+    shuffle_seed: int | None = None
+    """Shuffles the questions, in the same way for the same seed, so that `limit` draws from all
+    bugs and categories. None: the file's order."""
+    per_category: int = Field(default=3, ge=0)
+    """Of questions that are made: most of one category about one bug."""
+    limits: Mapping[Category, int] = {}
+    """The same for single categories."""
+    seed: int = 0
+    """Decides which questions are made, and how they are worded."""
+    test_timeout: float = Field(default=60.0, gt=0)
+    """Seconds for one traced run of a test while questions are made."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        repeated = [name for i, name in enumerate(self.models) if name in self.models[:i]]
+        if repeated:
+            raise ValueError(f"models names {repeated[0]!r} twice; remove one")
+        if self.path is not None and not self.path.endswith(".jsonl"):
+            raise ValueError(f"path must end in .jsonl, as a file of questions does: {self.path}")
+        if SOURCE_READER in self.models:
+            raise ValueError(f"models names {SOURCE_READER!r}, which is always there; remove it")
+        return self
+
+    def asking(self, benchmark: BenchmarkConfig, output: Path) -> QuestionsConfig:
+        """What makes the questions into `output`, and asks them."""
+        return QuestionsConfig(
+            benchmark=benchmark,
+            per_category=self.per_category,
+            limits=self.limits,
+            seed=self.seed,
+            test_timeout=self.test_timeout,
+            output=str(output),
+        )

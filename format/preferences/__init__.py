@@ -1,1 +1,0 @@
-"""Pairs of attempts at one question: which is better, and why."""

@@ -1,0 +1,250 @@
+"""What a local sandbox's files take on the disk, also those that its programs hide.
+
+Counted is what lies in its folder, however deep and whatever its modes, and what its processes hold
+without a name: files that were removed while they were open or mapped. Not counted is what only a
+socket holds, on the way from one process to another, and what a process holds that an ordinary user
+may not look into.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sandbox.errors import DiskExceeded
+from sandbox.guard import ResourceGuard, ResourceUse
+from sandbox.memory import KCMP_FILES, processes_below, same
+
+FILE_BYTES = 4096
+"""That the smallest file counts as: a disk can be out of files as well."""
+MEASUREMENTS = 3
+"""That must all be disturbed before a sandbox is taken to do so on purpose."""
+PAUSE = 0.5
+"""Seconds from one to the next."""
+ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+POINT_AT = ENTER | os.O_PATH
+"""Which takes no right to read the folder."""
+
+
+def bytes_taken(folder: Path, roots: Iterable[int]) -> int:
+    """Bytes of all files below a folder, and of those without a name that these processes and
+    their descendants hold; sys.maxsize for those that keep hiding them."""
+    roots = list(roots)
+    for attempt in range(MEASUREMENTS):
+        time.sleep(PAUSE if attempt else 0)
+        with suppress(_Hidden):
+            named = _Walk(folder)
+            return named.bytes + sum(_unnamed(roots, named.devices).values())
+    return sys.maxsize
+
+
+class _Hidden(Exception):
+    """A folder was moved or closed while it was measured. By chance that is rare, and soon over."""
+
+
+@dataclass(frozen=True)
+class _Folder:
+    identity: tuple[int, int]
+    closed_mode: int | None
+    """Its mode, where its owner may not read it and the walk opened it up."""
+    inner: list[str]
+    """The folders in it that are still to be entered."""
+
+
+class _Walk:
+    """Through all folders below one, with one open at a time: from there it enters those inside,
+    and goes back by `..`, so that a depth beyond PATH_MAX takes no more descriptors."""
+
+    def __init__(self, root: Path) -> None:
+        self.bytes = 0
+        self.devices: set[int] = set()
+        """Of the files that it found."""
+        self._above: list[_Folder] = []
+        try:
+            self._at = os.open(root, POINT_AT)
+        except FileNotFoundError:  # of a sandbox that was closed meanwhile
+            return
+        try:
+            self._here = self._entered()
+            while self._here.inner or self._above:
+                if self._here.inner:
+                    self._enter(self._here.inner.pop())
+                else:
+                    self._leave()
+        finally:
+            os.close(self._at)
+
+    def _enter(self, name: str) -> None:
+        with _while_it_changes():
+            self._go(os.open(name, POINT_AT, dir_fd=self._at))
+            self._above.append(self._here)
+            self._here = self._entered()
+
+    def _leave(self) -> None:
+        outer = os.open("..", POINT_AT, dir_fd=self._at)
+        if self._here.closed_mode is not None:
+            os.chmod(f"/proc/self/fd/{self._at}", self._here.closed_mode)
+        self._go(outer)
+        self._here = self._above.pop()
+        if _identity(os.fstat(outer)) != self._here.identity:
+            raise _Hidden
+
+    def _go(self, folder: int) -> None:
+        os.close(self._at)
+        self._at = folder
+
+    def _entered(self) -> _Folder:
+        """Count what is in the folder, and open it to its owner where that is needed."""
+        found = os.fstat(self._at)
+        mode, closed_mode = found.st_mode & 0o7777, None
+        if mode & 0o500 != 0o500 and found.st_uid == os.geteuid() != 0:
+            os.chmod(f"/proc/self/fd/{self._at}", mode | 0o500)
+            closed_mode = mode
+        inner = []
+        with _while_it_changes():
+            listing = os.open(".", ENTER, dir_fd=self._at)
+            try:
+                for name, is_folder in self._counted(listing):
+                    if is_folder:
+                        inner.append(name)
+            finally:
+                os.close(listing)
+        return _Folder(_identity(found), closed_mode, inner)
+
+    def _counted(self, listing: int) -> Iterator[tuple[str, bool]]:
+        with os.scandir(listing) as entries:
+            for entry in entries:
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                self.bytes += _size(found)
+                self.devices.add(found.st_dev)
+                yield entry.name, entry.is_dir(follow_symlinks=False)
+
+
+@contextmanager
+def _while_it_changes() -> Iterator[None]:
+    """Go on without what is gone, or is no folder any more."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except PermissionError as error:
+        # Root without its usual rights can't look into all folders; others can open up their own.
+        if os.geteuid() != 0:
+            raise _Hidden from error
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+
+
+def _unnamed(roots: list[int], devices: set[int]) -> dict[int, int]:
+    """The files on these devices that processes hold without a name: inode, and bytes."""
+    held: dict[int, int] = {}
+    for process, parent in processes_below(roots).items():
+        # Bubblewrap's two processes hold none, and can't be looked into while they start.
+        if process in roots or parent in roots:
+            continue
+        for thread in _threads(process):
+            for inode, size in (*_open(thread, devices), *_mapped(process, thread, devices)):
+                held[inode] = max(size, held.get(inode, 0))
+    return held
+
+
+def _threads(process: int) -> list[str]:
+    """The folders in /proc of those of its threads that don't share their open files. The first
+    may have ended, which hides what it shared."""
+    different: list[int] = []
+    with suppress(OSError):
+        for thread in map(int, os.listdir(f"/proc/{process}/task")):
+            if not any(same(KCMP_FILES, thread, other) for other in different):
+                different.append(thread)
+    return [f"/proc/{process}/task/{thread}" for thread in different]
+
+
+def _open(thread: str, devices: set[int]) -> Iterator[tuple[int, int]]:
+    # Root may look into every process. Others may not if it has closed itself to them, as the
+    # debugger's supervisor does to keep its secrets from the program.
+    with suppress(OSError):
+        for name in os.listdir(f"{thread}/fd"):
+            with suppress(OSError):
+                found = os.stat(f"{thread}/fd/{name}")
+                if found.st_nlink == 0 and found.st_dev in devices:
+                    yield found.st_ino, _size(found)
+
+
+def _mapped(process: int, thread: str, devices: set[int]) -> Iterator[tuple[int, int]]:
+    lines: list[bytes] = []
+    with suppress(OSError), open(f"{thread}/maps", "rb") as maps:
+        lines = [line for line in maps if line.endswith(b" (deleted)\n")]
+    for line in lines:
+        area, _, offset, device, inode, _ = line.split(None, 5)
+        start, end = (int(address, 16) for address in area.split(b"-"))
+        try:
+            found = os.stat(f"/proc/{process}/map_files/{start:x}-{end:x}")
+        except OSError:
+            # Only root may look there. To others at least what is mapped is known.
+            major, minor = (int(number, 16) for number in device.split(b":"))
+            if os.makedev(major, minor) in devices:
+                yield int(inode), int(offset, 16) + end - start
+        else:
+            if found.st_nlink == 0 and found.st_dev in devices:
+                yield found.st_ino, _size(found)
+
+
+def _size(found: os.stat_result) -> int:
+    return max(found.st_blocks * 512, FILE_BYTES)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+# The disk as a whole: sandboxes that write more than they may are killed.
+#
+# Neither bubblewrap nor an engine's usual storage can limit what all files of a sandbox take
+# together.
+
+
+LOOK_SECONDS = 0.5
+LONGEST_SECONDS = 20.0
+"""After which sandboxes are measured in any case: where others free as much of the disk as one
+writes, what is left does not fall."""
+
+
+class DiskUse(ResourceUse):
+    """What the files of one sandbox take."""
+
+    error = DiskExceeded
+    told = "its files took more than {} MB (`sandbox.disk_mb`)"
+
+
+class DiskGuard(ResourceGuard):
+    """Of one process and one disk. Thread-safe."""
+
+    def __init__(self, free: Callable[[], int]) -> None:
+        """`free` is how many bytes the disk has left."""
+        super().__init__("disk-guard", free, LOOK_SECONDS, LONGEST_SECONDS)
+
+
+@lru_cache
+def guard_of(folder: str) -> DiskGuard:
+    """That of the disk which a folder is on."""
+    return DiskGuard(lambda: free_bytes(folder))
+
+
+def free_bytes(folder: str) -> int:
+    """What the disk of a folder has left, its free files counted with; 0 where it is gone."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize + found.f_favail * FILE_BYTES

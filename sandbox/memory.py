@@ -1,0 +1,228 @@
+"""What memory processes take, by what the kernel tells of them in /proc.
+
+Counted is what the kernel can't drop: memory of a process's own, swapped out or not, and shared
+memory with files in memory (tmpfs, memfd). Each page counts once, however many processes share
+it. Not counted are mapped files, the kernel's own buffers and tables, and shared memory that no
+process maps or has open.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+
+from sandbox.errors import OutOfMemory
+from sandbox.guard import ResourceGuard, ResourceUse
+
+MEASUREMENTS = 3
+"""That must all be too large. Processes that end meanwhile make one too large: what they shared
+belongs to the others that are measured later."""
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+KCMP = {"x86_64": 312, "aarch64": 272}
+"""The number of the system call, by machine."""
+KCMP_VM, KCMP_FILES = 1, 2
+
+
+def memory_below(roots: Iterable[int], enough: int) -> int:
+    """Bytes that these processes take with all their descendants.
+
+    No more is measured than it takes to tell whether that is above `enough`: what is not is an
+    upper bound.
+    """
+    taken = 0
+    for taken in _estimates(list(roots)):
+        if taken <= enough:
+            break
+    return taken
+
+
+def available_bytes() -> int:
+    """What the machine's programs may still take, swap included."""
+    machine = _figures("/proc/meminfo")
+    return machine.get("MemAvailable", 0) + machine.get("SwapFree", 0)
+
+
+def _estimates(roots: list[int]) -> Iterator[int]:
+    machine = _figures("/proc/meminfo")
+    swapped = machine.get("SwapTotal", 0) - machine.get("SwapFree", 0)
+    # Of one process it takes 0.1 ms at least to tell exactly, and more the more memory it has.
+    resident = sum(_statm(pid)[0] for pid in processes_below(roots))
+    yield resident + swapped + machine.get("Shmem", 0)
+    for _ in range(MEASUREMENTS):
+        yield _measured(roots)
+
+
+def _measured(roots: list[int]) -> int:
+    processes = processes_below(roots)
+    held = [_held(pid) for pid, parent in processes.items() if not same(KCMP_VM, pid, parent)]
+    # Files in memory may be mapped as well, so that the larger of both is at least half of both.
+    shared = max(sum(shared for _, shared in held), _in_files(processes))
+    return sum(own for own, _ in held) + shared
+
+
+def processes_below(roots: Iterable[int]) -> dict[int, int]:
+    """These processes and all their descendants, with each one's parent."""
+    found: dict[int, int] = {}
+    pending = [(root, 0) for root in roots]
+    while pending:
+        pid, parent = pending.pop()
+        if pid not in found:
+            found[pid] = parent
+            pending += [(child, pid) for child in _children(pid)]
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError):
+                found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+    return found
+
+
+def _held(pid: int) -> tuple[int, int]:
+    """A process's own memory and its part of shared memory.
+
+    A kernel that keeps the details from this user has it counted by what is surely not shared by
+    design; then pages that a fork shares until one side writes count for both.
+    """
+    figures = _figures(f"/proc/{pid}/smaps_rollup")
+    if not figures:
+        resident, shared = _statm(pid)
+        return resident - shared, 0
+    shared = figures.get("Pss_Shmem", 0)
+    reclaimable = figures.get("Pss_File", 0) + figures.get("LazyFree", 0)
+    own = figures.get("Pss", 0) + figures.get("SwapPss", 0) - shared - reclaimable
+    return own, shared
+
+
+def _statm(pid: int) -> tuple[int, int]:
+    """A process's resident memory, and how much of it belongs to files or is shared memory."""
+    try:
+        resident, shared = _read(f"/proc/{pid}/statm").split()[1:3]
+    except (OSError, ValueError):
+        return 0, 0
+    return int(resident) * PAGE_BYTES, int(shared) * PAGE_BYTES
+
+
+def same(kind: int, first: int, second: int) -> bool:
+    """Whether two processes or threads share what KCMP_* names: their memory, as between a vfork
+    and the exec, or their table of open files."""
+    number = KCMP.get(os.uname().machine)
+    return number is not None and _libc().syscall(number, first, second, kind, 0, 0) == 0
+
+
+def _in_files(processes: Iterable[int]) -> int:
+    """What these processes' files in memory take, without what this process sees as well."""
+    mounts: dict[int, str] = {}
+    memfds: dict[int, int] = {}
+    for pid in processes:
+        mounts = _memory_mounts(pid) | mounts
+        memfds |= _memfds(pid)
+    seen_here = _memory_mounts(os.getpid())
+    own = {device: path for device, path in mounts.items() if device not in seen_here}
+    return sum(_used(*mount) for mount in own.items()) + sum(memfds.values())
+
+
+def _memory_mounts(pid: int) -> dict[int, str]:
+    """The tmpfs file systems that a process sees: device, and a path to it from here."""
+    found: dict[int, str] = {}
+    with suppress(OSError):
+        for line in os.fsdecode(_read(f"/proc/{pid}/mountinfo")).splitlines():
+            mount, _, source = line.partition(" - ")
+            if source.startswith("tmpfs "):
+                _, _, device, _, point, *_ = mount.split()
+                major, minor = map(int, device.split(":"))
+                found[os.makedev(major, minor)] = f"/proc/{pid}/root{point}"
+    return found
+
+
+def _used(device: int, path: str) -> int:
+    """What the files of a tmpfs take; 0 where another file system is mounted over it."""
+    with suppress(OSError):
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            if os.fstat(folder).st_dev == device:
+                found = os.fstatvfs(folder)
+                return (found.f_blocks - found.f_bfree) * found.f_frsize
+        finally:
+            os.close(folder)
+    return 0
+
+
+def _memfds(pid: int) -> dict[int, int]:
+    """The open files of a process that are nothing but memory: inode, and what it takes."""
+    found: dict[int, int] = {}
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                file = os.stat(f"/proc/{pid}/fd/{name}")
+                if file.st_dev == _memfd_device():
+                    found[file.st_ino] = file.st_blocks * 512
+    return found
+
+
+@lru_cache
+def _memfd_device() -> int:
+    file = os.memfd_create("device", os.MFD_CLOEXEC)
+    try:
+        return os.fstat(file).st_dev
+    finally:
+        os.close(file)
+
+
+@lru_cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def _figures(path: str) -> dict[str, int]:
+    """The lines `name: number kB` of a table in /proc, in bytes; none where it can't be read."""
+    figures = {}
+    with suppress(OSError):
+        for line in _read(path).decode("ascii", "replace").splitlines():
+            name, _, value = line.partition(":")
+            if value.endswith(" kB"):
+                figures[name] = int(value[:-3]) * 1024
+    return figures
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+# The memory as a whole: local sandboxes whose processes take more than they may are killed.
+#
+# The kernel limits what many processes take together by control groups alone, which a program
+# that is not root, or lives in a container itself, is rarely given.
+
+
+LOOK_SECONDS = 0.1
+LONGEST = 1.0
+"""Seconds between two measurements: what a sandbox takes may be what others gave back."""
+
+
+class MemoryUse(ResourceUse):
+    """What the processes of one local sandbox take."""
+
+    error = OutOfMemory
+    told = "its processes took more than {} MB of memory together (`sandbox.memory_mb`)"
+
+
+@lru_cache
+def memory_guard() -> ResourceGuard:
+    """That of this machine."""
+    if not os.path.exists("/proc/thread-self/children"):
+        warnings.warn(
+            "this kernel does not tell which processes a process has started "
+            "(CONFIG_PROC_CHILDREN): `sandbox.memory_mb` limits each process of a local sandbox, "
+            "not all together; use sandbox.backend: docker where that matters",
+            stacklevel=2,
+        )
+    return ResourceGuard("memory-guard", available_bytes, LOOK_SECONDS, LONGEST)
