@@ -30,8 +30,7 @@ COLUMNS = {
     "repository": Column("what the splits keep together"),
     "language": Column("python or java"),
     "system": Column(
-        "debug2fix, with +terminal where the debugger was pdb's or jdb's raw terminal; "
-        "inspectcoder, with +tools where its Inspector was given its actions as tools"
+        "debug2fix; inspectcoder, with +tools where its Inspector was given its actions as tools"
     ),
     "variant": Column("the agents' set-up"),
     "teacher": Column(

@@ -1,17 +1,18 @@
-"""Java: launches beside a bare `java` with jdb attached to it."""
+"""Java: launches beside jdb's own."""
 
 from __future__ import annotations
 
+import posixpath
+import time
+
 from benchmarks.debugger_speed.actions import MAIN_CLASS
 from benchmarks.debugger_speed.measuring import Row, medians, seconds, stopped_at
-from sandbox import Sandbox
-from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, jdb_parsing
-from sandbox.debugger.channel import Json
-from sandbox.debugger.java_session import JavaDebugger
-from sandbox.debugger.jdb_launch import jdb_command
-from sandbox.debugger.jdb_terminal import JdbLauncher
-from sandbox.debugger.prompts import End, PromptTerminal
+from sandbox import Command, Sandbox
+from sandbox.debugger import BreakpointRequest, DebugLimits, Launch
+from sandbox.debugger.java_session import JavaDebugger, launch_target
 from sandbox.errors import DebuggerError
+from sandbox.java.build import built_test
+from sandbox.java.jdk import find_jdk
 
 LIMITS = DebugLimits(start_timeout=300)
 LAUNCH_TARGET = 1.3
@@ -69,7 +70,7 @@ def test_launches(sandbox: Sandbox, quick: bool) -> Row:
 
 def _launches(sandbox: Sandbox, launch: Launch, what: str, quick: bool) -> Row:
     debugger = JavaDebugger(sandbox, LIMITS)
-    target = JdbLauncher().target(sandbox, launch, LIMITS)
+    command = _jdb_command(sandbox, launch)
     file, line = launch.breakpoints[0].file or "", launch.breakpoints[0].line or 0
     spec = f"{launch.test.partition('#')[0]}:{line}"
 
@@ -78,24 +79,41 @@ def _launches(sandbox: Sandbox, launch: Launch, what: str, quick: bool) -> Row:
 
     works = {
         "ours": lambda: seconds(ours) * 1000,
-        "jdb": lambda: seconds(lambda: _jdb_to_breakpoint(sandbox, target, spec)) * 1000,
+        "jdb": lambda: seconds(lambda: _jdb_to_breakpoint(sandbox, command, spec)) * 1000,
     }
     found = medians(works, 3 if quick else 9, warm_up=1)
     debugger.close()
-    note = "bare: java + jdb"
+    note = "bare: jdb"
     what = f"Java, to a breakpoint {what}"
     return Row("launch", what, found["ours"], "ms", found["jdb"], LAUNCH_TARGET, note)
 
 
-def _jdb_to_breakpoint(sandbox: Sandbox, target: Json, spec: str) -> None:
-    """Start the same JVM suspended, attach jdb, set the breakpoint, and go there."""
-    terminal = sandbox.spawn(jdb_command(sandbox, target, stdin=""))
-    jdb = PromptTerminal(terminal, jdb_parsing.recognise)
+def _jdb_command(sandbox: Sandbox, launch: Launch) -> Command:
+    """jdb on the same program, which it runs in a JVM of its own."""
+    jdk = find_jdk(sandbox)
+    found, project = built_test(sandbox, launch.test, LIMITS.build_timeout)
+    target = launch_target(sandbox, jdk, found, project)
+    java, *words = target["command"]
+    at = words.index("-cp")
+    argv = [
+        posixpath.join(posixpath.dirname(java), "jdb"),
+        *("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-Xshare:auto"),
+        # All that jdb passes on: without `-ea` the program runs no slower.
+        *(word for word in words[:at] if word.startswith("-X")),
+        *("-classpath", *words[at + 1 :]),
+    ]
+    return Command(argv, cwd=target["cwd"], env=target["env"])
+
+
+def _jdb_to_breakpoint(sandbox: Sandbox, command: Command, spec: str) -> None:
+    """Start jdb, set the breakpoint, start the program, and go there. Raises DebuggerError."""
+    terminal = sandbox.spawn(command)
+    deadline = time.monotonic() + 60.0
     try:
-        jdb.wait(60.0, running=True)
-        jdb.ask(f"stop at {spec}", 60.0)
-        reply = jdb.ask("cont", 60.0, running=True)
-        if reply.end is not End.PROMPT or "Breakpoint hit" not in reply.text:
-            raise DebuggerError(f"jdb did not stop at {spec}: {reply.text}")
+        terminal.send_line(f"stop at {spec}\nrun".encode())
+        while (line := terminal.read_line(deadline - time.monotonic())) is not None:
+            if b"Breakpoint hit" in line:
+                return
+        raise DebuggerError(f"jdb did not stop at {spec} within 60 s")
     finally:
-        jdb.close()
+        terminal.close()

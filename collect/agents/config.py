@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sandbox.debugger import DebugLimits
-from sandbox.debugger.opening import DebuggerBackend
 
 
 class Variant(StrEnum):
@@ -109,9 +108,6 @@ class AgentsConfig(BaseModel):
     bash_timeout: float = Field(default=120.0, gt=0)
     """Longest a bash command of the main agent may take, seconds."""
     debugger: DebugLimits = DebugLimits()
-    debugger_backend: DebuggerBackend = "probe"
-    """`terminal`: drive the raw pdb and jdb terminals instead (InspectCoder's ablation "without
-    InspectWare"); the rows' `system` then ends in `+terminal`."""
     repair: RepairConfig = RepairConfig()
 
     def main_has_tools(self, variant: Variant) -> bool:

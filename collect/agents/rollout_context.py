@@ -20,7 +20,7 @@ from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, Role
 from sandbox import Sandbox
 from sandbox.debugger import Debugger, State
-from sandbox.debugger.opening import DebuggerBackend, open_debugger
+from sandbox.debugger.opening import open_debugger
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,10 @@ class RolloutContext:
     log: RolloutLog = NO_LOG
 
     @contextmanager
-    def debugger(self, backend: DebuggerBackend | None = None) -> Iterator[Debugger]:
-        """A debugger for the instance's language, not started yet, and closed in the end.
-
-        None: the backend that the config names.
-        """
-        config, opened_at = self.config, time.monotonic()
-        chosen = backend or config.debugger_backend
-        opened = open_debugger(self.instance.language, self.sandbox, config.debugger, chosen)
+    def debugger(self) -> Iterator[Debugger]:
+        """A debugger for the instance's language, not started yet, and closed in the end."""
+        opened_at = time.monotonic()
+        opened = open_debugger(self.instance.language, self.sandbox, self.config.debugger)
         with closing(opened):
             try:
                 yield opened

@@ -103,9 +103,7 @@ class Episode:
         lay_out(settings.benchmark, instance, sandbox, self.question.patch)
         agents = settings.agents
         debugger = self._open.enter_context(
-            closing(
-                open_debugger(instance.language, sandbox, agents.debugger, agents.debugger_backend)
-            )
+            closing(open_debugger(instance.language, sandbox, agents.debugger))
         )
         tools = subagent_tools(debugger, sandbox, agents.debug_run_code)
         return Toolbox(tools, wording(instance.language).values())

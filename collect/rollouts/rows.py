@@ -198,7 +198,7 @@ def rows_of(
 def system_of(variant: Variant, agents: AgentsConfig) -> str:
     """Which system a variant is of, and in which form: `debug2fix`, `inspectcoder+tools` ..."""
     if not variant.repairs_one_file:
-        return "debug2fix" if agents.debugger_backend == "probe" else "debug2fix+terminal"
+        return "debug2fix"
     by_tools = variant.has_subagent and agents.repair.inspector_form == "tools"
     return "inspectcoder+tools" if by_tools else "inspectcoder"
 

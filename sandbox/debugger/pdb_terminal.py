@@ -1,245 +1,323 @@
-"""pdb's own terminal as a debugger.
+"""pdb's own terminal, typed at line by line: InspectCoder's ablation "without InspectWare".
 
-pdb runs by its own `main`, but with its commands read from the terminal and not from the standard
-input, which the program would share with it and swallow. Known weaknesses, beside those that any
-terminal has (see `terminal_session`): pdb stops in the main thread only, has no exception
-breakpoints, and shares its terminal with what the program forks; a sleeping or locked main thread
-does not heed Ctrl-C and is killed; Ctrl-C during a step raises KeyboardInterrupt in the program;
-unittest catches what its tests raise, so there is no post mortem of them; up to CPython 3.9 an
-interrupted program is shown at the line where tracing was last on; up to 3.12 an assignment is
-lost once another frame is looked at.
+pdb runs by its own `main`, but reads its commands from the terminal and not from the standard
+input, which the program would share with it and swallow. The program prints into the same
+terminal, so a prompt is no frame: most are told by what pdb prints before them, the others by the
+silence after them. A sleeping or locked main thread does not heed Ctrl-C and is killed.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+import re
+import signal
+import time
+from dataclasses import dataclass
+from enum import Enum, auto
 
-from sandbox.base import Sandbox
-from sandbox.debugger import pdb_parsing
+from sandbox.base import Command, Sandbox, Terminal
 from sandbox.debugger.channel import Json
 from sandbox.debugger.limits import DebugLimits
-from sandbox.debugger.pdb_breakpoints import PdbBreakpoints
-from sandbox.debugger.pdb_inspection import PdbInspector
-from sandbox.debugger.pdb_launch import entry_requests, pdb_command, resolved
-from sandbox.debugger.pdb_parsing import Stop
-from sandbox.debugger.pdb_places import look_up
-from sandbox.debugger.prompts import End, PromptTerminal, Reply
-from sandbox.debugger.python_session import PythonLauncher
-from sandbox.debugger.records import ErrorKind, Launch, State
-from sandbox.debugger.sources import SourceLines
-from sandbox.debugger.terminal_session import (
-    Ended,
-    Handler,
-    Refused,
-    TerminalConnection,
-    TerminalDebugger,
-)
+from sandbox.debugger.records import Action, DebugEvent, ErrorKind, KillReason, State
+from sandbox.debugger.session import event_from_answer
+from sandbox.errors import SandboxDead
 
-COMMANDS = {
-    "continue": "continue",
-    "step_over": "next",
-    "step_into": "step",
-}
+MAX_COMMAND = 8_000
+"""Characters of one command."""
+LEAST_WAIT = 0.2
+"""Seconds that a line is given at least, however late it comes in its command."""
 SECOND_PROMPT = 0.05
 """Seconds in which a Ctrl-C that met a prompt brings another."""
-NO_TEST_CODES = (2, 3, 4, 5)
-"""Exit codes of pytest before or without a test."""
+KEPT = 256 * 1024
+"""Bytes kept of one reply while it is read: the middle of a longer one is cut."""
+TAIL = 4096
+"""Bytes at the end of a reply in which a prompt is looked for."""
+SETTLE = 0.002
+"""Seconds of silence after a sure prompt: else a chunk may end where a value quotes one."""
+QUIET = 1.0
+"""Seconds of silence after what may be a prompt, or of anything after one that has passed."""
+
+# pdb clears the namespace of `__main__`, where this runs; and `.pdbrc` may hold anything.
+RUN_PDB = """\
+def run():
+    import pdb, sys
+    terminal, screen = open("/dev/tty"), sys.stdout
+    class Pdb(pdb.Pdb):
+        def __init__(self, *arguments, **named):
+            named.update(stdin=terminal, stdout=screen, readrc=False)
+            super().__init__(*arguments, **named)
+    pdb.Pdb = Pdb
+    pdb.main()
+run()
+"""
+ENVIRONMENT = {
+    "COLUMNS": "100",
+    "NO_COLOR": "1",
+    "PYTHON_COLORS": "0",
+    "PYTHON_BASIC_REPL": "1",
+}
+PYTEST_OPTIONS = "-s -q --pdb -p no:cacheprovider"
+"""Given by the environment: on the command line pdb 3.13.0 would read them itself."""
+
+# A recursive `debug` command adds brackets, `commands` has a prompt of its own.
+PROMPT = re.compile(r"(?:\(+Pdb\)+|\(com\)|(?:^|\n|\.\.\.   )\.\.\.  ) $")
+PASSED = re.compile(r"(?:^|\n)\(+Pdb\)+ ")
+"""A prompt that something was printed behind."""
+CONTINUED = re.compile(r"(?:^|\n|\.\.\.   )\.\.\.   $")
+"""The prompt for the rest of a statement, from 3.13 on."""
+STOP = re.compile(
+    r"^> \S[^\n]*\(\d+\)[\w<>.]+\(\)(?:->[^\n]*)?\n(?:-> [^\n]*\n)?\(+Pdb\)+ ", re.MULTILINE
+)
+COMPLAINT = re.compile(r"(?:^|\n)\*\*\* [^\n]*\n\(+Pdb\)+ $")
+RUN_COMMANDS = frozenset(
+    ["c", "cont", "continue", "n", "next", "s", "step", "r", "return", "unt", "until"]
+)
 
 
-class PdbConnection(TerminalConnection):
-    """One pdb in one sandbox."""
+class Prompt(Enum):
+    """Whether pdb waits for a command."""
 
-    _inspector: PdbInspector
-    _points: PdbBreakpoints
+    NONE = auto()
+    PASSED = auto()
+    """It does, and a thread of the program has printed something behind the prompt."""
+    PERHAPS = auto()
+    SURE = auto()
 
-    def __init__(self, sandbox: Sandbox, limits: DebugLimits) -> None:
-        super().__init__(sandbox, limits)
-        self._inspector = PdbInspector(self)
-        self._points = PdbBreakpoints(self)
-        self._sources = SourceLines(sandbox, limits.context_lines)
-        self._entry: Json | None = None
 
-    def interrupt(self) -> Reply:
-        reply = self.prompt.press(b"\x03", self.grace)
+class End(Enum):
+    """How a reply ended."""
+
+    PROMPT = auto()
+    INTERRUPTED = auto()
+    """It took too long; Ctrl-C brought the prompt."""
+    SILENT = auto()
+    """No prompt came."""
+    EXIT = auto()
+    """pdb itself has ended."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the terminal printed after one line, the prompt included."""
+
+    text: str = ""
+    truncated: bool = False
+    end: End = End.PROMPT
+
+    def __add__(self, later: Reply) -> Reply:
+        return Reply(self.text + later.text, self.truncated or later.truncated, later.end)
+
+
+class PdbTerminal:
+    """pdb on one pytest test, in a sandbox. Not started until `open`."""
+
+    def __init__(self, sandbox: Sandbox, test: str, limits: DebugLimits) -> None:
+        self._sandbox = sandbox
+        self._test = test
+        self._limits = limits
+        self._prompt: PromptReader | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a pdb to type at."""
+        return self._prompt is not None
+
+    def open(self) -> DebugEvent:
+        """Start pdb, or start it anew; it pauses before the program's first line."""
+        self.close()
+        began = time.monotonic()
+        self._prompt = PromptReader(self._sandbox.spawn(pdb_command(self._sandbox, self._test)))
+        reply = self._read(self._limits.start_timeout)
+        answer = self._answer(Action.START, reply)
+        if reply.end is End.EXIT:
+            message = f"the program could not be started:\n{reply.text.strip()[-2000:]}"
+            error = {"kind": ErrorKind.LAUNCH_FAILED, "message": message}
+            answer = {"state": State.START, "error": error}
+        arguments = json.dumps({"test": self._test})
+        return event_from_answer(Action.START, arguments, answer, time.monotonic() - began)
+
+    def command(self, text: str, timeout: float | None = None) -> DebugEvent:
+        """Type lines at the prompt; `output` is what the terminal printed, bounded.
+
+        Past `timeout` seconds (None: the limits' `action_timeout`) the program is interrupted,
+        and if that brings no prompt back, pdb is killed.
+        """
+        began = time.monotonic()
+        seconds = self._limits.action_timeout if timeout is None else timeout
+        problem = why_untypable(text)
+        if problem is not None:
+            answer = self._refused(ErrorKind.BAD_REQUEST, problem)
+        elif self._prompt is None:
+            message = "there is no debugger running: open it first"
+            answer = self._refused(ErrorKind.NOT_ALLOWED, message)
+        else:
+            answer = self._answer(Action.RAW, self._type(text.split("\n"), began + seconds))
+        arguments = json.dumps({"command": text})
+        return event_from_answer(Action.RAW, arguments, answer, time.monotonic() - began)
+
+    def close(self) -> None:
+        """End pdb and the program. Safe to call twice."""
+        prompt, self._prompt = self._prompt, None
+        if prompt is not None:
+            prompt.close()
+
+    def _type(self, lines: list[str], deadline: float) -> Reply:
+        """Type lines one by one; a statement left open on 3.13 is closed by an empty one."""
+        reply = Reply()
+        for line in lines:
+            reply += self._read(max(deadline - time.monotonic(), LEAST_WAIT), line)
+            if reply.end is not End.PROMPT:
+                return reply
+        if len(lines) > 1 and CONTINUED.search(reply.text):
+            reply += self._read(max(deadline - time.monotonic(), LEAST_WAIT), "")
+        return reply
+
+    def _read(self, timeout: float, line: str | None = None) -> Reply:
+        """The reply to a line, or to the start; past the time-out the program is interrupted."""
+        assert self._prompt is not None
+        running = line is None or line.strip().partition(" ")[0] in RUN_COMMANDS
+        typed = b"" if line is None else line.encode("utf-8", "replace") + b"\n"
+        reply = self._prompt.ask(typed, timeout, running)
+        if reply.end is not End.SILENT:
+            return reply
+        reply += self._prompt.ask(b"\x03", self._limits.interrupt_grace, running=True)
         if reply.end is not End.PROMPT:
             return reply
-        again = self.prompt.wait(SECOND_PROMPT)
-        end = End.EXIT if again.end is End.EXIT else End.PROMPT
-        return replace(reply + again, end=end)
+        again = self._prompt.ask(b"", SECOND_PROMPT)
+        end = End.EXIT if again.end is End.EXIT else End.INTERRUPTED
+        return Reply(reply.text + again.text, reply.truncated or again.truncated, end)
 
-    def type_command(self, text: str) -> Json:
-        """Lines are typed one by one; a statement left open on 3.13 is closed by an empty one."""
-        *before, last = text.split("\n")
-        reply = Reply("", False, End.PROMPT)
-        for line in [*before, last]:
-            running = line.strip().partition(" ")[0] in pdb_parsing.RUN_COMMANDS
-            reply += self.ask(line, running)
-            if self.interrupted:
-                break
-        if before and pdb_parsing.CONTINUED.search(reply.text):
-            reply += self.ask("")
-        return {**self._followed(reply), **self.program_output(reply)}
-
-    def _launch(self, arguments: Json) -> Json:
-        target = arguments["target"]
-        kept = arguments["breakpoints"]
-        wanted = entry_requests(target)
-        found = look_up(self.sandbox, [*kept, *wanted])
-        places, entries = found[: len(kept)], found[len(kept) :]
-        names = resolved(target, entries)
-        banner = self._spawn(target["kind"], names, arguments["stdin"])
-        if target["first_prompt"]:
-            self.state = State.RUNTIME
-            return self.program_output(banner)
-        if pdb_parsing.POST_MORTEM.search(banner.text):
-            raise self._failed(banner)
-        notes = self._points.restore(kept, places)
-        self._entry = entries[0] if entries and "path" in entries[0] else None
-        reply = banner
-        if not arguments["stop_at_entry"] or target["kind"] not in ("script", "module"):
-            if arguments["stop_at_entry"] and self._entry:
-                self._points.arm_entry(self._entry)
-            reply = self.ask("continue", running=True)
-        answer = self._stopped(reply, "entry" if reply is banner else "breakpoint")
-        self._require_launched(target, reply, answer, entries)
-        return {**answer, "notes": notes + answer.get("notes", [])}
-
-    def _spawn(self, kind: str, names: list[str], stdin: str) -> Reply:
-        terminal = self.sandbox.spawn(pdb_command(self.sandbox, kind, names, stdin))
-        self.prompt = PromptTerminal(terminal, pdb_parsing.recognise)
-        try:
-            return self.checked(self.prompt.wait(self.left, running=True))
-        except Ended as ended:
-            raise self._failed(ended.reply) from None
-
-    def _failed(self, reply: Reply) -> Refused:
-        text = pdb_parsing.without_prompt(reply.text).strip()
-        return Refused(
-            f"the program could not be started:\n{text[-2000:]}", ErrorKind.LAUNCH_FAILED
-        )
-
-    def _require_launched(
-        self, target: Json, reply: Reply, answer: Json, entries: list[Json]
-    ) -> None:
-        """Raises Refused where pytest could not collect the test, or ended without one."""
-        stop = answer["stop"]
-        if target["kind"] not in ("pytest", "name"):
-            return
-        if self.state is State.POST_MORTEM and not self._inspector.own_stop:
-            raise self._failed(reply)
-        if stop["reason"] == "exited" and stop["exit_code"] in NO_TEST_CODES:
-            missing = stop["exit_code"] in (4, 5)
-            kind = ErrorKind.NO_SUCH_TEST if missing else ErrorKind.LAUNCH_FAILED
-            nearest = "".join(f"\n{entry['error']}" for entry in entries if "error" in entry)
-            raise Refused(f"pytest ran no test:\n{answer['output'].strip()}{nearest}", kind)
-
-    def _runner(self, action: str) -> Handler:
-        return lambda arguments: self._run(action)
-
-    def _run(self, action: str) -> Json:
-        if action == "step_out":
-            return self._step_out()
-        reply = self.ask(COMMANDS[action], running=True)
-        return self._stopped(reply, "breakpoint" if action == "continue" else "step")
-
-    def _step_out(self) -> Json:
-        """`return` stops where the function is about to return; one `next` more leaves it."""
-        reply = self.ask("return", running=True)
-        leaving = pdb_parsing.last_stop(reply.text)
-        if leaving is None or leaving.returned is None or self.interrupted:
-            return self._stopped(reply, "step")
-        before = replace(reply, text=pdb_parsing.without_prompt(reply.text))
-        answer = self._stopped(before + self.ask("next", running=True), "step")
-        answer["stop"].setdefault("return_value", _returned(leaving))
+    def _answer(self, action: Action, reply: Reply) -> Json:
+        """A reply as the fields of an answer; a pdb that has ended or is silent is closed."""
+        answer: Json = {"state": State.RUNTIME, **self._bounded(reply)}
+        if reply.end is End.INTERRUPTED:
+            answer["stop"] = {"reason": "interrupted"}
+        elif reply.end is End.SILENT:
+            self.close()
+            lost = f"{action} brought no prompt back, nor did an interrupt: the debugger was killed"
+            answer |= {"state": State.DONE, "stop": {"reason": "killed"}, "lost": lost}
+        elif reply.end is End.EXIT:
+            assert self._prompt is not None
+            code = self._prompt.exit_code()
+            self._prompt = None
+            answer |= {"state": State.DONE, "stop": {"reason": "exited", "exit_code": code}}
+            if code > 128 and code - 128 in signal.valid_signals():
+                answer["signal"] = signal.Signals(code - 128).name
+                answer["kill_reason"] = KillReason.CRASHED
         return answer
 
-    def _stopped(self, reply: Reply, reason: str) -> Json:
-        """The answer to an action that let the program run."""
-        text = pdb_parsing.without_prompt(reply.text)
-        self._inspector.moved(True)
-        code = pdb_parsing.exit_code(text)
-        if code is not None:
-            self.close()
-            self.state = State.DONE
-            written = self.program_output(reply, pdb_parsing.program_text(text))
-            return {"stop": {"reason": "exited", "exit_code": code}, **written}
-        if pdb_parsing.COMPLAINT.search(reply.text):
-            raise Refused(pdb_parsing.program_text(text).strip())
-        stop = pdb_parsing.last_stop(text)
-        if stop is None:
-            text += pdb_parsing.without_prompt(self.inspect("where").text)
-            stop = pdb_parsing.last_stop(text)
-        written = self.program_output(reply, pdb_parsing.program_text(text))
-        return {**self._described(text, stop, reason), **written}
+    def _bounded(self, reply: Reply) -> Json:
+        """What the terminal printed, without the middle of much."""
+        text, half = reply.text, self._limits.output_chars // 2
+        missing = len(text) - 2 * half
+        if len(text) > self._limits.output_chars:
+            text = f"{text[:half]}\n... {missing} characters are not shown ...\n{text[-half:]}"
+        return {"output": text, "output_truncated": reply.truncated or text != reply.text}
 
-    def _described(self, text: str, stop: Stop | None, reason: str) -> Json:
-        if stop is None:
-            return {"stop": {"reason": reason}}
-        self._inspector.moved(self._inspector.mine(stop.file))
-        hit = self._points.hit(stop, text)
-        if self._entry and (self._entry["path"], self._entry["line"]) == (stop.file, stop.line):
-            reason, self._entry = "entry", None
-        if hit and reason != "entry":
-            reason = "breakpoint"
-        fields: Json = {"file": self._inspector.relative(stop.file), "line": stop.line}
-        fields["function"] = stop.function
-        fields["source"] = self._sources.around(stop.file, stop.line, self._points.lines(stop.file))
-        if stop.returned is not None:
-            fields["return_value"] = _returned(stop)
-        exception = self._exception(text)
-        if exception is not None:
-            fields["exception"] = {"type": exception[0], "message": exception[1]}
-            reason = "exception"
-        fields["reason"] = "interrupted" if self.interrupted else reason
-        return {"stop": fields, "breakpoints": hit}
-
-    def _exception(self, text: str) -> tuple[str, str] | None:
-        """The exception at which the program stopped; the state follows."""
-        self.state = State.RUNTIME
-        if pdb_parsing.POST_MORTEM.search(text):
-            self.state = State.POST_MORTEM
-            return pdb_parsing.post_mortem_exception(text) or ("", "")
-        candidate = pdb_parsing.ERROR_LINE.match(pdb_parsing.line_before_stop(text))
-        if candidate is None:
-            return None
-        raised = pdb_parsing.without_prompt(self.inspect("p __exception__[0].__name__").text)
-        if raised.strip() != repr(candidate["type"].rpartition(".")[2]):
-            return None
-        self.state = State.RUNTIME_ERROR
-        return candidate["type"], candidate["message"] or ""
-
-    def _followed(self, reply: Reply) -> Json:
-        """The state after a typed command, as far as the text tells it."""
-        text = pdb_parsing.without_prompt(reply.text)
-        stop = pdb_parsing.last_stop(text)
-        code = pdb_parsing.exit_code(text)
-        if pdb_parsing.POST_MORTEM.search(text):
-            self.state = State.POST_MORTEM
-        elif stop is not None or code is not None:
-            self.state = State.RUNTIME
-        if stop is not None:
-            self._inspector.moved(self._inspector.mine(stop.file))
-        if code is not None:
-            return {"stop": {"reason": "exited", "exit_code": code}}
-        return {"stop": {"reason": "interrupted"}} if self.interrupted else {}
+    def _refused(self, kind: ErrorKind, message: str) -> Json:
+        state = State.RUNTIME if self.running else State.START
+        return {"state": state, "error": {"kind": kind, "message": message}}
 
 
-class PdbLauncher:
-    """Reads a launch as the probe's launcher does, and runs it in pdb."""
+class PromptReader:
+    """A terminal that answers lines with text and pdb's prompt."""
 
-    def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
-        return PythonLauncher().target(sandbox, launch, limits)
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._data = bytearray()
+        self._cut = 0
 
-    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> PdbConnection:
-        return PdbConnection(sandbox, limits)
+    def ask(self, typed: bytes, timeout: float, running: bool = False) -> Reply:
+        """Type, if there is anything to type, and read up to the next prompt. What came unasked
+        before is part of the reply. `running`: whether this lets the program run on."""
+        try:
+            while typed and (chunk := self._terminal.read_available(0)):
+                self._add(chunk)
+            sent = self._sent(typed)
+            end = self._wait(time.monotonic() + timeout, running) if sent else End.EXIT
+        except EOFError:
+            end = End.EXIT
+        return self._taken(end)
+
+    def exit_code(self, timeout: float = 2.0) -> int:
+        """Of a pdb that has closed its terminal; one that lives on is killed after all."""
+        deadline = time.monotonic() + timeout
+        while self._terminal.alive() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self._terminal.close()
+
+    def close(self) -> None:
+        self._terminal.close()
+
+    def _wait(self, deadline: float, running: bool) -> End:
+        """Read until there is a prompt. Raises EOFError."""
+        passed = float("inf")
+        silences = {Prompt.SURE: SETTLE, Prompt.PERHAPS: QUIET, Prompt.PASSED: QUIET}
+        while True:
+            prompt = recognise(self._data[-TAIL:].decode("utf-8", "replace"), running)
+            now = time.monotonic()
+            if prompt is Prompt.PASSED:
+                passed = min(passed, now)
+            if now > passed + QUIET:
+                return End.PROMPT
+            left = max(deadline - now, 0.0)
+            chunk = self._terminal.read_available(min(silences.get(prompt, left), left))
+            if chunk:
+                self._add(chunk)
+            elif prompt is not Prompt.NONE:
+                return End.PROMPT
+            if not chunk or now > deadline:
+                return End.SILENT
+
+    def _sent(self, typed: bytes) -> bool:
+        """Whether pdb was still there to take it."""
+        try:
+            self._terminal.send(typed)
+        except SandboxDead:
+            return False
+        return True
+
+    def _add(self, chunk: bytes) -> None:
+        self._data += chunk
+        if len(self._data) > 2 * KEPT:
+            self._cut += len(self._data) - KEPT
+            del self._data[KEPT // 2 : -KEPT // 2]
+
+    def _taken(self, end: End) -> Reply:
+        data, cut = self._data, self._cut
+        self._data, self._cut = bytearray(), 0
+        if cut:
+            data[KEPT // 2 : KEPT // 2] = b"\n... %d bytes are not shown ...\n" % cut
+        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+        return Reply(text, cut > 0, end)
 
 
-class PdbTerminal(TerminalDebugger):
-    """One session in pdb's own terminal, in a sandbox."""
+def pdb_command(sandbox: Sandbox, test: str) -> Command:
+    """pdb on a pytest test that has no standard input."""
+    script = 'exec "$@" </dev/null'
+    program = (sandbox.python, "-c", RUN_PDB, "-m", "pytest", test)
+    own = sandbox.config.environment.get("PYTEST_ADDOPTS", "")
+    environment = {**ENVIRONMENT, "PYTEST_ADDOPTS": f"{own} {PYTEST_OPTIONS}".strip()}
+    return Command(("sh", "-c", script, "sh", *program), env=environment)
 
-    def __init__(self, sandbox: Sandbox, limits: DebugLimits | None = None) -> None:
-        super().__init__(sandbox, PdbLauncher(), limits)
+
+def recognise(text: str, running: bool) -> Prompt:
+    """Whether pdb waits for a command. A program that was set running stops at a place."""
+    stops = list(STOP.finditer(text))
+    if not PROMPT.search(text):
+        seen = stops or (not running and PASSED.search(text))
+        return Prompt.PASSED if seen else Prompt.NONE
+    if running and not (stops and stops[-1].end() == len(text)) and not COMPLAINT.search(text):
+        return Prompt.PERHAPS
+    return Prompt.SURE
 
 
-def _returned(stop: Stop) -> Json:
-    return {"name": stop.function, "type": "?", "text": stop.returned}
+def why_untypable(text: str) -> str | None:
+    """Why a text can't be typed at a terminal; None if it can."""
+    if len(text) > MAX_COMMAND:
+        return f"a command of {len(text)} characters is too long: give at most {MAX_COMMAND}"
+    control = sorted({char for char in text if ord(char) < 32 and char not in "\n\t"})
+    if control:
+        shown = ", ".join(json.dumps(char) for char in control)
+        return f"a command can't hold control characters ({shown}): leave them out"
+    return None

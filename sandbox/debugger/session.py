@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from sandbox.base import Sandbox
-from sandbox.debugger.channel import Json
+from sandbox.debugger.channel import Channel, Json
 from sandbox.debugger.limits import DebugLimits
 from sandbox.debugger.records import (
     CONTROL_ACTIONS,
@@ -199,17 +199,6 @@ class LaunchRefused(Exception):
         self.kind = kind
 
 
-class Connection(Protocol):
-    """What carries out the actions: a channel to a probe, or a debugger's own terminal."""
-
-    def request(
-        self, action: str, arguments: Mapping[str, Any], timeout: float, grace: float
-    ) -> Json:
-        """Ask, and wait for the answer. Raises DebuggerError where there can be none."""
-
-    def close(self) -> None: ...
-
-
 class Launcher(Protocol):
     """What differs between the languages: the probe, and what a launch means to it."""
 
@@ -217,7 +206,7 @@ class Launcher(Protocol):
         """What to run, for the probe, built where it needs to be. Raises LaunchRefused,
         SandboxDead."""
 
-    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Connection:
+    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
         """Start a probe in the sandbox. Raises DebuggerError, SandboxDead."""
 
 
@@ -230,7 +219,7 @@ class DebugSession:
         self._sandbox = sandbox
         self._launcher = launcher
         self._limits = limits or DebugLimits()
-        self._channel: Connection | None = None
+        self._channel: Channel | None = None
         self._launch: Launch | None = None
         self._state = State.START
         self._requested: list[Json] = []
@@ -332,14 +321,14 @@ class DebugSession:
             answer |= {"all_breakpoints": None, "breakpoint_news": None}
         return self._event(action, arguments, answer, time.monotonic() - began)
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> Channel:
         """A running probe. One retry: on a busy machine the first start may come too late."""
         try:
             return self._launcher.connect(self._sandbox, self._limits)
         except DebuggerError:
             return self._launcher.connect(self._sandbox, self._limits)
 
-    def _launch_on(self, channel: Connection, target: Json, launch: Launch) -> Json:
+    def _launch_on(self, channel: Channel, target: Json, launch: Launch) -> Json:
         message = {
             "target": target,
             "stop_at_entry": launch.stop_at_entry,

@@ -260,14 +260,14 @@ def test_card_has_the_hub_yaml_an_example_and_the_config(tmp_path: Path) -> None
     assert all(f"| {name} | {count} |" in body for name, count in tools.items())
 
 
-def test_rows_and_card_tell_the_debugger_backend(tmp_path: Path) -> None:
-    probe, terminal = make_rollouts(2)
-    terminal = (replace(terminal[0], system="debug2fix+terminal"), terminal[1])
-    run = write_run(tmp_path / "run", [probe, terminal])
+def test_rows_and_card_tell_the_system(tmp_path: Path) -> None:
+    one, other = make_rollouts(2)
+    other = (replace(other[0], system="inspectcoder+tools"), other[1])
+    run = write_run(tmp_path / "run", [one, other])
     run_format(ALL_TRAIN, run)
     systems = {row["system"] for row in load(run, "train", tmp_path)}
-    assert systems == {probe[0].system, "debug2fix+terminal"}
-    assert "| debug2fix+terminal |" in (run / "sft" / "README.md").read_text()
+    assert systems == {one[0].system, "inspectcoder+tools"}
+    assert "| inspectcoder+tools |" in (run / "sft" / "README.md").read_text()
 
 
 def test_conversations_without_their_rollout_do_not_count(tmp_path: Path) -> None:

@@ -38,13 +38,13 @@ from collect.agents.inspectcoder.react import BlockLanguage, ReactForm, action_b
 from collect.agents.inspectcoder.records import Round
 from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
-from collect.agents.raw_terminal import raw_terminal
+from collect.agents.raw_terminal import RawTerminal
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.code.syntax import parse
 from collect.store.records import SESSION_START, EventRow, Role
 from sandbox.debugger import DebugEvent
-from sandbox.debugger.opening import open_terminal
+from sandbox.debugger.pdb_terminal import PdbTerminal
 
 # The ablation "without debugger tool": a model makes up what a debugger would show (InspectCoder,
 # section 4.3).
@@ -231,7 +231,7 @@ def open_workbench(
 @contextmanager
 def _session(context: RolloutContext, variant: Variant, current: Round) -> Iterator[Workbench]:
     config, instance = context.config, context.instance
-    with context.debugger("probe") as debugger:
+    with context.debugger() as debugger:
         session = InspectorSession(
             debugger,
             current.version.failing.id,
@@ -254,9 +254,9 @@ def _simulated(context: RolloutContext, current: Round) -> Workbench:
 
 @contextmanager
 def _terminal(context: RolloutContext, current: Round) -> Iterator[Workbench]:
-    instance, limits = context.instance, context.config.debugger
-    with closing(open_terminal(instance.language, context.sandbox, limits)) as terminal:
-        tools = [*raw_terminal(terminal, current.version.failing.id), ProposeRepair()]
+    test, limits = current.version.failing.id, context.config.debugger
+    with closing(PdbTerminal(context.sandbox, test, limits)) as terminal:
+        tools: list[Tool] = [RawTerminal(terminal), ProposeRepair()]
         by_tools = context.config.repair.inspector_form == "tools"
         form = ToolCalling() if by_tools else ReactForm(None, TERMINAL_COMMANDS)
         yield Workbench(tools, form, TERMINAL_STATE)

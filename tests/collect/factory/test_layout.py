@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from pydantic import ValidationError
@@ -16,7 +15,7 @@ from collect.benchmarks.pytest_run import PytestJob, run_job, statuses
 from collect.benchmarks.workspace import with_environment, write_folder
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits
-from sandbox.debugger.opening import DebuggerBackend, open_debugger
+from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.records import Launch
 
 
@@ -124,11 +123,10 @@ def test_the_packages_pytest_plugins_are_loaded_however_pytest_is_run(
         assert plain.exit_code == 0, plain.output
         run = run_job(sandbox, PytestJob(["test_shop.py"]), 60)
         assert list(statuses(run.reports).values()) == [TestStatus.PASSED]
-        for backend in get_args(DebuggerBackend):
-            debugger = open_debugger("python", sandbox, DebugLimits(), backend)
-            started = debugger.start(Launch("test_shop.py::test_it"))
-            assert (started.file, started.line) == ("test_shop.py", 2), started
-            debugger.close()
+        debugger = open_debugger("python", sandbox, DebugLimits())
+        started = debugger.start(Launch("test_shop.py::test_it"))
+        assert (started.file, started.line) == ("test_shop.py", 2), started
+        debugger.close()
 
 
 def test_a_project_comes_from_one_place() -> None:
