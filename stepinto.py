@@ -10,18 +10,15 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from collect.console import tell
-from collect.copying.run_copy import copying
 from collect.errors import ConfigError
 from configs.command_line.before_run import CHECKS, add_checks, check_run
 from configs.command_line.bench import add_bench
 from configs.command_line.clean import add_clean
-from configs.command_line.fetch import add_fetch
 from configs.command_line.preflight import add_preflight, check_flags, check_sections, preflight
 from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.replay import add_replay
 from configs.command_line.shared import (
     CONFIG_HELP,
-    FAILED,
     STOPPED,
     add_overrides,
     add_yes,
@@ -29,7 +26,6 @@ from configs.command_line.shared import (
     overrides_of,
 )
 from configs.command_line.stages import (
-    OF_ROLLOUTS,
     STAGES,
     Stage,
     collect,
@@ -40,7 +36,6 @@ from configs.command_line.stages import (
 from configs.command_line.status import add_status
 from configs.command_line.view import add_view
 from configs.loading import config_saved, load_config
-from configs.run_config import RunConfig
 from sandbox.errors import SandboxError
 from train.processes import process_count
 
@@ -107,7 +102,6 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     add_status(commands.add_parser("status", help="how far a run has come, while it runs or later"))
-    add_fetch(commands.add_parser("fetch", help="get the copy of a run out of a shared store"))
     add_replay(
         commands.add_parser("replay", help="drive a run's recorded calls again, and compare")
     )
@@ -148,21 +142,11 @@ def _run_stages(
             f"{process_count()} processes were launched, and only `stepinto train` shares its work "
             "among them; start the other stages without `accelerate launch`"
         )
-    saved = config_saved(config) if save else nullcontext()
-    if OF_ROLLOUTS.isdisjoint(stages):
-        with saved:
-            return _in_a_row(config, stages)
-    with copying(config.runner, config.folder) as not_copied, saved:
-        status = _in_a_row(config, stages)
-    return status or (FAILED if not_copied else 0)
-
-
-def _in_a_row(config: RunConfig, stages: Sequence[Stage]) -> int:
-    """Do stages, up to the first that does not end well; the exit status."""
-    for stage in stages:
-        status = stage(config)
-        if status:
-            return status
+    with config_saved(config) if save else nullcontext():
+        for stage in stages:
+            status = stage(config)
+            if status:
+                return status
     return 0
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.benchmarks.config import BenchmarkConfig
@@ -56,6 +56,8 @@ SAVED_NAME = "config.yaml"
 MOST_ATTEMPTS = 10_000
 """Of each bug and variant."""
 MOST_AT_ONCE = 10_000
+REMOVED = ("copy_to", "copy_every", "copy_behind")
+"""Settings of `runner` that earlier releases had."""
 
 
 def _oracle() -> dict[str, ModelConfig]:
@@ -116,13 +118,17 @@ class RunnerConfig(BaseModel):
     """Seconds between two lots of numbers."""
     logs: bool = True
     """Whether each rollout says what happens in it, in `RUN/logs`."""
-    copy_to: str | None = None
-    """Where a copy of the run folder is kept meanwhile, as `RUN` in it: `s3://BUCKET/PREFIX`, any
-    other URI of pyarrow's file systems, or an absolute path. None: nowhere."""
-    copy_every: float = Field(default=60, gt=0)
-    """Seconds between two looks at what is to be copied."""
-    copy_behind: float = Field(default=900, gt=0)
-    """Start no new rollout while the copy is more than this many seconds behind."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_removed(cls, given: Any) -> Any:
+        removed = [name for name in REMOVED if isinstance(given, dict) and name in given]
+        if removed:
+            raise ValueError(
+                f"{', '.join(removed)}: removed, take it out. To copy a run while it goes on, use "
+                'rclone or `aws s3 sync`, see "Copying a run while it runs" in docs/run-folder.md'
+            )
+        return given
 
 
 class Machinery(BaseModel):

@@ -57,9 +57,8 @@ def refuse_keys(config: Mapping[str, Any], where: str) -> None:
             f"{where}: {place} is a key, or holds one, and has no place in a config, which is kept "
             "in the run folder and copied with it. Take it out, and set it in the environment: "
             "`api_key_env` of a model names the variable of its key, $OPENAI_BASE_URL may hold an "
-            "address with a user, a store for copies takes $AWS_ACCESS_KEY_ID and "
-            "$AWS_SECRET_ACCESS_KEY or $GOOGLE_APPLICATION_CREDENTIALS, and a server that StepInto "
-            "starts has all variables of this process"
+            "address with a user, and a server that StepInto starts has all variables of this "
+            "process"
         )
 
 

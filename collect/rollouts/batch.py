@@ -10,7 +10,6 @@ from functools import cached_property, partial
 
 from collect.benchmarks.base import Benchmark
 from collect.config import Machinery, needed
-from collect.copying.run_copy import copy_of_this_run
 from collect.errors import (
     TRIED_AGAIN,
     ConfigError,
@@ -60,7 +59,7 @@ class Batch:
         self._works = {work.spec.id: work for work in works}
         self._failed: dict[str, Rollout] = {}
         self._beside = 0
-        self._store, self._copy = store, copy_of_this_run()
+        self._store = store
         self.missing = self._without_row()
 
     def run(self) -> None:
@@ -114,9 +113,8 @@ class Batch:
             yield tally
 
     def compact(self) -> None:
-        """Merge the files of the rows; not before the copy has them, which takes each as it is."""
-        if self._copy is None or self._copy.up_to_date():
-            self._store.compact()
+        """Merge the files of the rows."""
+        self._store.compact()
 
     def _passes(
         self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
@@ -162,8 +160,6 @@ class Batch:
         ended: Sequence[Callable[[Rollout], None]],
     ) -> None:
         """`ended` are told of its row."""
-        if self._copy is not None:
-            self._copy.hold(self.stop)
         progress.started(work.spec.id, work.label)
         log = open_log(self._machinery.runner, log_file(self._store.folder, work.spec.id))
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 
 from collect.console import tell
-from collect.copying.run_copy import copying
 from collect.quantities import counted, dollars
 from configs.command_line.shared import (
     AGAIN,
@@ -51,9 +50,8 @@ def bench_questions(options: argparse.Namespace) -> int:
 
 def bench_answer(options: argparse.Namespace) -> int:
     config = load_config(options.config, overrides_of(options))
-    with copying(config.runner, config.folder) as not_copied, config_saved(config):
-        status = answer(config)
-    return status or (FAILED if not_copied else 0)
+    with config_saved(config):
+        return answer(config)
 
 
 def make(config: RunConfig) -> int:

@@ -162,6 +162,3 @@ STAGES: dict[str, Stage] = {
     "train": train,
     "eval": evaluate,
 }
-
-OF_ROLLOUTS = frozenset({answer, collect, evaluate})
-"""Those that do rollouts: meanwhile the run is copied where `runner.copy_to` says."""

@@ -203,7 +203,7 @@ SECRET = "geheim"
         (f"sandbox.java.maven_options=[-Dgithub.token={SECRET}]", "java.maven_options"),
         (f"sandbox.java.gradle_options=[-Pnexus.password={SECRET}]", "java.gradle_options"),
         (f"models.m.base_url=https://host/v1?key={SECRET}", "models.m.base_url"),
-        (f"runner.copy_to=s3://key:{SECRET}@bucket", "runner.copy_to"),
+        (f"collect.benchmark.path=ssh://me:{SECRET}@host/bugs", "collect.benchmark.path"),
     ],
 )
 def test_a_key_in_a_config_is_refused_and_written_nowhere(
@@ -218,7 +218,7 @@ def test_a_key_in_a_config_is_refused_and_written_nowhere(
 
 
 def test_what_tests_read_may_be_called_a_key(config_file: Path) -> None:
-    """Of moto and of databases; agents see it anyhow."""
+    """Of clouds and of databases; agents see it anyhow."""
     config = load_config(
         config_file,
         [
