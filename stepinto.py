@@ -13,10 +13,9 @@ from collect.console import tell
 from collect.errors import ConfigError
 from configs.command_line.before_run import CHECKS, add_checks, check_run
 from configs.command_line.bench import add_bench
-from configs.command_line.clean import add_clean
 from configs.command_line.preflight import add_preflight, check_flags, check_sections, preflight
 from configs.command_line.push import add_push, check_target, push_dataset
-from configs.command_line.replay import add_replay
+from configs.command_line.runs import add_clean, add_replay, add_status, add_view
 from configs.command_line.shared import (
     CONFIG_HELP,
     STOPPED,
@@ -33,8 +32,6 @@ from configs.command_line.stages import (
     format_rows,
     train,
 )
-from configs.command_line.status import add_status
-from configs.command_line.view import add_view
 from configs.loading import config_saved, load_config
 from sandbox.errors import SandboxError
 from train.processes import process_count

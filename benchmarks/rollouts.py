@@ -1,4 +1,4 @@
-"""How fast the machinery of rollouts is, with models that answer at once.
+"""How fast rollouts are, with models that answer at once.
 
     python -m benchmarks.rollouts                      # all of it
     python -m benchmarks.rollouts parts records        # some of it

@@ -122,7 +122,12 @@ class RunnerConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_removed(cls, given: Any) -> Any:
-        removed = [name for name in REMOVED if isinstance(given, dict) and name in given]
+        if not isinstance(given, dict):
+            return given
+        removed = [name for name in REMOVED if name in given]
+        if removed and given.get("copy_to") is None:
+            # A saved config of a run that was never copied.
+            return {name: value for name, value in given.items() if name not in REMOVED}
         if removed:
             raise ValueError(
                 f"{', '.join(removed)}: removed, take it out. To copy a run while it goes on, use "
@@ -131,7 +136,7 @@ class RunnerConfig(BaseModel):
         return given
 
 
-class Machinery(BaseModel):
+class RuntimeConfig(BaseModel):
     """What collect and eval share: how rollouts are done, whichever they are."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
-from collect.config import Machinery, RunnerConfig
+from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.quantities import counted
 from collect.store.run_store import RunStore
@@ -74,19 +74,19 @@ def room_for_rows(store: RunStore, missing: int, runner: RunnerConfig) -> str:
     return _room(store.folder, needed, runner, f"the rows of {counted(missing, 'rollout')}", advice)
 
 
-def room_for_sandboxes(first: Instance, machinery: Machinery) -> str:
+def room_for_sandboxes(first: Instance, runtime: RuntimeConfig) -> str:
     """See whether this machine's disk takes the sandboxes, each as large as the first bug's.
 
     Raises ConfigError.
     """
-    runner = machinery.runner
-    if machinery.sandbox.backend == "docker":
+    runner = runtime.runner
+    if runtime.sandbox.backend == "docker":
         root = local_root()
         if root is None:
             return "the container engine's disk is not of this machine"
         # Nodes fetch images as bugs need them.
-        fetches = runner.backend == "ray" and machinery.sandbox.image is None
-        if fetches and (told := short_of_images(machinery)):
+        fetches = runner.backend == "ray" and runtime.sandbox.image is None
+        if fetches and (told := short_of_images(runtime)):
             raise DiskTooFull(told)
         advice = "`docker system df` shows what takes it; or set the engine's data-root"
         return _room(root, 0, runner, "containers", advice)
@@ -97,13 +97,13 @@ def room_for_sandboxes(first: Instance, machinery: Machinery) -> str:
     return _room(Path(tempfile.gettempdir()), needed, runner, what, advice)
 
 
-def short_of_images(machinery: Machinery) -> str | None:
+def short_of_images(runtime: RuntimeConfig) -> str | None:
     """What is wrong where the engine's disk is full before images reach their limit; None where it
     is not, or is not of this machine. Raises EngineDown."""
     root = local_root()
     if root is None:
         return None
-    limit, floor = machinery.images.disk_gb, machinery.runner.min_free_disk_gb
+    limit, floor = runtime.images.disk_gb, runtime.runner.min_free_disk_gb
     free, taken = shutil.disk_usage(root).free, _taken_by_images()
     if (limit + floor) * GIGABYTE <= free + taken:
         return None

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.images import require_images
 from collect.benchmarks.opening import open_benchmark
-from collect.config import Machinery, RunnerConfig
+from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, ModelFailure, RolloutStopped
 from collect.models.base import Sampling
 from collect.models.replay import ReplayBackend, recording_of
@@ -28,7 +28,7 @@ from collect.question_records import Question, read_questions
 from collect.questions.answering import hold_question
 from collect.questions.episode import reproducible
 from collect.questions.rows import VARIANT, question_spec, rollouts_of
-from collect.rollouts.circuit_breaker import FailuresInARow
+from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.faults import broke_sandbox
 from collect.rollouts.progress_bar import ProgressBar
 from collect.rollouts.rollout import (
@@ -208,18 +208,18 @@ class Recorded:
     conversations: tuple[Conversation, ...]
     drive: Drive
 
-    def players(self) -> dict[str, Player]:
+    def role_models(self) -> dict[str, RoleModel]:
         """Models that say what was said."""
         recordings = [recording_of(each) for each in self.conversations]
         backends = {name: ReplayBackend(name, recordings) for name in self.models}
         return {
-            name: Player(backend, Sampling(), backend.of_oracle)
+            name: RoleModel(backend, Sampling(), backend.of_oracle)
             for name, backend in backends.items()
         }
 
 
 def verify(
-    recorded: Recorded, settings: Callable[[dict[str, Player]], RolloutSettings]
+    recorded: Recorded, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
 ) -> list[ReplayRow]:
     """Drive the rollout once, and where anything differs once more.
 
@@ -235,12 +235,12 @@ def verify(
 
 
 def _driven(
-    recorded: Recorded, settings: Callable[[dict[str, Player]], RolloutSettings]
+    recorded: Recorded, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
 ) -> list[ConversationLog]:
     trace = RolloutTrace()
     # Where the record ends early, the model's failure once ended it.
     with suppress(ModelFailure):
-        recorded.drive(settings(recorded.players()), trace)
+        recorded.drive(settings(recorded.role_models()), trace)
     return trace.logs
 
 
@@ -402,7 +402,7 @@ class ReplayReport:
 
 
 def replay_rollouts(
-    machinery: Machinery, finder: Finder, folder: Path, limit: int | None = None
+    runtime: RuntimeConfig, finder: Finder, folder: Path, limit: int | None = None
 ) -> ReplayReport:
     """Replay what was not replayed yet, at most `limit` rollouts of it.
 
@@ -413,7 +413,7 @@ def replay_rollouts(
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     with closing(locked(folder / FOLDER / ".lock")):
         table.open()
-        replay = _Replay(reproducible(machinery), finder, RunStore(folder), table)
+        replay = _Replay(reproducible(runtime), finder, RunStore(folder), table)
         replay.run(limit)
         table.compact()
         return replay.report()
@@ -437,13 +437,13 @@ class _Replay:
     """One start."""
 
     def __init__(
-        self, machinery: Machinery, finder: Finder, store: RunStore, table: ReplayTable
+        self, runtime: RuntimeConfig, finder: Finder, store: RunStore, table: ReplayTable
     ) -> None:
-        self._machinery, self._finder = machinery, finder
+        self._runtime, self._finder = runtime, finder
         self._store, self._table = store, table
         self._stop = threading.Event()
         self._reasons: dict[str, None] = {}
-        self._failures = FailuresInARow(machinery.runner.give_up_after)
+        self._failures = CircuitBreaker(runtime.runner.give_up_after)
         rows = {row.rollout_id: row for row in store.read_rollouts()}
         self._rows = {key: row for key, row in rows.items() if _has_a_record(row)}
         self._failed_before = len(rows) - len(self._rows)
@@ -455,8 +455,8 @@ class _Replay:
         missing = list(bugs)[:limit]
         if not missing:
             return
-        require_images([bugs[key] for key in missing], self._machinery.sandbox)
-        clean_up(self._machinery.sandbox)
+        require_images([bugs[key] for key in missing], self._runtime.sandbox)
+        clean_up(self._runtime.sandbox)
         jobs = self._jobs(set(missing))
         with ProgressBar("rollouts", len(missing)) as bar:
 
@@ -464,7 +464,7 @@ class _Replay:
                 self._replay(*job)
                 bar.advance()
 
-            AsyncioRunner(rollouts_at_once(self._machinery.runner), self._stop).run(jobs, replay)
+            AsyncioRunner(rollouts_at_once(self._runtime.runner), self._stop).run(jobs, replay)
 
     def report(self) -> ReplayReport:
         """What is known now."""
@@ -490,10 +490,10 @@ class _Replay:
         recorded = self._finder.recorded(row, conversations)
         benchmark = self._finder.benchmark_of(row)
 
-        def settings(players: dict[str, Player]) -> RolloutSettings:
-            machinery = self._machinery
+        def settings(role_models: dict[str, RoleModel]) -> RolloutSettings:
+            runtime = self._runtime
             return RolloutSettings(
-                benchmark, machinery.sandbox, machinery.agents, players, self._stop
+                benchmark, runtime.sandbox, runtime.agents, role_models, self._stop
             )
 
         reason = None

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from collect.benchmarks.held_out import HeldOutConfig
 from collect.benchmarks.projects.config import FactoryConfig
-from collect.config import CollectConfig, Machinery
+from collect.config import CollectConfig, RuntimeConfig
 from collect.questions.config import QuestionsConfig
 from collect.synthesis.self_repair.config import SelfRepairConfig
 from eval.config import EvalConfig
@@ -19,7 +19,7 @@ from train.config import TrainConfig
 StageName = Literal["make", "questions", "answer", "collect", "format", "train", "eval"]
 
 
-class RunConfig(Machinery):
+class RunConfig(RuntimeConfig):
     """Everything that one YAML file can say."""
 
     run: str = Field(min_length=1, max_length=100, pattern=r"^[\w-][\w.-]*$")

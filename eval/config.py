@@ -12,8 +12,20 @@ from collect.field_errors import did_you_mean
 from collect.questions.config import SOURCE_READER
 from eval.paired.config import ArmName, StatisticsConfig
 from eval.qualitative.config import JudgeConfig
-from eval.report.config import ReportConfig
 from eval.standalone.config import AloneConfig
+
+# Whether an evaluation leaves pages for a browser, and how many.
+
+
+class ReportConfig(BaseModel):
+    """The report of the evaluation stage, in `RUN/eval/report`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    html: bool = True
+    """Whether it is written. `stepinto view RUN` writes one at any time."""
+    limit: int | None = Field(default=None, ge=1)
+    """Most rollouts whose conversations get pages; None for all."""
 
 
 class Pair(BaseModel):

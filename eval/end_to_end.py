@@ -11,7 +11,7 @@ from typing import Any
 from collect.benchmarks.base import Benchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import Choice, open_chosen, tell_skipped
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.preflight import Finding
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
@@ -54,31 +54,31 @@ class InPlaceStage:
 
     def __init__(
         self,
-        machinery: Machinery,
+        runtime: RuntimeConfig,
         config: EvalConfig,
         benchmark: BenchmarkConfig,
         run: Path,
         labels: Labels,
     ) -> None:
-        self._machinery, self._config, self._benchmark = machinery, config, benchmark
+        self._runtime, self._config, self._benchmark = runtime, config, benchmark
         self._run, self._folder, self._labels = run, run / FOLDER, labels
 
     def check(self) -> None:
         """Raise ConfigError where a model is not in the config, or the judge can't be asked."""
         for name in {name for _, main, sub in self._config.arms() for name in (main, sub) if name}:
-            self._machinery.model_config_of(name)
+            self._runtime.model_config_of(name)
         if self._config.judge is not None:
-            check_judge(self._machinery, self._config.judge)
+            check_judge(self._runtime, self._config.judge)
 
     def preflight(self) -> list[Finding]:
         """What a start looks at first; no rollout is done. Raises ConfigError."""
-        benchmark, choice = open_chosen(self._benchmark, self._machinery.sandbox)
+        benchmark, choice = open_chosen(self._benchmark, self._runtime.sandbox)
         specs, identity = self._specs(choice), self._identity
-        return look_before_rollouts(self._machinery, benchmark, specs, identity, self._folder)
+        return look_before_rollouts(self._runtime, benchmark, specs, identity, self._folder)
 
     @property
     def _identity(self) -> RunIdentity:
-        return RunIdentity(self._run.name, self._machinery.seed)
+        return RunIdentity(self._run.name, self._runtime.seed)
 
     def _specs(self, choice: Choice) -> list[RolloutSpec]:
         """Every attempt, bug and arm; all first attempts come first."""
@@ -91,7 +91,7 @@ class InPlaceStage:
 
     def measure(self, described: dict[str, Any]) -> InPlaceReport:
         """Do the rollouts that are missing, and write the tables. Raises ConfigError."""
-        benchmark, choice = open_chosen(self._benchmark, self._machinery.sandbox)
+        benchmark, choice = open_chosen(self._benchmark, self._runtime.sandbox)
         rollouts, rows = self._roll_out(benchmark, choice)
         comparison, panels = self._compared(benchmark, choice, rows)
         paired = paired_report(rows, self._config.statistics, self._config.baseline)
@@ -113,7 +113,7 @@ class InPlaceStage:
         if judged is None or samples is None:
             return report
         # The tables lie there before: a model that does not work costs none of them.
-        judge = Judge(self._machinery, judged, choice.instances, self._folder).judge(samples.items)
+        judge = Judge(self._runtime, judged, choice.instances, self._folder).judge(samples.items)
         tables = write(records=[*records, *agreement_records(judge)])
         return replace(report, tables=tables, judge=judge)
 
@@ -123,7 +123,7 @@ class InPlaceStage:
         """What was done, and the rows of all that is asked for."""
         specs = self._specs(choice)
         tell_skipped(choice, self._folder)
-        done = do_rollouts(self._machinery, benchmark, specs, self._identity, self._folder)
+        done = do_rollouts(self._runtime, benchmark, specs, self._identity, self._folder)
         asked = {spec.id for spec in specs}
         store = RunStore(self._folder)
         return done, [row for row in store.read_rollouts() if row.rollout_id in asked]
@@ -132,7 +132,7 @@ class InPlaceStage:
         self, benchmark: Benchmark, choice: Choice, rows: Sequence[Rollout]
     ) -> tuple[Comparison, tuple[Panel, ...]]:
         comparison = compare(rows, self._config.baseline)
-        trained = trained_repositories(self._run, self._machinery.models.values())
+        trained = trained_repositories(self._run, self._runtime.models.values())
         comparison = note_training(comparison, choice.instances, trained)
         comparison = replace(comparison, skipped=str(choice))
         full_set = full_set_of(benchmark)

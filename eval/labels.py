@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from collect.agents.config import Variant
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.models.config import OracleConfig
 from eval.metrics import Arm, ArmMetrics
 
@@ -65,9 +65,9 @@ class Labels:
         return self.models(own[0].arm, any(m.scripted for m in own))
 
 
-def labels_of(machinery: Machinery) -> Labels:
+def labels_of(runtime: RuntimeConfig) -> Labels:
     """The labels of a run with these models."""
-    models = machinery.models.items()
+    models = runtime.models.items()
     return Labels(scripted=[name for name, model in models if isinstance(model, OracleConfig)])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from collect.benchmarks.config import BenchmarkConfig
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.serving.backend import keep_servers
 from collect.preflight import Finding
@@ -16,8 +16,8 @@ from eval.config import EvalConfig
 from eval.end_to_end import FOLDER, InPlaceReport, InPlaceStage
 from eval.labels import Labels, labels_of
 from eval.report.facts import Selection, sources_of
+from eval.report.pages import ReportRequest, write_report
 from eval.report.questions import question_files
-from eval.report.writing import ReportRequest, write_report
 from eval.standalone.stage import AloneReport, AloneStage
 
 REPORT = "report"
@@ -42,7 +42,7 @@ class EvalReport:
 
 @keep_servers()
 def run_eval(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     config: EvalConfig,
     collected: BenchmarkConfig,
     run: Path,
@@ -53,8 +53,8 @@ def run_eval(
     `collected` is collect's benchmark: its held-out split is evaluated where the config names no
     benchmark. `described` is the whole config, noted beside the numbers. Raises ConfigError.
     """
-    labels = labels_of(machinery)
-    in_place, alone = _parts(machinery, config, collected, run, labels)
+    labels = labels_of(runtime)
+    in_place, alone = _parts(runtime, config, collected, run, labels)
     arms = in_place.measure(described) if in_place is not None else None
     stopped = arms is not None and arms.rollouts.stopped
     asked = alone.measure(described) if alone is not None and not stopped else None
@@ -63,23 +63,23 @@ def run_eval(
 
 @keep_servers()
 def look_before_eval(
-    machinery: Machinery, config: EvalConfig, collected: BenchmarkConfig, run: Path
+    runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> dict[str, list[Finding]]:
     """What `run_eval` looks at first, by what is measured; nothing is. Raises ConfigError."""
-    in_place, alone = _parts(machinery, config, collected, run, labels_of(machinery))
+    in_place, alone = _parts(runtime, config, collected, run, labels_of(runtime))
     found = {"pairs in place": in_place.preflight()} if in_place is not None else {}
     return found | (alone.preflight() if alone is not None else {})
 
 
 def check_eval(
-    machinery: Machinery, config: EvalConfig, collected: BenchmarkConfig, run: Path
+    runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> None:
     """Raise ConfigError where the config measures nothing, or with models that it does not have."""
-    _parts(machinery, config, collected, run, labels_of(machinery))
+    _parts(runtime, config, collected, run, labels_of(runtime))
 
 
 def _parts(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     config: EvalConfig,
     collected: BenchmarkConfig,
     run: Path,
@@ -95,9 +95,9 @@ def _parts(
     alone = None
     if config.questions is not None:
         bugs = config.questions.benchmark or benchmark
-        alone = AloneStage(machinery, config.questions, config.statistics, bugs, run, labels)
+        alone = AloneStage(runtime, config.questions, config.statistics, bugs, run, labels)
         alone.check()
-    in_place = InPlaceStage(machinery, config, benchmark, run, labels)
+    in_place = InPlaceStage(runtime, config, benchmark, run, labels)
     in_place.check()
     return in_place if config.arms() else None, alone
 

@@ -28,7 +28,7 @@ from format.sources import Candidates
 from format.splits import Splits
 from format.workers import judging
 from format.worth import Asked, Pairs, asked_of, levels
-from format.writing import KeptRows, write_rows, write_trajectories
+from format.writing import StagedRows, write_rows, write_trajectories
 
 
 def run_format(
@@ -52,7 +52,7 @@ def run_format(
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts, judge = Attempts(), Judge(config, bugs, source.gold)
     with replacing_folder(run / "sft") as folder:
-        kept = KeptRows(folder, config.mixture)
+        kept = StagedRows(folder, config.mixture)
         funnel = _select(judge, source, kept, attempts)
         if not kept:
             raise ConfigError(_nothing_left(run, funnel))
@@ -107,7 +107,7 @@ def _question_ids(config: FormatConfig, store: RunStore) -> dict[str, str]:
     return question_ids(config.preferences, store.folder, store.read_rollouts())
 
 
-def _select(judge: Judge, source: Candidates, kept: KeptRows, attempts: Attempts) -> Funnel:
+def _select(judge: Judge, source: Candidates, kept: StagedRows, attempts: Attempts) -> Funnel:
     """The funnel; the rows of what comes through it are added to `kept`, and what pairs can be
     made of to `attempts`."""
     rules = {each.name: each.rule for each in judge.filters} | RULES

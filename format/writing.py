@@ -83,7 +83,7 @@ def step_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 NAME = "kept"
 
 
-class KeptRows:
+class StagedRows:
     """Rows in the order in which they came; each is read once more, when all are there."""
 
     def __init__(self, folder: Path, mixture: MixtureConfig) -> None:
@@ -139,7 +139,7 @@ class Written:
 
 
 def write_rows(
-    config: FormatConfig, kept: KeptRows, mixed: bytearray, splits: Splits, folder: Path
+    config: FormatConfig, kept: StagedRows, mixed: bytearray, splits: Splits, folder: Path
 ) -> Written:
     """Write the rows that are in the mixture, and their steps where the config wants them.
 

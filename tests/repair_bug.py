@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from collect.agents.config import AgentsConfig, RepairConfig, Variant
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Instance, TestResults
 from collect.benchmarks.pytest_run import run_pytest
 from collect.code.patches import diff_trees
@@ -126,11 +126,11 @@ def repair(
     """
     played_by_oracle = backend is None
     backend = backend or OracleBackend("m", OracleConfig(backend="oracle"))
-    player = Player(backend, Sampling(), is_oracle=played_by_oracle)
+    role_model = RoleModel(backend, Sampling(), is_oracle=played_by_oracle)
     agents = AgentsConfig(repair=RepairConfig.model_validate(settings))
     bugs = RepairBugs(instance, test_timeout=test_timeout)
     rollout_settings = RolloutSettings(
-        bugs, sandbox or SandboxConfig(), agents, {"m": player}, threading.Event()
+        bugs, sandbox or SandboxConfig(), agents, {"m": role_model}, threading.Event()
     )
     sub = "m" if variant.has_subagent else None
     return run_rollout(RolloutSpec(instance, variant, "m", sub, 0), rollout_settings)

@@ -9,7 +9,7 @@ from typing import Any
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import HeldOutConfig
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.models.model_folders import file_stamps, training_of
 from collect.store.build_info import digest
 from train.config import TrainConfig
@@ -78,7 +78,7 @@ def _made(folder: Path) -> Any:
 class QuestionBench:
     """Whose bugs are asked about, and in what they are debugged."""
 
-    machinery: Machinery = field(default_factory=Machinery)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     """Its sandbox, its agents' limits, and when it gives up."""
     benchmark: BenchmarkConfig = field(default_factory=lambda: BenchmarkConfig(name="bundled"))
     """Where the questions' bugs are from."""
@@ -89,8 +89,8 @@ class QuestionBench:
     def facts(self) -> Any:
         """What of it decides what is trained, as JSON."""
         return {
-            "sandbox": self.machinery.sandbox.model_dump(mode="json"),
-            "agents": self.machinery.agents.model_dump(mode="json"),
+            "sandbox": self.runtime.sandbox.model_dump(mode="json"),
+            "agents": self.runtime.agents.model_dump(mode="json"),
             "benchmark": self.benchmark.model_dump(mode="json"),
             "held_out": self.held_out.model_dump(mode="json"),
         }

@@ -24,7 +24,7 @@ from sandbox.debugger.opening import open_debugger
 
 
 @dataclass(frozen=True)
-class Player:
+class RoleModel:
     """The model that plays one role, and how it is sampled."""
 
     backend: ModelBackend
@@ -46,7 +46,7 @@ class RolloutContext:
     attempt: int
     sandbox: Sandbox
     config: AgentsConfig
-    players: Mapping[Role, Player]
+    role_models: Mapping[Role, RoleModel]
     stop: Event
     logs: list[ConversationLog] = field(default_factory=list)
     ask: Ask | None = None
@@ -89,13 +89,13 @@ class RolloutContext:
 
         With `parent_call_id` the conversation answers that tool call of the main agent's.
         """
-        player = self.players[role]
+        role_model = self.role_models[role]
         log = ConversationLog(
             index=len(self.logs),
             role=role,
-            model=player.backend.name,
-            teacher=player.teacher,
-            sampling=player.sampling.model_dump_json(),
+            model=role_model.backend.name,
+            teacher=role_model.teacher,
+            sampling=role_model.sampling.model_dump_json(),
             tools=spec.toolbox.schemas() if spec.form.by_tools else [],
             parent_index=None if parent_call_id is None else 0,
             parent_call_id=parent_call_id,
@@ -103,7 +103,7 @@ class RolloutContext:
             rollout_log=self.log,
         )
         self.logs.append(log)
-        model = player.backend.open(
+        model = role_model.backend.open(
             ConversationContext(
                 self.instance,
                 self.variant,
@@ -115,4 +115,4 @@ class RolloutContext:
                 self.log,
             )
         )
-        return AgentRun(spec, model, player.sampling, log, self.stop)
+        return AgentRun(spec, model, role_model.sampling, log, self.stop)

@@ -130,7 +130,7 @@ class Verification(StrictRecord):
 _VERSION = "import platform; print(platform.python_version())"
 
 
-class RanIn:
+class EnvironmentFingerprint:
     """Names what runs the tests of instances, and asks for each kind of them only once."""
 
     def __init__(self, config: SandboxConfig) -> None:
@@ -247,7 +247,7 @@ class Verifications:
 
 
 def with_verifications(
-    instances: Iterable[Instance], ran_in: RanIn, verifications: Verifications
+    instances: Iterable[Instance], ran_in: EnvironmentFingerprint, verifications: Verifications
 ) -> Iterator[tuple[Instance, Verification | None]]:
     """Each instance, and what is kept of it; None where it was never verified in this sandbox."""
     for instance in instances:
@@ -267,7 +267,7 @@ def note_verified(
     Raises SandboxUnavailable, ImageMissing.
     """
     verifications = verifications or Verifications()
-    ran_in = RanIn(sandbox_config)
+    ran_in = EnvironmentFingerprint(sandbox_config)
     for instance in instances:
         verifications.add(Verification.of(instance, ran_in.name(instance), repeats=repeats))
 

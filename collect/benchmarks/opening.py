@@ -19,7 +19,13 @@ from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.humanevalfix_rows import HUB_ID
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark
 from collect.benchmarks.local_repository.benchmark import LocalRepositoryBenchmark
-from collect.benchmarks.marks import Mark, RanIn, Verification, Verifications, with_verifications
+from collect.benchmarks.marks import (
+    EnvironmentFingerprint,
+    Mark,
+    Verification,
+    Verifications,
+    with_verifications,
+)
 from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
 from collect.benchmarks.self_repair.problem import BUNDLED_FILE
 from collect.benchmarks.splits import drawn, held_out
@@ -229,7 +235,9 @@ def choose_instances(
     A bug that was never verified in this sandbox is not skipped. Raises ConfigError.
     """
     selected = select_instances(config.model_copy(update={"limit": None}), benchmark)
-    found = with_verifications(selected, RanIn(sandbox_config), verifications or Verifications())
+    found = with_verifications(
+        selected, EnvironmentFingerprint(sandbox_config), verifications or Verifications()
+    )
     kept: list[Instance] = []
     skipped: list[Verification] = []
     for instance, verification in found:

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
 from collect.benchmarks.marks import (
+    EnvironmentFingerprint,
     Finding,
     Mark,
-    RanIn,
     Verification,
     Verifications,
     with_verifications,
@@ -144,7 +144,7 @@ def verify_instance(
     repeats: int = 1,
     *,
     slow_over: float | None = None,
-    ran_in: RanIn | None = None,
+    ran_in: EnvironmentFingerprint | None = None,
 ) -> Verification:
     """Run the tests before and after the gold patch, `repeats` times, each in a fresh sandbox.
 
@@ -153,7 +153,7 @@ def verify_instance(
     """
     name = ""
     try:
-        name = (ran_in or RanIn(sandbox_config)).name(instance)
+        name = (ran_in or EnvironmentFingerprint(sandbox_config)).name(instance)
         before = [_run(benchmark, instance, sandbox_config, "") for _ in range(repeats)]
         after = [
             _run(benchmark, instance, sandbox_config, instance.gold_patch)
@@ -192,7 +192,7 @@ def verify(
     worker threads. Ctrl-C ends it early: those not verified yet are left out.
     """
     settings = settings or VerifySettings()
-    ran_in = RanIn(sandbox_config)
+    ran_in = EnvironmentFingerprint(sandbox_config)
     known = {} if settings.again else _known(instances, verifications, ran_in, settings)
     done: dict[str, Verification] = {}
 
@@ -219,7 +219,7 @@ def verify(
 def _known(
     instances: Sequence[Instance],
     verifications: Verifications | None,
-    ran_in: RanIn,
+    ran_in: EnvironmentFingerprint,
     settings: VerifySettings,
 ) -> dict[str, Verification]:
     """The kept verifications that are good enough, by instance."""

@@ -20,7 +20,7 @@ from collect.models.budget import Limits
 from collect.models.config import OpenAIConfig, Retries
 from collect.models.endpoint_client import (
     INVALID,
-    Outage,
+    EndpointCircuitBreaker,
     Refusal,
     UnreadableReply,
     api_key,
@@ -221,7 +221,9 @@ class EndpointBackend:
         self._client = open_client(config, key)
         self._mask = mask_of(str(self._client.base_url), key)
         self._slots = limits.slots(name, config.concurrency)
-        self._outage = Outage(f"{name} ({self.where})", config.retries.outage_wait, stop)
+        self._outage = EndpointCircuitBreaker(
+            f"{name} ({self.where})", config.retries.outage_wait, stop
+        )
         self._telling = threading.Lock()
         self._told: set[tuple[int | None, str]] = set()
 

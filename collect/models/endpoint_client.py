@@ -352,7 +352,7 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds between two requests to a server that answers nobody."""
 
 
-class Outage:
+class EndpointCircuitBreaker:
     """Of one model in one process. Thread-safe.
 
     While it lasts, one request at a time is sent, after longer and longer waits, and all others

@@ -14,7 +14,7 @@ from collect.oracle.inspector import OracleInspector, OracleSimulator, TerminalI
 from collect.oracle.main_agent import OracleMain
 from collect.oracle.patching import OraclePatchCoder, Patching
 from collect.oracle.questions import OracleAnswerer
-from collect.oracle.scripted import Habits, Script, ScriptedModel
+from collect.oracle.scripted import ExplorationPolicy, Script, ScriptedModel
 from collect.oracle.subagent import OracleSubagent, SilentSubagent
 from collect.store.records import Role
 
@@ -66,7 +66,7 @@ class OracleBackend:
     def _subagent(self, context: ConversationContext, rng: random.Random) -> Script:
         if self._config.answer == "nothing":
             return SilentSubagent()
-        habits = Habits(rng, direct=self._config.sessions == "direct")
+        habits = ExplorationPolicy(rng, direct=self._config.sessions == "direct")
         if context.ask is not None:
             return OracleAnswerer(context.instance, context.ask, habits, context.run_code)
         return OracleSubagent(context.instance, habits)

@@ -102,7 +102,7 @@ def _observations(messages: Sequence[Message]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Habits:
+class ExplorationPolicy:
     """How it words things, and which detours it makes."""
 
     rng: random.Random

@@ -15,7 +15,7 @@ from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines
 from collect.code.source import NOTHING, Place, function_at, places_of, read_source
 from collect.oracle.candidates import LOCATION
-from collect.oracle.scripted import Habits, Turns, say
+from collect.oracle.scripted import ExplorationPolicy, Turns, say
 from collect.store.messages import Message
 from sandbox.text import source_lines
 
@@ -36,7 +36,7 @@ MAX_EVIDENCE = 8
 class OracleSubagent:
     """One investigation."""
 
-    def __init__(self, instance: Instance, habits: Habits) -> None:
+    def __init__(self, instance: Instance, habits: ExplorationPolicy) -> None:
         self._instance = instance
         self._places = places_of(instance.files, changed_lines(instance.gold_patch))
         self._habits = habits

@@ -18,7 +18,7 @@ from collect.agents.rollout_context import RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.splits import drawn
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
 from collect.preflight import Finding
 from collect.question_records import Question, read_questions
@@ -69,12 +69,12 @@ def hold_question(
     Raises ConfigError, PatchError, RolloutError, RolloutStopped, SandboxError.
     """
     bug, patch = spec.instance, question.patch
-    player = for_attempt(settings.players[spec.main], spec.attempt)
+    role_model = for_attempt(settings.role_models[spec.main], spec.attempt)
     with settings.open_sandbox(bug) as sandbox:
         trace.image_digest = sandbox.image_digest
         lay_out(settings.benchmark, bug, sandbox, patch)
         instance = with_files(bug, bug.files, patch) if bug.files else bug
-        if not bug.files and player.is_oracle:
+        if not bug.files and role_model.is_oracle:
             # It reads code there where a model would call its tools.
             instance = with_files(bug, sandbox.read_tree(), "")
         context = RolloutContext(
@@ -83,7 +83,7 @@ def hold_question(
             attempt=spec.attempt,
             sandbox=sandbox,
             config=settings.agents,
-            players={Role.DEBUG_SUBAGENT: player},
+            role_models={Role.DEBUG_SUBAGENT: role_model},
             stop=settings.stop,
             logs=trace.logs,
             ask=question.ask,
@@ -128,36 +128,36 @@ class QuestionWork:
 
 
 def answer_all(
-    machinery: Machinery, config: QuestionsConfig, questions: Sequence[Question], run: Path
+    runtime: RuntimeConfig, config: QuestionsConfig, questions: Sequence[Question], run: Path
 ) -> Answers:
     """Answer what the run's folder does not have yet, and judge all that it has.
 
     The config names one model. Answers of several may lie in one folder. Raises ConfigError where
     the folder holds answers made with other settings, SandboxError.
     """
-    machinery = reproducible(machinery)
-    benchmark = open_benchmark(config.benchmark, machinery.sandbox)
-    works = _works(machinery, config, questions, benchmark, run)
+    runtime = reproducible(runtime)
+    benchmark = open_benchmark(config.benchmark, runtime.sandbox)
+    works = _works(runtime, config, questions, benchmark, run)
     with closing(RunStore.open(run)) as store:
-        batch = Batch(machinery, benchmark, works, store)
+        batch = Batch(runtime, benchmark, works, store)
         batch.run()
         batch.compact()
         return _answers(works, batch, store)
 
 
 def look_before_answers(
-    machinery: Machinery, config: QuestionsConfig, questions: Sequence[Question], run: Path
+    runtime: RuntimeConfig, config: QuestionsConfig, questions: Sequence[Question], run: Path
 ) -> list[Finding]:
     """What `answer_all` looks at first; nothing is answered. Raises ConfigError."""
-    machinery = reproducible(machinery)
-    benchmark = open_benchmark(config.benchmark, machinery.sandbox)
-    works = _works(machinery, config, questions, benchmark, run)
+    runtime = reproducible(runtime)
+    benchmark = open_benchmark(config.benchmark, runtime.sandbox)
+    works = _works(runtime, config, questions, benchmark, run)
     with closing(RunStore.open(run)) as store:
-        return Batch(machinery, benchmark, works, store).preflight()
+        return Batch(runtime, benchmark, works, store).preflight()
 
 
 def _works(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     config: QuestionsConfig,
     questions: Sequence[Question],
     benchmark: Benchmark,
@@ -165,7 +165,7 @@ def _works(
 ) -> list[QuestionWork]:
     instances = instances_of(benchmark, questions)
     (model,) = config.answerers
-    identity = RunIdentity(run.name, machinery.seed)
+    identity = RunIdentity(run.name, runtime.seed)
     # All first attempts come first.
     specs = [
         (question, question_spec(question, instances[question.instance_id], model, attempt))
@@ -173,7 +173,7 @@ def _works(
         for question in questions
     ]
     return [
-        QuestionWork(question, spec, identity, settings_hash(settings_facts(machinery, spec)))
+        QuestionWork(question, spec, identity, settings_hash(settings_facts(runtime, spec)))
         for question, spec in specs
     ]
 
@@ -226,7 +226,7 @@ def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> An
 # Who answers a file of questions, and what the answers came to.
 
 
-def answer(machinery: Machinery, config: QuestionsConfig, run: Path) -> Answers:
+def answer(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Answers:
     """Answer the config's questions, those that have no answer yet, by the one that it names.
 
     Raises ConfigError.
@@ -234,6 +234,6 @@ def answer(machinery: Machinery, config: QuestionsConfig, run: Path) -> Answers:
     every = read_questions(questions_path(config, run))
     questions = drawn(every, config.answer_shuffle_seed, config.answer_limit)
     if config.answerers == (SOURCE_READER,):
-        instances = instances_of(open_benchmark(config.benchmark, machinery.sandbox), questions)
+        instances = instances_of(open_benchmark(config.benchmark, runtime.sandbox), questions)
         return Answers(tuple(read_all(questions, instances)), 0, None)
-    return answer_all(machinery, config, questions, run)
+    return answer_all(runtime, config, questions, run)

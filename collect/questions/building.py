@@ -22,7 +22,7 @@ from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.code.patches import PatchError, apply_patch, changed_lines, changed_paths, diff_trees
 from collect.code.source import function_at, read_source
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import InfrastructureFailure
 from collect.quantities import counted
 from collect.question_records import Card, Category, CategoryCard, Drop, Question, write_questions
@@ -196,19 +196,19 @@ def questions_path(config: QuestionsConfig, run: Path) -> Path:
     return Path(config.output) if config.output is not None else run / DEFAULT_NAME
 
 
-def build(machinery: Machinery, config: QuestionsConfig, run: Path) -> Built:
+def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
     """Make the file, in the run's folder where the config names no other place.
 
     Raises ConfigError, SandboxError.
     """
-    machinery = reproducible(machinery)
-    benchmark = open_benchmark(config.benchmark, machinery.sandbox)
+    runtime = reproducible(runtime)
+    benchmark = open_benchmark(config.benchmark, runtime.sandbox)
     instances = select_instances(config.benchmark, benchmark)
     path = questions_path(config, run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    settings = _settings(machinery, config)
+    settings = _settings(runtime, config)
     work = WorkFile(path, settings, Outcome, lambda outcome: outcome.instance_hash, ADVICE)
-    _investigate(machinery, config, benchmark, instances, work)
+    _investigate(runtime, config, benchmark, instances, work)
     done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
     if len(done) < len(instances):
         return Built(path, None)
@@ -220,7 +220,7 @@ def build(machinery: Machinery, config: QuestionsConfig, run: Path) -> Built:
 
 
 def _investigate(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     config: QuestionsConfig,
     benchmark: Benchmark,
     instances: Sequence[Instance],
@@ -229,8 +229,8 @@ def _investigate(
     missing = [instance for instance in instances if instance.hash not in work.outcomes]
     if not missing:
         return
-    clean_up(machinery.sandbox)
-    investigator = Investigator(benchmark, machinery.sandbox, config)
+    clean_up(runtime.sandbox)
+    investigator = Investigator(benchmark, runtime.sandbox, config)
     with ProgressBar("bugs", len(instances), len(instances) - len(missing)) as bar:
 
         def investigate(instance: Instance) -> None:
@@ -238,7 +238,7 @@ def _investigate(
             bar.advance()
 
         stop = threading.Event()
-        AsyncioRunner(machinery.runner.concurrency, stop).run(missing, investigate)
+        AsyncioRunner(runtime.runner.concurrency, stop).run(missing, investigate)
 
 
 def outcome_of(investigator: Investigator, instance: Instance) -> Outcome:
@@ -272,13 +272,13 @@ def _without(instance: Instance, reason: str) -> Outcome:
     return Outcome(instance_id=instance.id, instance_hash=instance.hash, without=reason)
 
 
-def _settings(machinery: Machinery, config: QuestionsConfig) -> str:
+def _settings(runtime: RuntimeConfig, config: QuestionsConfig) -> str:
     """A hash over what decides the outcome of a bug. Which bugs there are may change."""
     facts = {
         "questions": config.model_dump(mode="json", exclude={*ANSWERING, "benchmark"}),
         "benchmark": config.benchmark.name,
         "test_timeout": config.benchmark.test_timeout,
-        "sandbox": machinery.sandbox.model_dump(mode="json"),
+        "sandbox": runtime.sandbox.model_dump(mode="json"),
         "code": code_version(),
     }
     return digest(facts)

@@ -20,7 +20,7 @@ from collect.agents.wording import wording
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.code.patches import apply_patch
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.question_records import Question
 from collect.store.messages import ToolCall, ToolSchema
 from collect.store.records import ToolOutcome
@@ -32,11 +32,11 @@ from sandbox.text import storable
 # A bug's workspace as it is when a question is asked.
 
 
-def reproducible(machinery: Machinery) -> Machinery:
+def reproducible(runtime: RuntimeConfig) -> RuntimeConfig:
     """With a hash seed, where the sandbox has none: sets then have one order on all runs."""
-    sandbox = machinery.sandbox
+    sandbox = runtime.sandbox
     environment = {"PYTHONHASHSEED": "0", **sandbox.environment}
-    return machinery.model_copy(
+    return runtime.model_copy(
         update={"sandbox": sandbox.model_copy(update={"environment": environment})}
     )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from collect.benchmarks.base import Benchmark
-from collect.config import Machinery, needed
+from collect.config import RuntimeConfig, needed
 from collect.errors import (
     TRIED_AGAIN,
     ConfigError,
@@ -20,10 +20,10 @@ from collect.errors import (
 from collect.models.budget import Budget, read_spent, spent_elsewhere
 from collect.models.config import ModelConfig
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
-from collect.rollouts.circuit_breaker import FailuresInARow
+from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.cost import CostWatch, Forecast, check_dollars
-from collect.rollouts.executor import Place, Setup, ThisMachine, models_of, tool_users
-from collect.rollouts.faults import blamed
+from collect.rollouts.executor import Executor, Setup, ThisMachine, models_of, tool_users
+from collect.rollouts.faults import attribute_failure
 from collect.rollouts.heartbeat import beating
 from collect.rollouts.journal import forget_replies, kept_dollars, replies_of
 from collect.rollouts.progress import Progress, log_file, note_end, open_log
@@ -48,14 +48,14 @@ class Batch:
     """The rollouts that a config asks for, and those of them that have no row yet."""
 
     def __init__(
-        self, machinery: Machinery, benchmark: Benchmark, works: Sequence[Work], store: RunStore
+        self, runtime: RuntimeConfig, benchmark: Benchmark, works: Sequence[Work], store: RunStore
     ) -> None:
         """Raises ConfigError where the store holds rollouts made with other settings."""
         self.stop = threading.Event()
-        self.failures = FailuresInARow(machinery.runner.give_up_after)
+        self.failures = CircuitBreaker(runtime.runner.give_up_after)
         self.over_budget: tuple[str, ...] = ()
         """The failure that ended this start, where it was the budget's, as `type: message`."""
-        self._machinery, self._benchmark = machinery, benchmark
+        self._runtime, self._benchmark = runtime, benchmark
         self._works = {work.spec.id: work for work in works}
         self._failed: dict[str, Rollout] = {}
         self._beside = 0
@@ -66,7 +66,7 @@ class Batch:
         """Do what is missing. Raises ConfigError, SandboxError."""
         if not self.missing:
             return
-        require_trackers(self._machinery.runner)
+        require_trackers(self._runtime.runner)
         budget = self._budget()
         with closing(self._place(budget)) as place:
             for check in self._checks(place):
@@ -76,7 +76,7 @@ class Batch:
             progress = Progress(total, total - len(self.missing), beside=self._beside)
             progress.add_earlier(row for row in self.rows() if row.rollout_id not in self._failed)
             watch = self._watch(budget, progress)
-            runner = AsyncioRunner(self._machinery.runner.concurrency, self.stop)
+            runner = AsyncioRunner(self._runtime.runner.concurrency, self.stop)
             with (
                 self._tracked(progress, place) as tally,
                 progress,
@@ -100,15 +100,15 @@ class Batch:
             return look_at_all(self._checks(place))
 
     @contextmanager
-    def _tracked(self, progress: Progress, place: Place) -> Iterator[Tally]:
+    def _tracked(self, progress: Progress, place: Executor) -> Iterator[Tally]:
         """Send numbers to the config's trackers meanwhile; what counts the rows for them."""
-        runner = self._machinery.runner
+        runner = self._runtime.runner
         tally = Tally(self.rows() if needed(runner.wandb, runner.trackio) else ())
 
         def numbers() -> Numbers:
             return {**of_progress(progress), **tally.numbers(), **of_nodes(place.nodes())}
 
-        facts = public(self._machinery.model_dump(mode="json"))
+        facts = public(self._runtime.model_dump(mode="json"))
         with followed(runner, self._store.folder, facts, numbers):
             yield tally
 
@@ -121,7 +121,7 @@ class Batch:
     ) -> None:
         """Do what is missing, and once more what has failed because of the infrastructure."""
         runner.run(self.missing, do)
-        for _ in range(self._machinery.runner.again):
+        for _ in range(self._runtime.runner.again):
             failed = [] if self.stop.is_set() else self._without_row()
             if failed:
                 progress.to_do_again(len(failed))
@@ -131,19 +131,19 @@ class Batch:
         """The rows that there are now of what was asked for, one at a time."""
         return (row for row in self._store.read_rollouts() if row.rollout_id in self._works)
 
-    def _place(self, budget: Budget) -> Place:
+    def _place(self, budget: Budget) -> Executor:
         """Where the rollouts are done."""
         folder, setup = self._store.folder, self._setup
-        if self._machinery.runner.backend == "ray":
+        if self._runtime.runner.backend == "ray":
             from collect.rollouts.ray_cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)
         replies, log = partial(replies_of, folder), partial(log_file, folder)
         return ThisMachine(setup, budget, self.stop, replies, log)
 
-    def _checks(self, place: Place) -> Sequence[Check]:
+    def _checks(self, place: Executor) -> Sequence[Check]:
         """All that the missing rollouts need."""
-        missing, runner = len(self.missing), self._machinery.runner
+        missing, runner = len(self.missing), self._runtime.runner
         spent = self._spent() + spent_elsewhere(self._store.folder)
         return (
             Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
@@ -155,26 +155,28 @@ class Batch:
     def _do(
         self,
         work: Work,
-        place: Place,
+        place: Executor,
         progress: Progress,
         ended: Sequence[Callable[[Rollout], None]],
     ) -> None:
         """`ended` are told of its row."""
         progress.started(work.spec.id, work.label)
-        log = open_log(self._machinery.runner, log_file(self._store.folder, work.spec.id))
+        log = open_log(self._runtime.runner, log_file(self._store.folder, work.spec.id))
         try:
             row, conversations = self._done(work, place)
         except RolloutStopped:
             log.note("stopped")
             progress.stopped(work.spec.id)
             return
-        row = self._keep(work, blamed(row, self._failed.get(row.rollout_id)), conversations)
+        row = self._keep(
+            work, attribute_failure(row, self._failed.get(row.rollout_id)), conversations
+        )
         note_end(log, row)
         forget_replies(self._store.folder, row)
         for tell in ended:
             tell(row)
 
-    def _done(self, work: Work, place: Place) -> Rows:
+    def _done(self, work: Work, place: Executor) -> Rows:
         """Do it. Raises RolloutStopped, ConfigError, OSError."""
         try:
             return place.do(work)
@@ -221,7 +223,7 @@ class Batch:
         if same and row.instance_hash != work.spec.instance.hash:
             changed = f"another version of the bug {row.instance_id}"
         elif row.config_hash != work.settings_hash:
-            facts = settings_facts(self._machinery, work.spec)
+            facts = settings_facts(self._runtime, work.spec)
             changed = what_differs(self._store.folder, row.config_hash, facts)
         else:
             return
@@ -232,23 +234,23 @@ class Batch:
 
     def _note_settings(self) -> None:
         for work in {work.settings_hash: work for work in self.missing}.values():
-            note_settings(self._store.folder, settings_facts(self._machinery, work.spec))
+            note_settings(self._store.folder, settings_facts(self._runtime, work.spec))
 
     @cached_property
     def _setup(self) -> Setup:
-        users = tool_users(self._machinery, self._specs)
+        users = tool_users(self._runtime, self._specs)
         folder = self._store.folder
-        return Setup(self._machinery, self._benchmark, self._models(), folder, users)
+        return Setup(self._runtime, self._benchmark, self._models(), folder, users)
 
     def _models(self) -> Mapping[str, ModelConfig]:
-        return models_of(self._machinery, self._specs)
+        return models_of(self._runtime, self._specs)
 
     @property
     def _specs(self) -> list[RolloutSpec]:
         return [work.spec for work in self._works.values()]
 
     def _budget(self) -> Budget:
-        limit = self._machinery.runner.budget_dollars
+        limit = self._runtime.runner.budget_dollars
         return Budget(limit, self._spent(), self._store.folder)
 
     def _spent(self) -> float:
@@ -258,7 +260,7 @@ class Batch:
         return read_spent(self._store.folder, of_rows)
 
     def _watch(self, budget: Budget, progress: Progress) -> CostWatch:
-        runner = self._machinery.runner
+        runner = self._runtime.runner
         folder, missing = self._store.folder, self.missing
         kept = sum(kept_dollars(replies_of(folder, work.spec.id)) for work in missing)
         forecast = Forecast(self._specs, self.rows(), budget.spent - kept, runner.estimate_after)

@@ -9,7 +9,7 @@ from collect.quantities import counted
 from collect.store.records import Rollout
 
 
-class FailuresInARow:
+class CircuitBreaker:
     """Notices that too many in a row have failed. Thread-safe."""
 
     def __init__(self, limit: int, what: str = "rollout") -> None:

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.images import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.models.base import ConversationContext, Model, ModelBackend
 from collect.models.budget import Budget, Limits
 from collect.models.config import ModelConfig, OracleConfig, ReplayConfig
@@ -28,7 +28,7 @@ from collect.rollouts.work import Rows, Work
 from sandbox import clean_up
 
 
-class Place(Protocol):
+class Executor(Protocol):
     """Does rollouts, each in the thread that asks for it."""
 
     def checks(self, works: Sequence[Work]) -> Sequence[Check]:
@@ -48,7 +48,7 @@ class Place(Protocol):
 class Setup:
     """What all rollouts of a start are done with. Can be pickled."""
 
-    machinery: Machinery
+    runtime: RuntimeConfig
     benchmark: Benchmark
     models: Mapping[str, ModelConfig]
     """Those that play in them, by name."""
@@ -61,12 +61,12 @@ class Setup:
         self, backends: Mapping[str, ModelBackend], stop: threading.Event
     ) -> RolloutSettings:
         """The same for the rollouts, with the models opened."""
-        players = {
-            name: Player(backends[name], config.sampling, is_oracle(config, backends[name]))
+        role_models = {
+            name: RoleModel(backends[name], config.sampling, is_oracle(config, backends[name]))
             for name, config in self.models.items()
         }
-        machinery = self.machinery
-        return RolloutSettings(self.benchmark, machinery.sandbox, machinery.agents, players, stop)
+        runtime = self.runtime
+        return RolloutSettings(self.benchmark, runtime.sandbox, runtime.agents, role_models, stop)
 
     def failed(self, work: Work, error: Exception) -> Rows:
         """The rows of a rollout for which there was no place, and no models were opened."""
@@ -111,10 +111,10 @@ class ThisMachine:
         self._settings: RolloutSettings | None = None
 
     def checks(self, works: Sequence[Work]) -> Sequence[Check]:
-        machinery, first = self._setup.machinery, works[0].spec.instance
+        runtime, first = self._setup.runtime, works[0].spec.instance
         return (
             Check("images", partial(self._images, [work.spec.instance for work in works])),
-            Check("disk of sandboxes", partial(room_for_sandboxes, first, machinery)),
+            Check("disk of sandboxes", partial(room_for_sandboxes, first, runtime)),
             Check("sandbox", partial(self._try_out, first)),
             # The last of it: a server of a model takes minutes to start.
             *(Check(f"model {name}", partial(self._open, name)) for name in self._setup.models),
@@ -122,7 +122,7 @@ class ThisMachine:
 
     def do(self, work: Work) -> Rows:
         assert self._settings is not None, "checked before"
-        log = open_log(self._setup.machinery.runner, self._log(work.spec.id))
+        log = open_log(self._setup.runtime.runner, self._log(work.spec.id))
         note_begin(log, work.spec)
         try:
             settings = replace(self._settings, log=log)
@@ -139,7 +139,7 @@ class ThisMachine:
             backend.close()
 
     def _images(self, instances: Sequence[Instance]) -> str:
-        sandbox = self._setup.machinery.sandbox
+        sandbox = self._setup.runtime.sandbox
         require_images(instances, sandbox)
         count = len(required_images(instances, sandbox))
         return f"{count} of {count} are on this machine" if count else "none are needed"
@@ -149,7 +149,7 @@ class ThisMachine:
 
         A public one: private tests are not laid out where agents work.
         """
-        config, benchmark = self._setup.machinery.sandbox, self._setup.benchmark
+        config, benchmark = self._setup.runtime.sandbox, self._setup.benchmark
         clean_up(config)
         with open_instance_sandbox(config, instance) as sandbox:
             benchmark.prepare(instance, sandbox)
@@ -172,15 +172,15 @@ class ThisMachine:
         return said
 
 
-def models_of(machinery: Machinery, specs: Iterable[RolloutSpec]) -> dict[str, ModelConfig]:
+def models_of(runtime: RuntimeConfig, specs: Iterable[RolloutSpec]) -> dict[str, ModelConfig]:
     """The models that play in rollouts, by name."""
     names = {name for spec in specs for name in (spec.main, spec.sub) if name is not None}
-    return {name: machinery.model_config_of(name) for name in sorted(names)}
+    return {name: runtime.model_config_of(name) for name in sorted(names)}
 
 
-def tool_users(machinery: Machinery, specs: Sequence[RolloutSpec]) -> frozenset[str]:
+def tool_users(runtime: RuntimeConfig, specs: Sequence[RolloutSpec]) -> frozenset[str]:
     """Those of the models that agents send tools to."""
-    agents = machinery.agents
+    agents = runtime.agents
     mains = {spec.main for spec in specs if agents.main_has_tools(spec.variant)}
     subs = {spec.sub for spec in specs if spec.sub and agents.sub_has_tools(spec.variant)}
     return frozenset(mains | subs)

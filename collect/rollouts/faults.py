@@ -156,7 +156,7 @@ def broke_sandbox(failure_type: str | None) -> bool:
     return fault is not None and fault.models_if_again
 
 
-def blamed(row: Rollout, earlier: Rollout | None) -> Rollout:
+def attribute_failure(row: Rollout, earlier: Rollout | None) -> Rollout:
     """A finished rollout's row, with who is to blame for its failure; `earlier` is the row of when
     the same rollout failed before.
 

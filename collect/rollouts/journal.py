@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
 from collect.models.replay import ReplayBackend
 from collect.models.tool_parsing import BROKEN
@@ -152,15 +152,15 @@ def _entry(line: str) -> _Entry | None:
         return None
 
 
-def journaled(players: Mapping[str, Player], journal: Journal) -> dict[str, Player]:
-    """The same players, whose replies are kept; those that follow a script need none of it."""
-    return {name: _journaled(player, journal) for name, player in players.items()}
+def journaled(role_models: Mapping[str, RoleModel], journal: Journal) -> dict[str, RoleModel]:
+    """The same models, whose replies are kept; those that follow a script need none of it."""
+    return {name: _journaled(role_model, journal) for name, role_model in role_models.items()}
 
 
-def _journaled(player: Player, journal: Journal) -> Player:
-    if player.is_oracle or isinstance(player.backend, ReplayBackend):
-        return player
-    return replace(player, backend=JournaledBackend(player.backend, journal))
+def _journaled(role_model: RoleModel, journal: Journal) -> RoleModel:
+    if role_model.is_oracle or isinstance(role_model.backend, ReplayBackend):
+        return role_model
+    return replace(role_model, backend=JournaledBackend(role_model.backend, journal))
 
 
 class JournaledBackend:
@@ -223,8 +223,8 @@ def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) ->
     Its seconds are also those that the models took, in an earlier start, for what was given back.
     """
     journal = Journal(text, f"{work.settings_hash} {work.spec.instance.hash}")
-    players = journaled(settings.players, journal)
-    row, conversations = work.do(replace(settings, players=players))
+    role_models = journaled(settings.role_models, journal)
+    row, conversations = work.do(replace(settings, role_models=role_models))
     return replace(row, seconds=row.seconds + journal.seconds_given_back), conversations
 
 

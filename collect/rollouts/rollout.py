@@ -14,7 +14,7 @@ from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import run_debug2fix
 from collect.agents.java_workspace import prepare_java_workspace
-from collect.agents.rollout_context import Player, RolloutContext
+from collect.agents.rollout_context import RoleModel, RolloutContext
 from collect.agents.systems import run_repair
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.running import build_outputs, runner_files
@@ -69,7 +69,7 @@ class RolloutSettings:
     benchmark: Benchmark
     sandbox: SandboxConfig
     agents: AgentsConfig
-    players: Mapping[str, Player]
+    role_models: Mapping[str, RoleModel]
     """By model name."""
     stop: Event
     log: RolloutLog = NO_LOG
@@ -149,7 +149,7 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
             attempt=spec.attempt,
             sandbox=sandbox,
             config=settings.agents,
-            players=_cast(spec, settings.players),
+            role_models=_assign_models(spec, settings.role_models),
             stop=settings.stop,
             logs=trace.logs,
             log=settings.log,
@@ -195,19 +195,23 @@ def _only(path: str, tree: Mapping[str, bytes]) -> dict[str, bytes]:
     return {path: tree[path]} if path in tree else {}
 
 
-def _cast(spec: RolloutSpec, players: Mapping[str, Player]) -> dict[Role, Player]:
-    main, sub = players[spec.main], players[spec.sub or spec.main]
+def _assign_models(
+    spec: RolloutSpec, role_models: Mapping[str, RoleModel]
+) -> dict[Role, RoleModel]:
+    main, sub = role_models[spec.main], role_models[spec.sub or spec.main]
     cast = {Role.MAIN: main, Role.PATCH_CODER: main}
     cast |= dict.fromkeys((Role.DEBUG_SUBAGENT, Role.INSPECTOR, Role.SIMULATOR), sub)
-    return {role: for_attempt(player, spec.attempt) for role, player in cast.items()}
+    return {role: for_attempt(role_model, spec.attempt) for role, role_model in cast.items()}
 
 
-def for_attempt(player: Player, attempt: int) -> Player:
-    """The player with the attempt's own seed, where sampling has one."""
-    seed = player.sampling.seed
+def for_attempt(role_model: RoleModel, attempt: int) -> RoleModel:
+    """The model with the attempt's own seed, if sampling has one."""
+    seed = role_model.sampling.seed
     if seed is None:
-        return player
-    return replace(player, sampling=player.sampling.model_copy(update={"seed": seed + attempt}))
+        return role_model
+    return replace(
+        role_model, sampling=role_model.sampling.model_copy(update={"seed": seed + attempt})
+    )
 
 
 def _score(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:

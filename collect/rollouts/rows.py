@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.agents.subagent_task import parse_answer
 from collect.code.unified import PatchError, parse
 from collect.models.base import Usage
@@ -139,7 +139,7 @@ def rows_of(
     instance, failure, logs = spec.instance, trace.failure, trace.logs
     main = [log for log in logs if log.role in EDITORS]
     sub = [log for log in logs if log.role not in EDITORS]
-    players = [settings.players[name] for name in (spec.main, spec.sub) if name is not None]
+    role_models = [settings.role_models[name] for name in (spec.main, spec.sub) if name is not None]
     events = [event for log in logs for event in _of_calls(log)]
     stops = [e for e in events if e.stop_reason and e.stop_reason not in PROGRAM_ENDED]
     rollout = Rollout(
@@ -158,7 +158,7 @@ def rows_of(
         seed=identity.seed + spec.attempt,
         main_model=spec.main,
         sub_model=spec.sub or "",
-        teacher=_teacher(players),
+        teacher=_teacher(role_models),
         sampling=_sampling(logs),
         sandbox=backend_name(settings.sandbox),
         image_digest=trace.image_digest,
@@ -209,8 +209,10 @@ def _of_calls(log: ConversationLog) -> list[DebugEvent]:
     return [event for (_, call), event in first.items() if call != SESSION_START]
 
 
-def _teacher(players: Sequence[Player]) -> str:
-    return ORACLE_TEACHER if any(player.is_oracle for player in players) else MODEL_TEACHER
+def _teacher(role_models: Sequence[RoleModel]) -> str:
+    return (
+        ORACLE_TEACHER if any(role_model.is_oracle for role_model in role_models) else MODEL_TEACHER
+    )
 
 
 def _sampling(logs: Sequence[ConversationLog]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.models.config import LocalConfig, ModelConfig, VllmConfig
 from collect.models.model_folders import file_stamps
 from collect.rollouts.rollout import RolloutSpec
@@ -48,14 +48,14 @@ NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}
 Facts = dict[str, Any]
 
 
-def settings_facts(machinery: Machinery, spec: RolloutSpec) -> Facts:
+def settings_facts(runtime: RuntimeConfig, spec: RolloutSpec) -> Facts:
     """Every setting that can change what a rollout does."""
     names = [name for name in (spec.main, spec.sub) if name]
     return {
-        "seed": machinery.seed,
-        "sandbox": machinery.sandbox.model_dump(mode="json", exclude=NOT_OF_A_SANDBOXES_IDENTITY),
-        "agents": machinery.agents.model_dump(mode="json"),
-        "models": [model_facts(machinery.model_config_of(name)) for name in names],
+        "seed": runtime.seed,
+        "sandbox": runtime.sandbox.model_dump(mode="json", exclude=NOT_OF_A_SANDBOXES_IDENTITY),
+        "agents": runtime.agents.model_dump(mode="json"),
+        "models": [model_facts(runtime.model_config_of(name)) for name in names],
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.held_out import HeldOutConfig, refuse_held_out
 from collect.benchmarks.opening import open_chosen, tell_skipped
-from collect.config import CollectConfig, Machinery
+from collect.config import CollectConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.config import ModelConfig, OracleConfig
 from collect.preflight import Finding
@@ -62,7 +62,7 @@ class RolloutsSummary:
 
 
 def do_rollouts(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     benchmark: Benchmark,
     specs: Sequence[RolloutSpec],
     identity: RunIdentity,
@@ -73,35 +73,34 @@ def do_rollouts(
     Raises ConfigError where the folder holds rollouts made with other settings, and SandboxError
     where the sandbox does not work.
     """
-    works = _works(machinery, specs, identity)
+    works = _works(runtime, specs, identity)
     with closing(RunStore.open(folder)) as store:
-        batch = Batch(machinery, benchmark, works, store)
+        batch = Batch(runtime, benchmark, works, store)
         batch.run()
         batch.compact()
         return _summary(batch, folder, len(specs))
 
 
 def look_before_rollouts(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     benchmark: Benchmark,
     specs: Sequence[RolloutSpec],
     identity: RunIdentity,
     folder: Path,
 ) -> list[Finding]:
     """What `do_rollouts` looks at first; none is done. Raises ConfigError."""
-    works = _works(machinery, specs, identity)
+    works = _works(runtime, specs, identity)
     with closing(RunStore.open(folder)) as store:
-        return Batch(machinery, benchmark, works, store).preflight()
+        return Batch(runtime, benchmark, works, store).preflight()
 
 
 def _works(
-    machinery: Machinery, specs: Sequence[RolloutSpec], identity: RunIdentity
+    runtime: RuntimeConfig, specs: Sequence[RolloutSpec], identity: RunIdentity
 ) -> list[RolloutWork]:
     _refuse_unfit(specs)
-    _refuse_unknown_to_oracle(specs, models_of(machinery, specs))
+    _refuse_unknown_to_oracle(specs, models_of(runtime, specs))
     return [
-        RolloutWork(spec, identity, settings_hash(settings_facts(machinery, spec)))
-        for spec in specs
+        RolloutWork(spec, identity, settings_hash(settings_facts(runtime, spec))) for spec in specs
     ]
 
 
@@ -162,7 +161,7 @@ def _refuse_unknown_to_oracle(
 
 
 def run_collect(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     config: CollectConfig,
     run: Path,
     held_out: HeldOutConfig | None = None,
@@ -171,30 +170,30 @@ def run_collect(
 
     Raises ConfigError, also where a bug is one of `held_out`.
     """
-    benchmark, specs = _asked_for(machinery, config, run, held_out)
-    return do_rollouts(machinery, benchmark, specs, RunIdentity(run.name, machinery.seed), run)
+    benchmark, specs = _asked_for(runtime, config, run, held_out)
+    return do_rollouts(runtime, benchmark, specs, RunIdentity(run.name, runtime.seed), run)
 
 
 def look_before_collect(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     config: CollectConfig,
     run: Path,
     held_out: HeldOutConfig | None = None,
 ) -> list[Finding]:
     """What a start of collect looks at first; no rollout is done. Raises ConfigError."""
-    benchmark, specs = _asked_for(machinery, config, run, held_out)
-    identity = RunIdentity(run.name, machinery.seed)
-    return look_before_rollouts(machinery, benchmark, specs, identity, run)
+    benchmark, specs = _asked_for(runtime, config, run, held_out)
+    identity = RunIdentity(run.name, runtime.seed)
+    return look_before_rollouts(runtime, benchmark, specs, identity, run)
 
 
 def _asked_for(
-    machinery: Machinery, config: CollectConfig, run: Path, held_out: HeldOutConfig | None
+    runtime: RuntimeConfig, config: CollectConfig, run: Path, held_out: HeldOutConfig | None
 ) -> tuple[Benchmark, list[RolloutSpec]]:
-    benchmark, choice = open_chosen(config.benchmark, machinery.sandbox)
+    benchmark, choice = open_chosen(config.benchmark, runtime.sandbox)
     refuse_held_out(choice.instances, held_out or HeldOutConfig())
     specs = collect_specs(config, choice.instances)
     for name in {config.main, config.sub}:
-        machinery.model_config_of(name)
+        runtime.model_config_of(name)
     tell_skipped(choice, run)
     return benchmark, specs
 

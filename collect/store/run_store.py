@@ -46,7 +46,7 @@ BYTES_AT_ONCE = 16_000_000
 """Of a table: conversations may be long."""
 
 
-def whole_rollouts(
+def rollout_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int
 ) -> Iterator[pa.Table]:
     """The batches as tables of at least so many rows, or `BYTES_AT_ONCE`, but for the last; in none
@@ -170,7 +170,7 @@ class RunStore:
         """The conversations as they are stored, whole rollouts together; of about so many rows
         each, which `conversations_of` reads."""
         batches = self.conversations.batches(self._finished_parts())
-        return whole_rollouts(batches, self.conversations.schema, rows)
+        return rollout_batches(batches, self.conversations.schema, rows)
 
     def _finished_parts(self) -> dict[str, Path]:
         """Of the conversations."""

@@ -21,7 +21,7 @@ from collect.benchmarks.local import BUGS_FILE, LocalBenchmark
 from collect.benchmarks.marks import note_verified
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.workspace import write_folder
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.funnel import funnel
 from collect.store.atomic_files import write_text
@@ -50,7 +50,7 @@ def check_factory(config: FactoryConfig) -> None:
         raise ConfigError("factory.projects is empty: name at least one project")
 
 
-def make_bugs(machinery: Machinery, config: FactoryConfig, run: Path) -> Made:
+def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     """Make the folder, in the run's where the config names no other place.
 
     A project that can't be used is on the card with the reason. Raises ConfigError where none can,
@@ -59,22 +59,22 @@ def make_bugs(machinery: Machinery, config: FactoryConfig, run: Path) -> Made:
     check_factory(config)
     folder = run / "factory" if config.output is None else Path(config.output)
     folder.mkdir(parents=True, exist_ok=True)
-    clean_up(machinery.sandbox)
-    done = _make_all(machinery, config, folder)
+    clean_up(runtime.sandbox)
+    done = _make_all(runtime, config, folder)
     if done is None:
         return Made(folder, None)
     _require_some(done)
-    card = _card(machinery, config, done)
+    card = _card(runtime, config, done)
     _write(folder, done, card)
-    note_verified(LocalBenchmark(folder, languages=LANGUAGES).instances(), machinery.sandbox)
+    note_verified(LocalBenchmark(folder, languages=LANGUAGES).instances(), runtime.sandbox)
     return Made(folder, card)
 
 
 def _make_all(
-    machinery: Machinery, config: FactoryConfig, folder: Path
+    runtime: RuntimeConfig, config: FactoryConfig, folder: Path
 ) -> list[ProjectBugs] | None:
     stop = threading.Event()
-    maker = ProjectMaker(machinery, config, folder, stop)
+    maker = ProjectMaker(runtime, config, folder, stop)
     done: list[ProjectBugs] = []
     with Progress(console=Console(stderr=True)) as bar:
         for wanted in config.projects:
@@ -99,7 +99,7 @@ def _require_some(done: Sequence[ProjectBugs]) -> None:
         raise ConfigError("not one bug could be made: " + "\n".join(named))
 
 
-def _card(machinery: Machinery, config: FactoryConfig, done: Sequence[ProjectBugs]) -> Card:
+def _card(runtime: RuntimeConfig, config: FactoryConfig, done: Sequence[ProjectBugs]) -> Card:
     bugs = [bug for made in done for bug in made.bugs]
     dropped: Counter[Step] = Counter()
     for made in done:
@@ -113,7 +113,7 @@ def _card(machinery: Machinery, config: FactoryConfig, done: Sequence[ProjectBug
         kinds=_most_first(kinds),
         categories=_most_first(Counter(bug.category or "" for bug in bugs)),
         failures=_most_first(failures),
-        concurrency=machinery.runner.concurrency,
+        concurrency=runtime.runner.concurrency,
         seconds=sum(made.card.seconds for made in done),
         settings=config.model_dump(mode="json"),
         versions={"stepinto": code_version(), "python": platform.python_version()},

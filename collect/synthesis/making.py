@@ -22,7 +22,7 @@ from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.java_layout import arrange as arrange_java
 from collect.benchmarks.projects.project import Project, ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.funnel import funnel
 from collect.runner import AsyncioRunner
 from collect.store.atomic_files import write_text
@@ -293,11 +293,11 @@ class Work:
         write_text(self._seconds_file, str(self.seconds + seconds))
 
 
-def settings_hash(machinery: Machinery, config: FactoryConfig, project: Project) -> str:
+def settings_hash(runtime: RuntimeConfig, config: FactoryConfig, project: Project) -> str:
     """16 hex digits over everything that decides the outcomes of a project's candidates."""
     facts: Mapping[str, object] = {
         "factory": config.model_dump(mode="json", exclude=LATER),
-        "sandbox": machinery.sandbox.model_dump(mode="json"),
+        "sandbox": runtime.sandbox.model_dump(mode="json"),
         "project": [project.source.origin, repr(project.environment)],
         "paths": [project.test_paths, project.code_paths],
         "code": code_version(),
@@ -325,7 +325,7 @@ class ProjectBugs:
 class ProjectMaker:
     """Makes the bugs of projects, one after the other."""
 
-    machinery: Machinery
+    runtime: RuntimeConfig
     config: FactoryConfig
     folder: Path
     stop: threading.Event
@@ -339,14 +339,14 @@ class ProjectMaker:
         source: Source | None = None
         try:
             source = fetch(wanted, self.config)
-            project = arrange(wanted, source, self.machinery.sandbox)
+            project = arrange(wanted, source, self.runtime.sandbox)
             return self._make(project, on_kept)
         except ProjectRefused as refusal:
             return ProjectBugs(_refused(wanted, source, refusal))
 
     def _make(self, project: Project, on_kept: Callable[[int], None]) -> ProjectBugs | None:
-        work = Work(self.folder, project, settings_hash(self.machinery, self.config, project))
-        workbench = open_workbench(project, self.machinery.sandbox, self.config)
+        work = Work(self.folder, project, settings_hash(self.runtime, self.config, project))
+        workbench = open_workbench(project, self.runtime.sandbox, self.config)
         began = time.monotonic()
         try:
             suite = work.suite()
@@ -375,7 +375,7 @@ class ProjectMaker:
         Of a place with enough bugs, no more edits are tried.
         """
         selection = Selection(self.config)
-        runner = AsyncioRunner(self.machinery.runner.concurrency, self.stop)
+        runner = AsyncioRunner(self.runtime.runner.concurrency, self.stop)
         size = max(MIN_WAVE, self.config.bugs_per_project // 2)
         for start in range(0, len(candidates), size):
             wave = [

@@ -39,10 +39,14 @@ if TYPE_CHECKING:
 
 
 def bench_list(options: argparse.Namespace) -> int:
-    from collect.benchmarks.marks import RanIn, Verifications, with_verifications
+    from collect.benchmarks.marks import (
+        EnvironmentFingerprint,
+        Verifications,
+        with_verifications,
+    )
 
     config, _, instances = _bugs(options)
-    kept = with_verifications(instances, RanIn(config.sandbox), Verifications())
+    kept = with_verifications(instances, EnvironmentFingerprint(config.sandbox), Verifications())
     for instance, verification in kept:
         marks = verification.marks if verification else ["not verified"]
         failing, passing = len(instance.fail_to_pass), len(instance.pass_to_pass)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import (
     BudgetExhausted,
     ConfigError,
@@ -25,7 +25,7 @@ from collect.errors import (
 from collect.models.base import ConversationContext, ModelBackend
 from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
-from collect.rollouts.circuit_breaker import FailuresInARow
+from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.rollouts.settings import model_facts
@@ -88,9 +88,9 @@ class JudgeReport:
     stopped: bool = False
 
 
-def check_judge(machinery: Machinery, config: JudgeConfig) -> None:
+def check_judge(runtime: RuntimeConfig, config: JudgeConfig) -> None:
     """Raises ConfigError where the model is not in the config, or cannot judge."""
-    model = machinery.model_config_of(config.model)
+    model = runtime.model_config_of(config.model)
     if isinstance(model, OracleConfig | ReplayConfig):
         raise ConfigError(
             f"eval.judge.model is {config.model!r}, which plays a script and cannot judge; name an "
@@ -115,19 +115,19 @@ class Judge:
 
     def __init__(
         self,
-        machinery: Machinery,
+        runtime: RuntimeConfig,
         config: JudgeConfig,
         instances: Iterable[Instance],
         folder: Path,
     ) -> None:
         """`instances` are the bugs that the items are of; replies are kept in `folder`."""
-        self._machinery, self._name = machinery, config.model
+        self._runtime, self._name = runtime, config.model
         self._instances = {(each.benchmark, each.id): each for each in instances}
-        self._model = machinery.model_config_of(config.model)
+        self._model = runtime.model_config_of(config.model)
         self._path = folder / FILE
         self._known: dict[str, Judgement] = {}
         self._reasons: dict[str, None] = {}
-        self._in_a_row = FailuresInARow(machinery.runner.give_up_after, "request")
+        self._in_a_row = CircuitBreaker(runtime.runner.give_up_after, "request")
         self._stop, self._lock = threading.Event(), threading.Lock()
 
     def judge(self, items: Sequence[Item]) -> JudgeReport:
@@ -167,8 +167,8 @@ class Judge:
     def _ask(self, missing: Mapping[str, Item], total: int) -> None:
         """Ask each prompt once, whatever number of items it is of."""
         spent = read_spent(self._path.parent)
-        budget = Budget(self._machinery.runner.budget_dollars, spent, self._path.parent)
-        runner = AsyncioRunner(self._machinery.runner.concurrency, self._stop)
+        budget = Budget(self._runtime.runner.budget_dollars, spent, self._path.parent)
+        runner = AsyncioRunner(self._runtime.runner.concurrency, self._stop)
         with (
             closing(open_model(self._name, self._model, budget, self._stop)) as backend,
             ProgressBar("questions and failures", total, total - len(missing)) as bar,

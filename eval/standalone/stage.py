@@ -15,7 +15,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import RepositoryNames
 from collect.benchmarks.opening import open_chosen, tell_skipped
 from collect.benchmarks.splits import drawn
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.preflight import Finding
 from collect.quantities import counted
@@ -71,14 +71,14 @@ def asking_config(config: AloneConfig, benchmark: BenchmarkConfig, folder: Path)
 
 
 def questions_file(
-    machinery: Machinery, config: AloneConfig, asking: QuestionsConfig, folder: Path
+    runtime: RuntimeConfig, config: AloneConfig, asking: QuestionsConfig, folder: Path
 ) -> Path | None:
     """The config's file of questions, made where it names none and there is none yet.
 
     None where the user stopped that: the next start goes on. Raises ConfigError, SandboxError.
     """
     path = questions_path(asking, folder)
-    if to_be_made(config, path) and build(machinery, asking, folder).card is None:
+    if to_be_made(config, path) and build(runtime, asking, folder).card is None:
         return None
     return path
 
@@ -256,7 +256,7 @@ class AloneReport:
 class AloneStage:
     """Which subagents are measured, on what, and where the numbers go."""
 
-    machinery: Machinery
+    runtime: RuntimeConfig
     config: AloneConfig
     statistics: StatisticsConfig
     benchmark: BenchmarkConfig
@@ -272,11 +272,11 @@ class AloneStage:
     def check(self) -> None:
         """Raises ConfigError where a model is not in the config."""
         for name in self.config.models:
-            self.machinery.model_config_of(name)
+            self.runtime.model_config_of(name)
 
     def preflight(self) -> dict[str, list[Finding]]:
         """What a start looks at first, by model; nothing is asked. Raises ConfigError."""
-        _, choice = open_chosen(self.benchmark, self.machinery.sandbox)
+        _, choice = open_chosen(self.benchmark, self.runtime.sandbox)
         asking = asking_config(self.config, self.benchmark, self.folder)
         path = questions_path(asking, self.folder)
         if to_be_made(self.config, path):
@@ -285,7 +285,7 @@ class AloneStage:
         questions = choose_questions(self.config, path, choice.instances).questions
         return {
             f"questions to {name}": look_before_answers(
-                self.machinery,
+                self.runtime,
                 asking.model_copy(update={"answer_with": name}),
                 questions,
                 self.folder,
@@ -298,9 +298,9 @@ class AloneStage:
 
         `described` is the whole config, noted beside the numbers. Raises ConfigError, SandboxError.
         """
-        benchmark, choice = open_chosen(self.benchmark, self.machinery.sandbox)
+        benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
         asking = asking_config(self.config, self.benchmark, self.folder)
-        path = questions_file(self.machinery, self.config, asking, self.folder)
+        path = questions_file(self.runtime, self.config, asking, self.folder)
         if path is None:
             return AloneReport("", None, 0, stopped=True)
         chosen = choose_questions(self.config, path, choice.instances)
@@ -340,7 +340,7 @@ class AloneStage:
                 f"Not asked of that file: {chosen.about_others} about bugs that are not evaluated, "
                 f"{chosen.over_limit} over the limit."
             )
-        trained = RepositoryNames(trained_repositories(self.run, self.machinery.models.values()))
+        trained = RepositoryNames(trained_repositories(self.run, self.runtime.models.values()))
         seen = sorted({q.repository for q in chosen.questions if q.repository in trained})
         if seen:
             lines.append(
@@ -370,7 +370,7 @@ def _ask(stage: AloneStage, asking: QuestionsConfig, questions: Sequence[Questio
             models.append(ModelAnswers(name, (), len(questions)))
             continue
         config = asking.model_copy(update={"answer_with": name})
-        found = answer_all(stage.machinery, config, questions, stage.folder)
+        found = answer_all(stage.runtime, config, questions, stage.folder)
         models.append(ModelAnswers(name, found.answered, found.missing))
         reasons |= dict.fromkeys(found.reasons)
         stopped = found.stopped

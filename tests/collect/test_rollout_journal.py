@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from collect.agents.config import AgentsConfig
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.rollouts.journal import JournalFile, do_with_journal
 from collect.rollouts.rollout import RolloutSettings
@@ -49,7 +49,7 @@ class Asking:
         self.times, self.shown = times, shown
 
     def do(self, settings: RolloutSettings) -> Rows:
-        model = settings.players["m"].backend.open(context())
+        model = settings.role_models["m"].backend.open(context())
         for number in range(self.times):
             model.complete([Message("user", f"{self.shown}Is it {number}?")], [], Sampling())
         return make_rollout(seconds=1.0), []
@@ -57,9 +57,9 @@ class Asking:
 
 @pytest.fixture
 def settings() -> RolloutSettings:
-    players = {"m": Player(Slow(), Sampling(), is_oracle=False)}
+    role_models = {"m": RoleModel(Slow(), Sampling(), is_oracle=False)}
     benchmark = cast(Any, None)
-    return RolloutSettings(benchmark, SandboxConfig(), AgentsConfig(), players, Event())
+    return RolloutSettings(benchmark, SandboxConfig(), AgentsConfig(), role_models, Event())
 
 
 def test_the_replies_that_are_given_back_took_their_time(

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Instance, TestResults
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError, FailureKind, InfrastructureFailure, ModelFailure
 from collect.models.base import (
     Completion,
@@ -66,9 +66,9 @@ def sandbox_config(backend: str) -> SandboxConfig:
 def rollout(
     variant: Variant, backend: ModelBackend, sandbox: SandboxConfig | None = None
 ) -> RolloutTrace:
-    player = Player(backend, Sampling(), is_oracle=False)
+    role_model = RoleModel(backend, Sampling(), is_oracle=False)
     settings = RolloutSettings(
-        BENCHMARK, sandbox or SandboxConfig(), AgentsConfig(), {"m": player}, threading.Event()
+        BENCHMARK, sandbox or SandboxConfig(), AgentsConfig(), {"m": role_model}, threading.Event()
     )
     sub = "m" if variant.has_subagent else None
     return run_rollout(RolloutSpec(INSTANCE, variant, "m", sub, 0), settings)
@@ -441,5 +441,5 @@ def test_the_sandbox_is_tried_out_with_a_public_test(tmp_path: Path) -> None:
     assert bug.fail_to_pass[0].partition("::")[0] in bug.hidden_files
     spec = RolloutSpec(bug, Variant.BASELINE, "oracle", None, 0)
     with pytest.raises(SandboxUnavailable, match="seen enough"):
-        do_rollouts(Machinery(), Recorded(bug), [spec], RunIdentity("test", 0), tmp_path)
+        do_rollouts(RuntimeConfig(), Recorded(bug), [spec], RunIdentity("test", 0), tmp_path)
     assert tried == [[FAILING]]

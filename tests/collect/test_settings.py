@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from collect.agents.config import Variant
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.settings import note_settings, settings_facts, settings_hash, what_differs
 from tests.collect.models.contexts import context
@@ -55,9 +55,9 @@ def test_settings_that_were_not_kept(tmp_path: Path) -> None:
 def test_a_served_model_is_what_it_is_wherever_it_is_served(tmp_path: Path) -> None:
     def hash_of(**server: Any) -> str:
         model = {"backend": "vllm", "server": {"model": str(tmp_path)} | server}
-        machinery = Machinery.model_validate({"models": {"oracle": ORACLE, "sub": model}})
+        runtime = RuntimeConfig.model_validate({"models": {"oracle": ORACLE, "sub": model}})
         spec = RolloutSpec(context().instance, Variant.DEBUG2FIX, "oracle", "sub", 0)
-        return settings_hash(settings_facts(machinery, spec))
+        return settings_hash(settings_facts(runtime, spec))
 
     here = hash_of()
     assert hash_of(port=8011, command=["vllm"], tensor_parallel=2, restarts=0) == here

@@ -17,7 +17,7 @@ from datasets import load_dataset
 from collect.agents.config import AgentsConfig, RepairConfig, Variant
 from collect.agents.debug2fix import subagent_tools
 from collect.agents.inspectcoder.actions import ActionCall, call_text
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.agents.tools import Toolbox
 from collect.models.base import Sampling
 from collect.models.replay import ScriptedBackend
@@ -92,9 +92,9 @@ def scripted(form: Form) -> ScriptedBackend:
 def rolled_out(form: Form) -> tuple[Rollout, tuple[Conversation, ...]]:
     """The script's rollout, over real sessions and test runs."""
     agents = AgentsConfig(repair=RepairConfig(inspector_form=form))
-    player = Player(scripted(form), Sampling(), is_oracle=False)
+    role_model = RoleModel(scripted(form), Sampling(), is_oracle=False)
     settings = RolloutSettings(
-        RepairBugs(), SandboxConfig(), agents, {"m": player}, threading.Event()
+        RepairBugs(), SandboxConfig(), agents, {"m": role_model}, threading.Event()
     )
     spec = RolloutSpec(BUG, Variant.INSPECTCODER, "m", "m", 0)
     trace = run_rollout(spec, settings)

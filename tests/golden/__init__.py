@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from collect.agents.config import AgentsConfig, Variant
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
@@ -45,9 +45,9 @@ def trajectory(instance_id: str) -> dict[str, Any]:
     benchmark = BundledBenchmark(languages=("python", "java"))
     instance = next(found for found in benchmark.instances() if found.id == instance_id)
     oracle = OracleBackend("oracle", OracleConfig(backend="oracle"))
-    players = {"oracle": Player(oracle, Sampling(), is_oracle=True)}
+    role_models = {"oracle": RoleModel(oracle, Sampling(), is_oracle=True)}
     settings = RolloutSettings(
-        benchmark, SandboxConfig(), AgentsConfig(), players, threading.Event()
+        benchmark, SandboxConfig(), AgentsConfig(), role_models, threading.Event()
     )
     spec = RolloutSpec(instance, Variant.DEBUG2FIX_TOOL_LIMIT, "oracle", "oracle", 0)
     return described(run_rollout(spec, settings))

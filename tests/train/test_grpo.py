@@ -16,7 +16,7 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import HeldOutConfig
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.model_folders import trained_on
 from collect.question_records import Category, Location, Question, ValueAsk, ValueTruth
@@ -233,7 +233,7 @@ def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
         },
     )
     benchmark = BenchmarkConfig(name="bundled", path=str(shop))
-    bench = QuestionBench(Machinery(agents=AgentsConfig(sub_max_steps=3)), benchmark)
+    bench = QuestionBench(RuntimeConfig(agents=AgentsConfig(sub_max_steps=3)), benchmark)
     report = run_train(config, run, bench=bench)
     metrics = report.loss_curve[0].metrics
     assert metrics["rewards/correct/mean"] == 0.5
@@ -243,7 +243,7 @@ def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
     assert metrics["episodes/failed"] == 0
     assert trained_on(str(run / "model")) == {"shop"}
     assert (run / "model" / "config.json").is_file()
-    held_out = QuestionBench(Machinery(), benchmark, HeldOutConfig(repositories=("shop",)))
+    held_out = QuestionBench(RuntimeConfig(), benchmark, HeldOutConfig(repositories=("shop",)))
     with pytest.raises(ConfigError, match="none of its 1 questions is left"):
         run_train(config, run, bench=held_out)
 

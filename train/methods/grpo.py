@@ -26,7 +26,7 @@ from collect.questions.answering import instances_of
 from collect.questions.episode import Episode, EpisodeSettings, invalid, reproducible, tool_schemas
 from collect.questions.rows import opening_messages
 from collect.questions.scoring import score_text
-from collect.rollouts.circuit_breaker import FailuresInARow
+from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
 from format.dataset import split_file
@@ -82,7 +82,7 @@ class Episodes:
         written to `failures`, a line each."""
         self._settings, self._instances = settings, instances
         self._retries, self._failures = retries, failures
-        self._in_a_row = FailuresInARow(give_up_after, "episode")
+        self._in_a_row = CircuitBreaker(give_up_after, "episode")
         self._environments: list[DebugEnvironment] = []
 
     def factory(self, language: str) -> Callable[[], DebugEnvironment]:
@@ -408,7 +408,7 @@ class RewardOptimization:
         benchmark's."""
         questions = chosen_questions(job.data, self.bench.held_out)
         instances_of(self._benchmark(), questions)
-        agents = self.bench.machinery.agents
+        agents = self.bench.runtime.agents
         lengths = prompt_lengths(questions, agents, _served_tokenizer(tokenization))
         self._check_lengths(max(lengths), context_length(tokenization.base))
         write_question_rows(questions, agents, job.rows)
@@ -430,7 +430,7 @@ class RewardOptimization:
 
     @contextmanager
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
-        clean_up(self.bench.machinery.sandbox)
+        clean_up(self.bench.runtime.sandbox)
         questions = chosen_questions(job.data, self.bench.held_out)
         episodes = self._episodes(job, questions)
         languages = {str(question.language) for question in questions}
@@ -460,7 +460,7 @@ class RewardOptimization:
                     temperature=grpo.temperature,
                     beta=grpo.beta,
                     reward_weights=reward_weights(grpo.rewards),
-                    max_tool_calling_iterations=self.bench.machinery.agents.sub_max_steps,
+                    max_tool_calling_iterations=self.bench.runtime.agents.sub_max_steps,
                     **shared_options(config, job.checkpoints),
                 ),
                 train_dataset=load_rows(job.rows),
@@ -471,15 +471,15 @@ class RewardOptimization:
         )
 
     def _benchmark(self) -> Any:
-        return open_benchmark(self.bench.benchmark, self.bench.machinery.sandbox)
+        return open_benchmark(self.bench.benchmark, self.bench.runtime.sandbox)
 
     def _episodes(self, job: Job, questions: Sequence[Question]) -> Episodes:
-        machinery, benchmark = reproducible(self.bench.machinery), self._benchmark()
+        runtime, benchmark = reproducible(self.bench.runtime), self._benchmark()
         return Episodes(
-            EpisodeSettings(benchmark, machinery.sandbox, machinery.agents),
+            EpisodeSettings(benchmark, runtime.sandbox, runtime.agents),
             instances_of(benchmark, questions),
             retries=self.config.grpo.sandbox_retries,
-            give_up_after=machinery.runner.give_up_after,
+            give_up_after=runtime.runner.give_up_after,
             failures=job.work / "failed-episodes.jsonl",
         )
 

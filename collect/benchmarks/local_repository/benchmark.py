@@ -17,7 +17,7 @@ from collect.benchmarks.base import Environment, Instance, TestResults, TestStat
 from collect.benchmarks.config import RepositoryConfig
 from collect.benchmarks.git_clones import is_git_url
 from collect.benchmarks.local_repository.suites import SHOWN_OUTPUT, Suite, SuiteRun, choose_suite
-from collect.benchmarks.marks import RanIn
+from collect.benchmarks.marks import EnvironmentFingerprint
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.issue_text import read_symptom, write_issue
 from collect.benchmarks.projects.java_layout import without_outputs
@@ -150,7 +150,11 @@ class Finder:
         return advice
 
     def _path(self, instance: Instance) -> Path:
-        facts = [instance.hash, RanIn(self.sandbox).name(instance), type(self.suite).__name__]
+        facts = [
+            instance.hash,
+            EnvironmentFingerprint(self.sandbox).name(instance),
+            type(self.suite).__name__,
+        ]
         digest = hashlib.sha256(json.dumps([*facts, self.named, repr(self.suite)]).encode())
         return cache_folder() / FOLDER / f"{digest.hexdigest()[:16]}.json"
 

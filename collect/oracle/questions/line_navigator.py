@@ -18,7 +18,7 @@ MAX_STOPS = 12
 """Stops elsewhere, and earlier visits, on the way."""
 
 
-class Way:
+class LineNavigator:
     """Goes to one visit of one line."""
 
     def __init__(

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from collect.oracle.scripted import Habits, say
+from collect.oracle.scripted import ExplorationPolicy, say
 from collect.store.messages import Message
 
 Result = TypeVar("Result")
@@ -66,7 +66,7 @@ class Session:
     """What was done so far, and what was seen."""
 
     test: str
-    habits: Habits
+    habits: ExplorationPolicy
     evidence: list[str] = field(default_factory=list)
     stopped: Stopped | None = None
     """None where the program has ended, or was never started."""

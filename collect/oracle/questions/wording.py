@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from collect.oracle.scripted import Habits
+from collect.oracle.scripted import ExplorationPolicy
 
 START = (
     "I stop at {place}{aim}.",
@@ -130,7 +130,7 @@ FAILS = (
 UNKNOWN = "I could not establish this in the debugger."
 
 
-def pick(habits: Habits, phrases: Sequence[str], **values: object) -> str:
+def pick(habits: ExplorationPolicy, phrases: Sequence[str], **values: object) -> str:
     """One of several phrases, filled in."""
     return (phrases[0] if habits.direct else habits.rng.choice(phrases)).format(**values)
 

@@ -25,7 +25,7 @@ from collect.rollouts.journal import forget_replies
 from collect.rollouts.progress import log_file, open_log
 from collect.rollouts.ray_cluster.connecting import connect, losses, nodes_with_room
 from collect.rollouts.ray_cluster.nodes import Node, Nodes, fault_of
-from collect.rollouts.ray_cluster.shared_state import Office
+from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker, Readiness
 from collect.rollouts.work import Rows, Work
 from collect.store.build_info import code_version
@@ -44,11 +44,11 @@ class Workers:
 
     def __init__(self, ray: Any, setup: Setup, budget: Budget, stop: threading.Event) -> None:
         self._ray, self._setup, self._stop = ray, ray.put(setup), stop
-        self._per_node = setup.machinery.runner.ray.per_node
+        self._per_node = setup.runtime.runner.ray.per_node
         here = ray.get_runtime_context().get_node_id()
         # Its calls may be repeated: a connection that breaks must not end a rollout, nor leave the
-        # office with a slot that nobody has.
-        self._office = self._on(here, Office, max_task_retries=-1).remote(
+        # shared state with a slot that nobody has.
+        self._shared_state = self._on(here, SharedState, max_task_retries=-1).remote(
             setup.folder.resolve(), budget.limit_dollars, budget.spent
         )
         self.nodes = Nodes(self._per_node)
@@ -73,7 +73,7 @@ class Workers:
         workers = [node.worker for node in self.nodes.all if node.worker is not None]
         closing = [worker.close.remote() for worker in workers]
         self._ray.wait(closing, num_returns=len(closing), timeout=STOP_SECONDS)
-        for actor in (*workers, self._office):
+        for actor in (*workers, self._shared_state):
             self._ray.kill(actor)
 
     def lost(self, node: Node, worker: Any) -> None:
@@ -132,7 +132,7 @@ class Workers:
         name, worker = node.worker_name, None
         try:
             started = self._on(node.id, NodeWorker)
-            worker = started.remote(self._setup, self._office, name, self._per_node)
+            worker = started.remote(self._setup, self._shared_state, name, self._per_node)
             found = self.wait(worker.prepare.remote(code_version(), first).future())
         except RolloutStopped:
             return
@@ -154,9 +154,9 @@ class Workers:
         """Kill a worker, which may only be out of reach and go on spending, and free what requests
         it had."""
         self._ray.kill(worker)
-        # An office that has died holds nothing; the next rollout will say that it has.
+        # Shared state that has died holds nothing; the next rollout will say that it has.
         with suppress(self._ray.exceptions.RayActorError):
-            self._ray.get(self._office.forget.remote(name))
+            self._ray.get(self._shared_state.forget.remote(name))
 
     def _on(self, node_id: str, actor: type, max_task_retries: int = 0) -> Any:
         """The actor, to be started on a node and nowhere else."""
@@ -199,7 +199,7 @@ class RayCluster:
 
     def __init__(self, setup: Setup, budget: Budget, stop: threading.Event) -> None:
         """Raises ConfigError where there is no cluster at the address."""
-        self._config = setup.machinery.runner.ray
+        self._config = setup.runtime.runner.ray
         self._setup, self._stop = setup, stop
         self._ray = connect(self._config.address, "runner.ray.address")
         self._workers = Workers(self._ray, setup, budget, stop)
@@ -260,7 +260,7 @@ class RayCluster:
 
         Raises RolloutStopped, NodeLost, ConfigError.
         """
-        images = required_images([work.spec.instance], self._setup.machinery.sandbox)
+        images = required_images([work.spec.instance], self._setup.runtime.sandbox)
         with self._changed:
             while True:
                 raise_if_stopped(self._stop)
@@ -339,7 +339,7 @@ class RayCluster:
 
     def _log(self, work: Work) -> RolloutLog:
         text = log_file(self._setup.folder, work.spec.id)
-        return open_log(self._setup.machinery.runner, text)
+        return open_log(self._setup.runtime.runner, text)
 
 
 def _rows(answer: Answer) -> Rows:

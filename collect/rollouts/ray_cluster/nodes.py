@@ -129,7 +129,7 @@ class Node:
 
     @property
     def worker_name(self) -> str:
-        """The last worker's, for the office."""
+        """The last worker's, for the shared state."""
         return f"{self.id}-{self.starts}"
 
     def started(self, worker: Any, images: frozenset[str]) -> None:

@@ -19,7 +19,7 @@ from collect.rollouts.journal import replies_of
 from collect.rollouts.progress import log_file
 
 
-class Office:
+class SharedState:
     """An actor of asyncio: others are heard while some wait for a slot of a model, and else it
     answers one call at a time. What it is told of a request stays, should the worker be lost. Each
     call may come twice, where a connection breaks: slots and dollars count once, and a journal or a
@@ -104,19 +104,22 @@ class Office:
             self._freed.notify_all()
 
 
-# The office as a worker's models and journals know it.
+# The shared state as a worker's models and journals know it.
 
 
 def _answered(call: Any) -> Any:
-    """What the office answers to a call. Raises ConfigError where it has died, or can't write to
-    the run folder: it keeps what no rollout can do without."""
+    """What the shared state answers to a call.
+
+    Raises ConfigError if it has died, or can't write to the run folder: no rollout can do without
+    what it keeps.
+    """
     try:
         return ray.get(call)
     except ray.exceptions.ActorDiedError as error:
         raise ConfigError(
             "the process beside the driver that keeps a run's dollars, its requests at once and "
-            "its replies (ray::Office) has died; look at the memory of the driver's machine and "
-            f"at Ray's logs there, and start again: the same command goes on. Ray says: {error}"
+            "its replies (ray::SharedState) has died; look at the memory of the driver's machine "
+            f"and at Ray's logs there, and start again: the same command goes on. Ray says: {error}"
         ) from error
     except ray.exceptions.RayTaskError as error:
         if not isinstance(error.cause, OSError):
@@ -130,13 +133,13 @@ def _answered(call: Any) -> Any:
 class OfficeLimits:
     """The limits of a whole run. See `collect.models.budget.Limits`."""
 
-    def __init__(self, office: Any, worker: str) -> None:
-        """`office` is the handle of the actor."""
-        self._office, self._worker = office, worker
+    def __init__(self, shared_state: Any, worker: str) -> None:
+        """`shared_state` is the handle of the actor."""
+        self._shared_state, self._worker = shared_state, worker
         self._spent, self._lock = 0.0, threading.Lock()
 
     def check(self) -> None:
-        reason = _answered(self._office.exhausted.remote())
+        reason = _answered(self._shared_state.exhausted.remote())
         if reason is not None:
             raise BudgetExhausted(reason)
 
@@ -144,20 +147,20 @@ class OfficeLimits:
         with self._lock:
             self._spent += dollars
             spent = self._spent
-        _answered(self._office.spent.remote(self._worker, spent))
+        _answered(self._shared_state.spent.remote(self._worker, spent))
 
     def note(self) -> None:
-        _answered(self._office.note.remote())
+        _answered(self._shared_state.note.remote())
 
     def slots(self, model: str, limit: int) -> Slots:
-        return OfficeSlots(self._office, self._worker, model, limit)
+        return OfficeSlots(self._shared_state, self._worker, model, limit)
 
 
 @dataclass(frozen=True)
 class OfficeSlots:
     """Requests at once to one model, of all workers."""
 
-    office: Any
+    shared_state: Any
     worker: str
     model: str
     limit: int
@@ -166,41 +169,41 @@ class OfficeSlots:
 
     def acquire(self, *, timeout: float) -> bool:
         token = uuid4().hex
-        call = self.office.take.remote(self.model, self.limit, self.worker, token, timeout)
+        call = self.shared_state.take.remote(self.model, self.limit, self.worker, token, timeout)
         taken = bool(_answered(call))
         if taken:
             self.held.append(token)
         return taken
 
     def release(self) -> None:
-        _answered(self.office.give_back.remote(self.model, self.held.pop()))
+        _answered(self.shared_state.give_back.remote(self.model, self.held.pop()))
 
 
 @dataclass(frozen=True)
 class OfficeJournal:
     """The journal of a rollout. See `collect.rollouts.journal.JournalText`."""
 
-    office: Any
+    shared_state: Any
     rollout_id: str
 
     def read(self) -> str | None:
-        text: str | None = _answered(self.office.replies.remote(self.rollout_id))
+        text: str | None = _answered(self.shared_state.replies.remote(self.rollout_id))
         return text
 
     def add(self, text: str) -> None:
-        _answered(self.office.add_replies.remote(self.rollout_id, text))
+        _answered(self.shared_state.add_replies.remote(self.rollout_id, text))
 
     def replace(self, text: str | None) -> None:
-        _answered(self.office.replace_replies.remote(self.rollout_id, text))
+        _answered(self.shared_state.replace_replies.remote(self.rollout_id, text))
 
 
 @dataclass(frozen=True)
 class OfficeLog:
     """The log of a rollout. See `collect.rollouts.progress.LogText`."""
 
-    office: Any
+    shared_state: Any
     rollout_id: str
 
     def add(self, text: str) -> None:
         with suppress(ray.exceptions.RayError):
-            ray.get(self.office.add_log.remote(self.rollout_id, text))
+            ray.get(self.shared_state.add_log.remote(self.rollout_id, text))

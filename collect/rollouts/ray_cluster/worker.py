@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.images import required_images
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.console import tell
 from collect.errors import ConfigError, EndpointDown, InvalidReply, RateLimited, RolloutStopped
 from collect.models.waiting import raise_if_stopped
@@ -40,11 +40,11 @@ class NodeImages:
 
     def __init__(
         self,
-        machinery: Machinery,
+        runtime: RuntimeConfig,
         stop: threading.Event,
         open_puller: Callable[..., ImagePuller] = ImagePuller,
     ) -> None:
-        self._machinery, self._stop, self._open_puller = machinery, stop, open_puller
+        self._runtime, self._stop, self._open_puller = runtime, stop, open_puller
         self._puller: ImagePuller | None = None
         self._opening = threading.Lock()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -60,7 +60,7 @@ class NodeImages:
         self._enter()
         try:
             with ExitStack() as holds:
-                for image in required_images([instance], self._machinery.sandbox):
+                for image in required_images([instance], self._runtime.sandbox):
                     puller = self._ask(self._opened)
                     holds.enter_context(puller.store.holding(image))
                     self._require(puller, image)
@@ -72,7 +72,7 @@ class NodeImages:
     def present(self) -> frozenset[str]:
         """All names of all images, as bugs may give them: tags, also without `:latest`, and
         digests. None where the sandbox is no container. Raises EngineDown."""
-        if self._machinery.sandbox.backend != "docker":
+        if self._runtime.sandbox.backend != "docker":
             return frozenset()
         images = self._opened().client.api.images()
         named = [(image["RepoTags"] or []) + (image["RepoDigests"] or []) for image in images]
@@ -94,7 +94,7 @@ class NodeImages:
 
     def _ask(self, question: Callable[[], ImageAnswer]) -> ImageAnswer:
         try:
-            return ENGINE.ask(question, self._machinery.sandbox.engine_wait)
+            return ENGINE.ask(question, self._runtime.sandbox.engine_wait)
         except SandboxError:
             # What was given up for that is no failure.
             raise_if_stopped(self._stop)
@@ -128,7 +128,7 @@ class NodeImages:
     def _opened(self) -> ImagePuller:
         with self._opening:
             if self._puller is None:
-                config = self._machinery.images
+                config = self._runtime.images
                 self._puller = self._open_puller(connect(), config, on_event=tell, stop=self._stop)
             return self._puller
 
@@ -168,13 +168,13 @@ class Answer:
 class NodeWorker:
     """An actor of asyncio: it hears of a stop while its threads work."""
 
-    def __init__(self, setup: Setup, office: Any, name: str, threads: int) -> None:
-        """`name` is the worker's for the office."""
-        self._setup, self._office, self._name = setup, office, name
+    def __init__(self, setup: Setup, shared_state: Any, name: str, threads: int) -> None:
+        """`name` is the worker's in the shared state."""
+        self._setup, self._shared_state, self._name = setup, shared_state, name
         # Threads that outlive every rollout: a sandbox dies with the thread that started it.
         self._pool = ThreadPoolExecutor(threads)
         self._stop = threading.Event()
-        self._images = NodeImages(setup.machinery, self._stop)
+        self._images = NodeImages(setup.runtime, self._stop)
         self._place: ThisMachine | None = None
 
     async def prepare(self, version: str, work: Work) -> Readiness:
@@ -202,9 +202,9 @@ class NodeWorker:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
     def _prepare(self, work: Work) -> Readiness:
-        limits = OfficeLimits(self._office, self._name)
-        journal = partial(OfficeJournal, self._office)
-        log = partial(OfficeLog, self._office)
+        limits = OfficeLimits(self._shared_state, self._name)
+        journal = partial(OfficeJournal, self._shared_state)
+        log = partial(OfficeLog, self._shared_state)
         place = ThisMachine(self._setup, limits, self._stop, journal, log)
         try:
             with self._images.held(work.spec.instance):

@@ -180,7 +180,7 @@ def find_mutations(
     code: str,
     kinds: Sequence[MutationKind] = PROGRAM_KINDS,
     *,
-    left_alone: Callable[[cst.CSTNode], bool] = in_programs,
+    exclusions: Callable[[cst.CSTNode], bool] = in_programs,
     path: str = "",
 ) -> list[Mutation]:
     """Every mutation of the program, in the order of its text. Raises ConfigError.
@@ -193,12 +193,12 @@ def find_mutations(
     except cst.ParserSyntaxError as error:
         where = path or "the program to break"
         raise ConfigError(f"{where} is not Python that can be parsed: {error}") from error
-    return _Finder(Places(module), kinds, left_alone, path).found()
+    return _Finder(Places(module), kinds, exclusions, path).found()
 
 
 def find_project_mutations(code: str, path: str = "") -> list[Mutation]:
     """Every mutation of a project's module. Raises ConfigError."""
-    found = find_mutations(code, PROJECT_KINDS, left_alone=in_projects, path=path)
+    found = find_mutations(code, PROJECT_KINDS, exclusions=in_projects, path=path)
     return [mutation for mutation in found if not _assigns_itself(mutation)]
 
 
@@ -218,13 +218,13 @@ class _Finder:
         self,
         places: Places,
         kinds: Sequence[MutationKind],
-        left_alone: Callable[[cst.CSTNode], bool],
+        exclusions: Callable[[cst.CSTNode], bool],
         path: str,
     ) -> None:
         self._places = places
         self._kinds = kinds
         self._by_type: dict[type[cst.CSTNode], list[MutationKind]] = {}
-        self._left_alone = left_alone
+        self._exclusions = exclusions
         self._path = path
         self._keys = tuple(dict.fromkeys(key_literals(places)))
 
@@ -245,7 +245,7 @@ class _Finder:
             place = self._places.all[index]
             while place.index >= scopes[-1].place.last:
                 scopes.pop()
-            if self._left_alone(place.node):
+            if self._exclusions(place.node):
                 index = place.last
                 continue
             if isinstance(place.node, cst.FunctionDef | cst.ClassDef):

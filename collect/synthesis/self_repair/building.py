@@ -31,7 +31,7 @@ from collect.benchmarks.self_repair.problem import (
     lay_out,
     task_text,
 )
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, RolloutStopped
 from collect.funnel import funnel
 from collect.models.budget import Budget
@@ -224,7 +224,7 @@ class Built:
     """Why it was stopped, where not by the user."""
 
 
-def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
+def build(runtime: RuntimeConfig, config: SelfRepairConfig, run: Path) -> Built:
     """Make the benchmark file, in the run's folder where the config names no other place.
 
     Raises ConfigError, SandboxError.
@@ -236,14 +236,14 @@ def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
     chosen = in_dates[: config.limit]
     path = Path(config.output) if config.output is not None else run / DEFAULT_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    settings = _settings(machinery, config, chosen)
+    settings = _settings(runtime, config, chosen)
     work = WorkFile(path, settings, Outcome, lambda outcome: outcome.problem_id, ADVICE)
-    stopped = _judge_all(machinery, config, chosen, work, run)
+    stopped = _judge_all(runtime, config, chosen, work, run)
     done = [work.outcomes[problem.id] for problem in chosen if problem.id in work.outcomes]
     if len(done) < len(chosen):
         return Built(path, None, stopped)
     early = len(problems) - len(in_dates)
-    card = _card(machinery, config, done, early)
+    card = _card(runtime, config, done, early)
     bugs = [outcome.bug for outcome in done if outcome.bug is not None]
     _write(path, bugs, card)
     work.remove()
@@ -251,7 +251,7 @@ def build(machinery: Machinery, config: SelfRepairConfig, run: Path) -> Built:
 
 
 def _judge_all(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     config: SelfRepairConfig,
     problems: Sequence[Problem],
     work: WorkFile[Outcome],
@@ -264,11 +264,11 @@ def _judge_all(
     stop = threading.Event()
     reasons: list[str] = []
     spent = sum(outcome.dollars for outcome in work.outcomes.values())
-    clean_up(machinery.sandbox)
-    tester = Tester(machinery.sandbox, config.test_timeout)
+    clean_up(runtime.sandbox)
+    tester = Tester(runtime.sandbox, config.test_timeout)
     tester.find_libraries([name for problem in missing for name in problem.libraries])
     with (
-        _writer(machinery, config, missing, spent, stop, run=run) as writer,
+        _writer(runtime, config, missing, spent, stop, run=run) as writer,
         ProgressBar("problems", len(problems), len(problems) - len(missing)) as bar,
     ):
         funnel = Funnel(tester, writer, config.allow_timeouts)
@@ -284,13 +284,13 @@ def _judge_all(
                 reasons.append(f"{type(error).__name__}: {where}{error}")
                 stop.set()
 
-        AsyncioRunner(machinery.runner.concurrency, stop).run(missing, judge)
+        AsyncioRunner(runtime.runner.concurrency, stop).run(missing, judge)
     return reasons[0] if reasons else None
 
 
 @contextmanager
 def _writer(
-    machinery: Machinery,
+    runtime: RuntimeConfig,
     config: SelfRepairConfig,
     problems: Sequence[Problem],
     spent: float,
@@ -301,7 +301,7 @@ def _writer(
     if config.solutions is not None:
         yield SolutionsFile(Path(config.solutions))
         return
-    model = machinery.model_config_of(config.writer)
+    model = runtime.model_config_of(config.writer)
     if isinstance(model, OracleConfig):
         if all(problem.canonical is None for problem in problems):
             raise ConfigError(
@@ -311,7 +311,7 @@ def _writer(
             )
         yield OracleWriter(config.seed, config.max_edits)
         return
-    budget = Budget(machinery.runner.budget_dollars, spent)
+    budget = Budget(runtime.runner.budget_dollars, spent)
     with closing(open_model(config.writer, model, budget, stop, run)) as backend:
         yield ModelWriter(backend, model.sampling, config.seed)
 
@@ -326,12 +326,12 @@ def _is_in_dates(problem: Problem, config: SelfRepairConfig) -> bool:
     return not early and not late
 
 
-def _settings(machinery: Machinery, config: SelfRepairConfig, problems: Sequence[Problem]) -> str:
+def _settings(runtime: RuntimeConfig, config: SelfRepairConfig, problems: Sequence[Problem]) -> str:
     """A hash over what decides the outcomes."""
     facts = {
         "self_repair": config.model_dump(mode="json"),
-        "sandbox": machinery.sandbox.model_dump(mode="json"),
-        "models": {name: model.model_dump(mode="json") for name, model in machinery.models.items()},
+        "sandbox": runtime.sandbox.model_dump(mode="json"),
+        "models": {name: model.model_dump(mode="json") for name, model in runtime.models.items()},
         "problems": [_digest(problem) for problem in problems],
         "code": code_version(),
     }
@@ -344,7 +344,7 @@ def _digest(problem: Problem) -> str:
 
 
 def _card(
-    machinery: Machinery, config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int
+    runtime: RuntimeConfig, config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int
 ) -> Card:
     dropped = Counter(outcome.dropped_at for outcome in outcomes if outcome.dropped_at is not None)
     dropped[Step.DATES] = early

@@ -15,9 +15,9 @@ from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.marks import (
+    EnvironmentFingerprint,
     Finding,
     Mark,
-    RanIn,
     Verification,
     Verifications,
     note_verified,
@@ -75,7 +75,9 @@ def again(kept: Verifications) -> Verifications:
 
 def marked(instance: Instance, *marks: Mark) -> Verification:
     findings = [Finding(mark=mark, text=f"is {mark}") for mark in marks]
-    return Verification.of(instance, RanIn(SANDBOX).name(instance), findings=tuple(findings))
+    return Verification.of(
+        instance, EnvironmentFingerprint(SANDBOX).name(instance), findings=tuple(findings)
+    )
 
 
 def test_a_second_time_only_what_is_missing_is_run(benchmark: Counted, kept: Verifications) -> None:
@@ -119,19 +121,22 @@ def test_an_interrupted_verification_loses_nothing(benchmark: Counted, kept: Ver
     path.write_text(path.read_text() + '{"benchmark": "bund')
     verify(benchmark, bugs, SANDBOX, settings, verifications=again(kept))
     assert benchmark.runs == ["one", "one", "two", "two", "three", "three"]
-    assert all(again(kept).find(bug, RanIn(SANDBOX).name(bug)) for bug in bugs)
+    assert all(again(kept).find(bug, EnvironmentFingerprint(SANDBOX).name(bug)) for bug in bugs)
 
 
 def test_marks_are_of_the_bug_and_of_what_ran_it(benchmark: Counted, kept: Verifications) -> None:
     one = benchmark.instances()[0]
     note_verified([one], SANDBOX, kept, repeats=2)
-    name = RanIn(SANDBOX).name(one)
+    name = EnvironmentFingerprint(SANDBOX).name(one)
     assert kept.find(one, name) is not None
     assert kept.find(replace(one, problem_statement="another"), name) is None
     assert kept.find(one, "local, Python 2.7.18") is None
     assert not kept.any_of("humanevalfix")
     other = SandboxConfig(environment={"TZ": "Asia/Tokyo"})
-    assert RanIn(other).name(one) == f'{name}, {{"environment": {{"TZ": "Asia/Tokyo"}}}}'
+    assert (
+        EnvironmentFingerprint(other).name(one)
+        == f'{name}, {{"environment": {{"TZ": "Asia/Tokyo"}}}}'
+    )
     with pytest.raises(ValueError, match="no mark"):
         kept.add(Verification.of(one, name, failure="SandboxDead: gone"))
 
@@ -192,9 +197,9 @@ def test_an_image_is_named_by_its_digest(benchmark: Counted, image: str) -> None
     one = benchmark.instances()[0]
     docker = SandboxConfig(backend="docker", image=image)
     with open_sandbox(docker) as sandbox:
-        assert RanIn(docker).name(one) == f"docker, {sandbox.image_digest}"
+        assert EnvironmentFingerprint(docker).name(one) == f"docker, {sandbox.image_digest}"
     missing = docker.model_copy(update={"image": "stepinto-no-such-image:0"})
-    assert RanIn(missing).known_name(one) is None
+    assert EnvironmentFingerprint(missing).known_name(one) is None
     [done] = verify(benchmark, [one], missing)
     assert done.failure.startswith("ImageMissing: the image 'stepinto-no-such-image:0'")
     assert "needs an image" in verify(benchmark, [one], SandboxConfig(backend="docker"))[0].failure
@@ -204,6 +209,6 @@ def test_a_java_bug_is_run_by_a_jdk(benchmark: Counted) -> None:
     if shutil.which("javac") is None:
         pytest.skip("needs a JDK on this machine")
     java = replace(benchmark.instances()[0], language="java")
-    assert re.fullmatch(r"local, Java \d+[\w.]*", RanIn(SANDBOX).name(java))
+    assert re.fullmatch(r"local, Java \d+[\w.]*", EnvironmentFingerprint(SANDBOX).name(java))
     nowhere = SandboxConfig.model_validate({"java": {"java_home": "/nowhere"}})
-    assert RanIn(nowhere).known_name(java) is None
+    assert EnvironmentFingerprint(nowhere).known_name(java) is None

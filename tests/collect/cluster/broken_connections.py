@@ -1,4 +1,4 @@
-"""Takes slots of a run's office, and tells it dollars, while answers to its calls are lost.
+"""Takes slots of a run's shared state, and tells it dollars, while answers to its calls are lost.
 
 To be run with the run's folder, in a process of its own: `RAY_testing_rpc_failure` holds for all of
 one. Prints what was spent, and how many slots are free at the end.
@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.models.budget import Budget, read_spent
 from collect.rollouts.executor import Setup
 from collect.rollouts.ray_cluster.cluster import Workers
@@ -25,9 +25,9 @@ SLOTS, SECONDS = 2, 60.0
 def main(folder: Path) -> None:
     """Do it."""
     ray = connect(None, "runner.ray.address")
-    setup = Setup(Machinery(), BundledBenchmark(), {}, folder)
+    setup = Setup(RuntimeConfig(), BundledBenchmark(), {}, folder)
     with closing(Workers(ray, setup, Budget(None, 0.0, folder), threading.Event())) as workers:
-        limits = OfficeLimits(workers._office, "worker")
+        limits = OfficeLimits(workers._shared_state, "worker")
         slots = limits.slots("model", SLOTS)
         for _ in range(2 * SLOTS):
             assert slots.acquire(timeout=SECONDS)

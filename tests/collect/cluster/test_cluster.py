@@ -24,7 +24,7 @@ import ray
 from benchmarks.ray_nodes import RayNodes
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery, RayConfig, RunnerConfig
+from collect.config import RayConfig, RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.budget import SPENT, Budget
 from collect.rollouts.executor import Setup
@@ -368,12 +368,12 @@ def doing(
     benchmark = BundledBenchmark()
     instance = next(iter(benchmark.instances()))
     config = RayConfig(address=nodes.address, tries=2, node_timeout=SECONDS)
-    machinery = Machinery(
+    runtime = RuntimeConfig(
         sandbox=SandboxConfig.model_validate(sandbox),
         runner=RunnerConfig(backend="ray", ray=config),
     )
-    models = {"oracle": machinery.model_config_of("oracle")}
-    setup = Setup(machinery, benchmark, models, folder)
+    models = {"oracle": runtime.model_config_of("oracle")}
+    setup = Setup(runtime, benchmark, models, folder)
     spec = RolloutSpec(instance, Variant.DEBUG2FIX, "oracle", "oracle", 0)
     work = kind(spec, RunIdentity("test", 0), "hash")
     with closing(RayCluster(setup, Budget(None), threading.Event())) as cluster:
@@ -549,8 +549,10 @@ def test_a_worker_that_starts_while_the_run_ends(
 
 def test_an_office_that_has_died_is_named(nodes: RayNodes, tmp_path: Path) -> None:
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
-        ray.kill(cluster._workers._office)
-        with pytest.raises(ConfigError, match=r"ray::Office\) has died.* the same command goes on"):
+        ray.kill(cluster._workers._shared_state)
+        with pytest.raises(
+            ConfigError, match=r"ray::SharedState\) has died.* the same command goes on"
+        ):
             cluster.do(work)
 
 

@@ -17,7 +17,7 @@ import pytest
 from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import FailureKind, RolloutStopped
 from collect.models.budget import Budget
 from collect.rollouts.executor import Setup, ThisMachine
@@ -60,9 +60,9 @@ class Node:
     def images(self) -> NodeImages:
         limits = {"disk_gb": self.room * SIZE / GIGABYTE, "backoff": 0, "pull_limit_wait": 0}
         config = ImagesConfig.model_validate({**limits, **self.settings})
-        machinery = Machinery(sandbox=SandboxConfig(backend="docker"), images=config)
+        runtime = RuntimeConfig(sandbox=SandboxConfig(backend="docker"), images=config)
         opened = partial(ImagePuller, store=self.store, measure=self.measure)
-        return NodeImages(machinery, self.stop, opened)
+        return NodeImages(runtime, self.stop, opened)
 
     def measure(self, client: Any) -> int:
         self.measured += 1
@@ -119,7 +119,7 @@ def test_an_image_is_fetched_once_for_all_that_need_it(node: Node) -> None:
 
 @pytest.mark.docker
 def test_no_image_is_needed_where_the_sandbox_is_no_container(node: Node) -> None:
-    elsewhere = NodeImages(Machinery(), node.stop)
+    elsewhere = NodeImages(RuntimeConfig(), node.stop)
     do(elsewhere, node.bug("missing"))
     assert elsewhere.present() == frozenset()
 
@@ -221,27 +221,27 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineServer]:
         yield running
 
 
-def machinery(wait: float) -> Machinery:
-    return Machinery(sandbox=SandboxConfig(backend="docker", image="a:1", engine_wait=wait))
+def runtime(wait: float) -> RuntimeConfig:
+    return RuntimeConfig(sandbox=SandboxConfig(backend="docker", image="a:1", engine_wait=wait))
 
 
 def test_an_engine_that_fails_is_waited_for(broken: EngineServer) -> None:
     bug = BundledBenchmark().instances()[0]
     with pytest.raises(EngineDown, match="containerd"):
-        do(NodeImages(machinery(0), threading.Event()), bug)
+        do(NodeImages(runtime(0), threading.Event()), bug)
     with pytest.raises(EngineDown, match="containerd"):
-        NodeImages(machinery(0), threading.Event()).present()
+        NodeImages(runtime(0), threading.Event()).present()
     refuse = threading.Timer(1.5, setattr, (broken, "status", 403))
     refuse.start()
     with pytest.raises(SandboxUnavailable) as raised:
-        do(NodeImages(machinery(SECONDS), threading.Event()), bug)
+        do(NodeImages(runtime(SECONDS), threading.Event()), bug)
     assert not isinstance(raised.value, EngineDown)
 
 
 def test_an_engine_that_fails_ends_one_rollout_and_not_the_run(
     broken: EngineServer, tmp_path: Path
 ) -> None:
-    config = machinery(0)
+    config = runtime(0)
     benchmark = BundledBenchmark()
     setup = Setup(config, benchmark, {"oracle": config.model_config_of("oracle")}, tmp_path)
     spec = RolloutSpec(benchmark.instances()[0], Variant.DEBUG2FIX, "oracle", "oracle", 0)

@@ -9,7 +9,7 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError, EndpointDown, EndpointFailure, FailureKind, RateLimited
 from collect.preflight import DiskTooFull
 from collect.rollouts.executor import Setup, ThisMachine
@@ -55,9 +55,9 @@ class Broken:
 
 def test_an_unforeseen_error_is_a_row(tmp_path: Path) -> None:
     benchmark = BundledBenchmark()
-    machinery = Machinery(sandbox=SandboxConfig(backend="local"))
-    models = {"oracle": machinery.model_config_of("oracle")}
-    worker = NodeWorker(Setup(machinery, benchmark, models, tmp_path), None, "worker", 1)
+    runtime = RuntimeConfig(sandbox=SandboxConfig(backend="local"))
+    models = {"oracle": runtime.model_config_of("oracle")}
+    worker = NodeWorker(Setup(runtime, benchmark, models, tmp_path), None, "worker", 1)
     worker._place = cast(ThisMachine, Broken())
     spec = RolloutSpec(next(iter(benchmark.instances())), Variant.DEBUG2FIX, "oracle", "oracle", 0)
     answer = worker._do(RolloutWork(spec, RunIdentity("test", 0), "hash"))

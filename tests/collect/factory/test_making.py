@@ -15,7 +15,7 @@ import pytest
 from collect.benchmarks.local import LocalBenchmark, read_local_bugs
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.verify import verify
-from collect.config import Machinery, RunnerConfig
+from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.synthesis.building import CARD_FILE, make_bugs
 from collect.synthesis.records import Card
@@ -31,8 +31,8 @@ def config(*folders: Path, **settings: object) -> FactoryConfig:
     return FactoryConfig.model_validate({"projects": projects, **values})
 
 
-def machinery() -> Machinery:
-    return Machinery(runner=RunnerConfig(concurrency=2))
+def runtime() -> RuntimeConfig:
+    return RuntimeConfig(runner=RunnerConfig(concurrency=2))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -48,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of bugs."""
     folder = tmp_path_factory.mktemp("factory")
     project = write_project(folder / "shop")
-    card = make_bugs(machinery(), config(project), folder / "run").card
+    card = make_bugs(runtime(), config(project), folder / "run").card
     assert card is not None
     assert card.bugs == WANTED
     return folder
@@ -129,7 +129,7 @@ def test_a_project_that_can_not_be_used_is_on_the_card(made: Path, tmp_path: Pat
     files = {path: text for path, text in FILES.items() if "test_stock" not in path}
     poor = write_project(tmp_path / "poor", files)
     wanted = config(poor, made / "shop", min_tests=8, bugs_per_project=1)
-    card = make_bugs(machinery(), wanted, tmp_path / "run").card
+    card = make_bugs(runtime(), wanted, tmp_path / "run").card
     assert card is not None
     refused, used = card.projects
     assert refused.refused is not None
@@ -140,20 +140,20 @@ def test_a_project_that_can_not_be_used_is_on_the_card(made: Path, tmp_path: Pat
 def test_no_usable_project_is_an_error(tmp_path: Path) -> None:
     bare = write_project(tmp_path / "bare", {"shop.py": "x = 1\n"})
     with pytest.raises(ConfigError, match=r"not one bug could be made: shop: .*no tests among"):
-        make_bugs(machinery(), config(bare), tmp_path / "run")
+        make_bugs(runtime(), config(bare), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"factory\.projects is empty"):
-        make_bugs(machinery(), FactoryConfig(), tmp_path / "run")
+        make_bugs(runtime(), FactoryConfig(), tmp_path / "run")
 
 
 def test_work_of_other_settings_is_not_taken_over(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project = made / "shop"
-    make_bugs(machinery(), config(project, bugs_per_project=1), tmp_path)
+    make_bugs(runtime(), config(project, bugs_per_project=1), tmp_path)
     assert re.search(r"shop \S+: 1 bug of \d+ edits?, with \d+ tests?, in", capsys.readouterr().err)
     work = tmp_path / "factory" / ".work"
     work.mkdir()
     slug = next((tmp_path / "factory" / "repositories").iterdir()).name
     (work / f"{slug}.work.jsonl").write_text(json.dumps({"settings": "other"}) + "\n")
     with pytest.raises(ConfigError, match="of a run with other factory or sandbox settings"):
-        make_bugs(machinery(), config(project, bugs_per_project=1), tmp_path)
+        make_bugs(runtime(), config(project, bugs_per_project=1), tmp_path)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery, RunnerConfig
+from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.preflight import room_for_rows, room_for_sandboxes, short_of_images
 from collect.store.run_store import RunStore
@@ -82,22 +82,24 @@ def test_sandboxes_are_as_large_as_their_bug(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(small_disk))
-    assert "for sandboxes, 1 at once" in room_for_sandboxes(FIRST, Machinery(runner=LOW))
+    assert "for sandboxes, 1 at once" in room_for_sandboxes(FIRST, RuntimeConfig(runner=LOW))
     many = RunnerConfig(min_free_disk_gb=1e-6, concurrency=1000)
     with pytest.raises(ConfigError, match="needed for sandboxes, 1000 at once"):
-        room_for_sandboxes(FIRST, Machinery(runner=many))
+        room_for_sandboxes(FIRST, RuntimeConfig(runner=many))
     any_disk = RunnerConfig(min_free_disk_gb=0, concurrency=1000)
-    assert "for sandboxes, 1000 at once" in room_for_sandboxes(FIRST, Machinery(runner=any_disk))
+    assert "for sandboxes, 1000 at once" in room_for_sandboxes(
+        FIRST, RuntimeConfig(runner=any_disk)
+    )
 
 
 @pytest.mark.docker
 def test_the_engines_disk(image: str) -> None:
-    machinery = Machinery(sandbox=SandboxConfig(backend="docker", image=image), runner=LOW)
+    runtime = RuntimeConfig(sandbox=SandboxConfig(backend="docker", image=image), runner=LOW)
     root = local_root()
-    told = room_for_sandboxes(FIRST, machinery)
+    told = room_for_sandboxes(FIRST, runtime)
     assert told.startswith("the container engine's disk") if root is None else str(root) in told
     if root is not None:
-        vast = machinery.model_copy(update={"runner": RunnerConfig(min_free_disk_gb=10**9)})
+        vast = runtime.model_copy(update={"runner": RunnerConfig(min_free_disk_gb=10**9)})
         with pytest.raises(ConfigError, match=r"needed for containers.*`docker system df`"):
             room_for_sandboxes(FIRST, vast)
 
@@ -113,7 +115,7 @@ def test_a_limit_of_images_beyond_the_engines_disk(image: str) -> None:
     most = (shutil.disk_usage(root).free + taken) / GIGABYTE
     docker = SandboxConfig(backend="docker")
     runner = RunnerConfig(backend="ray", min_free_disk_gb=1)
-    vast = Machinery(sandbox=docker, runner=runner, images=ImagesConfig(disk_gb=most + 10))
+    vast = RuntimeConfig(sandbox=docker, runner=runner, images=ImagesConfig(disk_gb=most + 10))
     with pytest.raises(ConfigError, match=r"images\.disk_gb=\d+.*is more than images can take"):
         room_for_sandboxes(FIRST, vast)
     told = short_of_images(vast)

@@ -8,7 +8,7 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.question_records import Question, read_questions
 from collect.questions.building import build
 from collect.questions.config import QuestionsConfig
@@ -39,7 +39,7 @@ def shop_config(shop_folder: Path) -> QuestionsConfig:
 def shop_run(shop_config: QuestionsConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run's folder, with the questions made."""
     run = tmp_path_factory.mktemp("run")
-    built = build(Machinery(), shop_config, run)
+    built = build(RuntimeConfig(), shop_config, run)
     assert built.card is not None
     return run
 

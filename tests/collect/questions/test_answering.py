@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.base import Instance
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.oracle.questions import OracleAnswerer
-from collect.oracle.scripted import Habits
+from collect.oracle.scripted import ExplorationPolicy
 from collect.question_records import Category, Question
 from collect.questions.answering import answer
 from collect.questions.config import SOURCE_READER, QuestionsConfig
@@ -31,7 +31,7 @@ from tests.collect.questions.asked import root_cause
 @pytest.fixture(scope="module")
 def oracle_run(shop_config: QuestionsConfig, shop_run: Path) -> Path:
     """The run's folder, with the questions answered."""
-    answers = answer(Machinery(), shop_config, shop_run)
+    answers = answer(RuntimeConfig(), shop_config, shop_run)
     wrong = [each for each in answers.answered if not each.verdict.correct]
     assert not wrong, wrong
     assert (answers.missing, answers.reasons) == (0, ())
@@ -60,12 +60,12 @@ def test_answers_show_the_same_when_they_are_replayed(
     run = shutil.copytree(oracle_run, tmp_path / "run")
     bugs = Bugs([shop_config.benchmark], SandboxConfig())
     finder = Finder(bugs, [run / "questions.jsonl"])
-    report = replay_rollouts(Machinery(), finder, run)
+    report = replay_rollouts(RuntimeConfig(), finder, run)
     assert report.counts == {ReplayStatus.VERIFIED: len(list(RunStore(run).read_rollouts()))}
     assert (report.left, report.reasons) == (0, ())
     shutil.rmtree(run / "replay")
     with pytest.raises(ConfigError, match="--questions FILE"):
-        replay_rollouts(Machinery(), Finder(bugs, []), run)
+        replay_rollouts(RuntimeConfig(), Finder(bugs, []), run)
 
 
 def test_every_right_answer_is_grounded_in_its_session(oracle_run: Path) -> None:
@@ -82,7 +82,7 @@ def test_direct_sessions_go_the_shortest_way(
     oracle_run: Path, shop_config: QuestionsConfig, tmp_path: Path
 ) -> None:
     config = shop_config.model_copy(update={"output": str(oracle_run / "questions.jsonl")})
-    direct = Machinery.model_validate(
+    direct = RuntimeConfig.model_validate(
         {"models": {"oracle": {"backend": "oracle", "sessions": "direct"}}}
     )
     answers = answer(direct, config, tmp_path)
@@ -109,15 +109,15 @@ def test_what_is_answered_is_not_asked_again(
     oracle_run: Path, shop_config: QuestionsConfig
 ) -> None:
     before = {row.rollout_id: row.started_at for row in RunStore(oracle_run).read_rollouts()}
-    assert answer(Machinery(), shop_config, oracle_run).missing == 0
+    assert answer(RuntimeConfig(), shop_config, oracle_run).missing == 0
     assert before == {r.rollout_id: r.started_at for r in RunStore(oracle_run).read_rollouts()}
     with pytest.raises(ConfigError, match="seed"):
-        answer(Machinery(seed=1), shop_config, oracle_run)
+        answer(RuntimeConfig(seed=1), shop_config, oracle_run)
 
 
 def test_the_source_alone_says_little(oracle_run: Path, shop_config: QuestionsConfig) -> None:
     config = shop_config.model_copy(update={"answer_with": SOURCE_READER})
-    answers = answer(Machinery(), config, oracle_run)
+    answers = answer(RuntimeConfig(), config, oracle_run)
     right = [each for each in answers.answered if each.verdict.correct]
     assert len(right) <= 2
     assert answers.conversations is None
@@ -126,10 +126,15 @@ def test_the_source_alone_says_little(oracle_run: Path, shop_config: QuestionsCo
 def test_the_oracle_is_not_given_the_answer(shop: Instance, shop_questions: list[Question]) -> None:
     """What a session that never stops shows is no answer."""
     for question in shop_questions:
-        script = OracleAnswerer(shop, question.ask, Habits(random.Random(0)))
+        script = OracleAnswerer(shop, question.ask, ExplorationPolicy(random.Random(0)))
         said = script.last_word()
         assert not score_text(question, said).correct
-    assert "net" not in OracleAnswerer(shop, root_cause().ask, Habits(random.Random(0))).last_word()
+    assert (
+        "net"
+        not in OracleAnswerer(
+            shop, root_cause().ask, ExplorationPolicy(random.Random(0))
+        ).last_word()
+    )
 
 
 def test_several_attempts_of_one_question(
@@ -139,12 +144,12 @@ def test_several_attempts_of_one_question(
     changes = {"output": path, "answer_limit": 1, "attempts": 2}
     config = shop_config.model_copy(update={**changes, "answer_with": ("oracle", SOURCE_READER)})
     assert config.answerers == ("oracle", SOURCE_READER)
-    answers = answer(Machinery(), config.answered_by("oracle"), tmp_path)
+    answers = answer(RuntimeConfig(), config.answered_by("oracle"), tmp_path)
     assert (len(answers.answered), answers.missing) == (2, 0)
     rows = list(RunStore(tmp_path).read_rollouts())
     assert sorted(row.attempt for row in rows) == [0, 1]
     more = config.answered_by("oracle").model_copy(update={"attempts": 3})
-    assert len(answer(Machinery(), more, tmp_path).answered) == 3
+    assert len(answer(RuntimeConfig(), more, tmp_path).answered) == 3
     kept = {row.rollout_id: row.started_at for row in RunStore(tmp_path).read_rollouts()}
     assert all(kept[row.rollout_id] == row.started_at for row in rows)
 
@@ -157,7 +162,7 @@ def test_a_draw_of_the_questions(
 
     def asked(**more: object) -> list[str]:
         config = shop_config.model_copy(update={**drawn, **more})
-        return [each.question.id for each in answer(Machinery(), config, tmp_path).answered]
+        return [each.question.id for each in answer(RuntimeConfig(), config, tmp_path).answered]
 
     everything = asked(answer_limit=None)
     assert sorted(everything) == sorted(question.id for question in shop_questions)

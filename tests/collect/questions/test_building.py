@@ -9,7 +9,7 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.question_records import (
     AssertionTruth,
@@ -144,14 +144,14 @@ def test_a_stopped_run_can_go_on(
 
     monkeypatch.setattr(Investigator, "questions", killed)
     with pytest.raises(KeyboardInterrupt):
-        build(Machinery(), shop_config, tmp_path)
+        build(RuntimeConfig(), shop_config, tmp_path)
     assert (tmp_path / "questions.work.jsonl").is_file()
     fewer = shop_config.benchmark.model_copy(update={"limit": 1, "shuffle_seed": 1})
     with pytest.raises(KeyboardInterrupt):
-        build(Machinery(), shop_config.model_copy(update={"benchmark": fewer}), tmp_path)
+        build(RuntimeConfig(), shop_config.model_copy(update={"benchmark": fewer}), tmp_path)
     other = shop_config.model_copy(update={"seed": 1})
     with pytest.raises(ConfigError, match="another questions or sandbox section"):
-        build(Machinery(), other, tmp_path)
+        build(RuntimeConfig(), other, tmp_path)
 
 
 def test_questions_of_another_bug_are_refused(

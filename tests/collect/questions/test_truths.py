@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.question_records import ValueTruth
 from collect.questions.comparing import is_comparable
 from collect.questions.episode import reproducible
@@ -39,12 +39,12 @@ def test_two_runs_agree_exactly() -> None:
 
 
 def test_sets_have_one_order_on_all_runs() -> None:
-    machinery = reproducible(Machinery())
+    runtime = reproducible(RuntimeConfig())
     show = ("-c", "print({'north', 'east', 'south', 'west', 'up', 'down'})")
     shown = []
     for _ in range(3):
-        with open_sandbox(machinery.sandbox) as sandbox:
+        with open_sandbox(runtime.sandbox) as sandbox:
             shown.append(sandbox.run(Command((sandbox.python, *show))).output)
     assert len(set(shown)) == 1
-    own = Machinery(sandbox=SandboxConfig(environment={"PYTHONHASHSEED": "7"}))
+    own = RuntimeConfig(sandbox=SandboxConfig(environment={"PYTHONHASHSEED": "7"}))
     assert reproducible(own).sandbox.environment == {"PYTHONHASHSEED": "7"}

@@ -19,7 +19,7 @@ from collect.benchmarks.self_repair.problem import (
     read_bugs,
     read_card,
 )
-from collect.config import Machinery
+from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.synthesis.self_repair.building import Built, Funnel, Outcome, build
 from collect.synthesis.self_repair.config import SelfRepairConfig
@@ -78,7 +78,7 @@ def card_of(built: Built) -> Card:
 
 @pytest.mark.slow
 def test_the_funnel(config: SelfRepairConfig) -> None:
-    built = build(Machinery(), config, NOWHERE)
+    built = build(RuntimeConfig(), config, NOWHERE)
     card = card_of(built)
     assert read_card(built.path) == card
     dropped = {step.name: step.dropped for step in card.steps if step.dropped}
@@ -110,14 +110,14 @@ def test_the_funnel(config: SelfRepairConfig) -> None:
 def test_endless_programs_are_kept_where_that_is_asked_for(config: SelfRepairConfig) -> None:
     allowing = config.model_copy(update={"allow_timeouts": True, "test_timeout": 2.0})
     only = lines_file(Path(str(config.output)).parent.parent / "one.jsonl", problem_row("endless"))
-    built = build(Machinery(), allowing.model_copy(update={"path": str(only)}), NOWHERE)
+    built = build(RuntimeConfig(), allowing.model_copy(update={"path": str(only)}), NOWHERE)
     (bug,) = read_bugs(built.path)
     assert bug.failure.type == "TimeoutError"
     assert len(bug.fail_to_pass) == 2
 
 
 def test_a_killed_run_goes_on(config: SelfRepairConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = build(Machinery(), config.model_copy(update={"limit": 4}), NOWHERE)
+    whole = build(RuntimeConfig(), config.model_copy(update={"limit": 4}), NOWHERE)
     expected = whole.path.read_bytes()
     judged: list[str] = []
     judge = Funnel.judge
@@ -128,7 +128,7 @@ def test_a_killed_run_goes_on(config: SelfRepairConfig, monkeypatch: pytest.Monk
             raise KeyboardInterrupt
         return judge(funnel, problem)
 
-    one_at_a_time = Machinery.model_validate({"runner": {"concurrency": 1}})
+    one_at_a_time = RuntimeConfig.model_validate({"runner": {"concurrency": 1}})
     limited = config.model_copy(update={"limit": 4})
     monkeypatch.setattr(Funnel, "judge", counting)
     with pytest.raises(KeyboardInterrupt):
@@ -165,10 +165,10 @@ def test_a_model_writes_the_solutions(tmp_path: Path) -> None:
         writer="played",
         output=str(tmp_path / "bugs.jsonl"),
     )
-    machinery = Machinery.model_validate(
+    runtime = RuntimeConfig.model_validate(
         {"models": {"played": {"backend": "replay", "path": str(recording)}}}
     )
-    card = card_of(build(machinery, config, NOWHERE))
+    card = card_of(build(runtime, config, NOWHERE))
     assert (card.writer, card.problems, card.passed, card.bugs) == ("played", 2, 1, 1)
     assert read_bugs(Path(str(config.output)))[0].written_by == "played"
 
@@ -184,7 +184,7 @@ def test_the_oracle_breaks_what_passes_and_only_that(tmp_path: Path) -> None:
         path=str(lines_file(tmp_path / "rows.jsonl", *rows)),
         output=str(tmp_path / "bugs.jsonl"),
     )
-    card = card_of(build(Machinery(), config, NOWHERE))
+    card = card_of(build(RuntimeConfig(), config, NOWHERE))
     dropped = {step.name: step.dropped for step in card.steps if step.dropped}
     assert dropped == {Step.LIBRARIES: 1, Step.CANONICAL: 1}
     assert card.without_libraries == {"without": ("no_such_library",)}
@@ -200,7 +200,7 @@ def test_the_oracle_is_refused_where_there_is_nothing_to_break(config: SelfRepai
     with pytest.raises(
         ConfigError, match=r"breaks canonical solutions, and problems\.jsonl has none"
     ):
-        build(Machinery(), config.model_copy(update={"solutions": None}), NOWHERE)
+        build(RuntimeConfig(), config.model_copy(update={"solutions": None}), NOWHERE)
 
 
 def test_only_problems_with_a_solution_are_tried(
@@ -208,14 +208,14 @@ def test_only_problems_with_a_solution_are_tried(
 ) -> None:
     made = [{"question_id": name, "solution": WRITTEN["wrong"]} for name in ("wrong", "wrng")]
     changed = {"solutions": str(lines_file(tmp_path / "one.jsonl", *made))}
-    card = card_of(build(Machinery(), config.model_copy(update=changed), NOWHERE))
+    card = card_of(build(RuntimeConfig(), config.model_copy(update=changed), NOWHERE))
     assert (card.problems, card.bugs, card.steps[0].dropped) == (1, 1, 0)
     told = capsys.readouterr().err
     assert "has solutions of 1 of 10 problems, and only these are tried" in told
     assert "1 solution of problems that are not among the chosen source's: wrng" in told
     lines_file(tmp_path / "one.jsonl", made[1])
     with pytest.raises(ConfigError, match=r"none of its 1 solution is .*the nearest are wrong"):
-        build(Machinery(), config.model_copy(update=changed), NOWHERE)
+        build(RuntimeConfig(), config.model_copy(update=changed), NOWHERE)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,7 +245,7 @@ def test_a_program_that_fails_once_is_dropped(config: SelfRepairConfig) -> None:
 
 @pytest.mark.slow
 def test_the_bundled_benchmark_is_what_the_command_makes(tmp_path: Path) -> None:
-    card = card_of(build(Machinery(), SelfRepairConfig(), tmp_path))
+    card = card_of(build(RuntimeConfig(), SelfRepairConfig(), tmp_path))
     output = tmp_path / "self_repair.jsonl"
     assert output.read_bytes() == BUNDLED_FILE.read_bytes()
     of_file = read_card(BUNDLED_FILE)

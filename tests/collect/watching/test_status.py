@@ -26,7 +26,7 @@ from collect.rollouts.heartbeat import (
 from collect.rollouts.progress import Progress
 from collect.rollouts.status import SILENT_SECONDS, read_status
 from collect.store.run_store import RunStore
-from configs.command_line.status import render
+from configs.command_line.runs import render
 from stepinto import main
 from tests.records import make_failed_rollout, make_rollout
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.config import Machinery, RunnerConfig
+from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
@@ -44,7 +44,7 @@ def items() -> list[Item]:
     ]
 
 
-def machinery(server: ChatServer, **runner: Any) -> Machinery:
+def runtime(server: ChatServer, **runner: Any) -> RuntimeConfig:
     model = OpenAIConfig(
         backend="openai",
         model="judge",
@@ -53,20 +53,20 @@ def machinery(server: ChatServer, **runner: Any) -> Machinery:
         prices=Prices(input=1.0),
         retries=Retries(max_retries=0, outage_wait=0),
     )
-    return Machinery(models={"judge": model}, runner=RunnerConfig(concurrency=1, **runner))
+    return RuntimeConfig(models={"judge": model}, runner=RunnerConfig(concurrency=1, **runner))
 
 
-def judge(machinery: Machinery, folder: Path, listed: list[Item] | None = None) -> JudgeReport:
+def judge(runtime: RuntimeConfig, folder: Path, listed: list[Item] | None = None) -> JudgeReport:
     config = JudgeConfig(model="judge")
-    return Judge(machinery, config, [INSTANCE], folder).judge(listed or items())
+    return Judge(runtime, config, [INSTANCE], folder).judge(listed or items())
 
 
 def test_a_second_start_pays_for_nothing_again(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(*(reply(f"label: {label}") for label in BY_RULES))
-    first = judge(machinery(server), tmp_path)
+    first = judge(runtime(server), tmp_path)
     assert [each.label for each in first.judged] == list(BY_RULES)
     assert float((tmp_path / SPENT).read_text()) == pytest.approx(3 * PRICE)
-    second = judge(machinery(server), tmp_path)
+    second = judge(runtime(server), tmp_path)
     assert second.judged == first.judged
     assert len(server.requests) == 3
     assert QUESTIONS[0] in server.requests[0]["messages"][0]["content"]
@@ -77,7 +77,7 @@ def test_the_same_question_of_two_rollouts_is_asked_once(
 ) -> None:
     server.will_answer(reply("label: local_variable"))
     twice = [replace(items()[0], id=name) for name in ("r-0", "s-0")]
-    assert [each.label for each in judge(machinery(server), tmp_path, twice).judged] == [
+    assert [each.label for each in judge(runtime(server), tmp_path, twice).judged] == [
         *("local_variable", "local_variable"),
     ]
     assert len(server.requests) == 1
@@ -85,9 +85,9 @@ def test_the_same_question_of_two_rollouts_is_asked_once(
 
 def test_another_question_or_model_is_asked_anew(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: local_variable"))
-    judge(machinery(server), tmp_path)
+    judge(runtime(server), tmp_path)
     changed = Item("r-0", Kind.QUESTION, KEY, "debug2fix", 0, "What is `net`?", "local_variable")
-    judge(machinery(server), tmp_path, [changed])
+    judge(runtime(server), tmp_path, [changed])
     assert len(server.requests) == 4
 
 
@@ -95,9 +95,9 @@ def test_a_reply_in_another_form_is_kept_and_counts_for_nothing(
     server: ChatServer, tmp_path: Path
 ) -> None:
     server.will_answer(reply("label: root_cause"), reply("It is root_cause."))
-    report = judge(machinery(server), tmp_path)
+    report = judge(runtime(server), tmp_path)
     assert [each.label for each in report.judged] == ["root_cause", None, None]
-    judge(machinery(server), tmp_path)
+    judge(runtime(server), tmp_path)
     assert len(server.requests) == 3
     agreement, confusion = agreement_records(report)
     assert agreement.rows[0] == (
@@ -115,51 +115,51 @@ def test_a_reply_in_another_form_is_kept_and_counts_for_nothing(
 
 def test_a_reply_that_holds_half_a_character_is_kept(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: root_cause \ud83d"))
-    assert [each.label for each in judge(machinery(server), tmp_path).judged] == [None] * 3
-    assert judge(machinery(server), tmp_path).missing == 0
+    assert [each.label for each in judge(runtime(server), tmp_path).judged] == [None] * 3
+    assert judge(runtime(server), tmp_path).missing == 0
     assert len(server.requests) == 3
 
 
 def test_failed_requests_are_asked_by_the_next_start(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: local_variable"), error(500, "down"))
-    report = judge(machinery(server), tmp_path)
+    report = judge(runtime(server), tmp_path)
     assert (len(report.judged), report.missing) == (1, 2)
     assert "down" in report.reasons[0]
     server.will_answer(reply("label: root_cause"))
-    assert judge(machinery(server), tmp_path).missing == 0
+    assert judge(runtime(server), tmp_path).missing == 0
     assert len(server.requests) == 5
 
 
 def test_it_gives_up_where_nothing_works(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(error(500, "down"))
-    report = judge(machinery(server, give_up_after=2), tmp_path)
+    report = judge(runtime(server, give_up_after=2), tmp_path)
     assert (report.missing, report.stopped, len(server.requests)) == (3, True, 2)
 
 
 def test_it_stays_within_the_budget(server: ChatServer, tmp_path: Path) -> None:
     (tmp_path / SPENT).write_text("0.99985\n")
     server.will_answer(reply("label: root_cause"))
-    report = judge(machinery(server, budget_dollars=1.0), tmp_path)
+    report = judge(runtime(server, budget_dollars=1.0), tmp_path)
     assert (len(report.judged), report.missing, report.stopped) == (2, 1, True)
     assert "budget" in report.reasons[0]
 
 
 def test_a_line_that_was_cut_off_is_asked_again(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: root_cause"))
-    judge(machinery(server), tmp_path)
+    judge(runtime(server), tmp_path)
     path = tmp_path / FILE
     path.write_text(path.read_text()[:-20])
-    assert judge(machinery(server), tmp_path).missing == 0
+    assert judge(runtime(server), tmp_path).missing == 0
     assert len(server.requests) == 4
 
 
 def test_a_line_may_be_cut_within_a_character(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: root_cause"), reply("naïve"))
-    judge(machinery(server), tmp_path)
+    judge(runtime(server), tmp_path)
     path = tmp_path / FILE
     written = path.read_bytes()
     path.write_bytes(written[: written.rindex("ï".encode()) + 1])
-    assert judge(machinery(server), tmp_path).missing == 0
+    assert judge(runtime(server), tmp_path).missing == 0
     assert len(server.requests) == 4
     assert path.read_bytes() == written
 
@@ -189,7 +189,7 @@ def test_recorded_facts_are_not_judged() -> None:
 
 
 def test_a_script_cannot_judge() -> None:
-    oracle = Machinery(models={"oracle": OracleConfig(backend="oracle")})
+    oracle = RuntimeConfig(models={"oracle": OracleConfig(backend="oracle")})
     with pytest.raises(ConfigError, match="cannot judge"):
         check_judge(oracle, JudgeConfig(model="oracle"))
     with pytest.raises(ConfigError, match="no model 'gpt'"):

@@ -14,8 +14,8 @@ from collect.store.records import MessageRow
 from collect.store.run_store import RunStore
 from collect.store.schema import plain
 from eval.report.facts import Outcome, Selection, sources_of
+from eval.report.pages import ReportPaths, ReportRequest, write_report
 from eval.report.rendering import MOST_CHARACTERS
-from eval.report.writing import ReportPaths, ReportRequest, write_report
 from tests.eval.report.pages import hostile_run
 from tests.eval.report.reading import broken_links, pages_of, read
 from tests.records import make_conversations, make_rollout

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from collect.agents.config import AgentsConfig, Variant
-from collect.agents.rollout_context import Player
+from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
 from collect.benchmarks.verify import verify_instance
@@ -126,8 +126,12 @@ def test_the_oracle_resolves_it_in_its_debugger(tmp_path: Path, bug_image: tuple
     row = live(docker_image=image, base_commit=base)
     benchmark = opened(tmp_path, row, show_tests=True)
     [instance] = benchmark.instances()
-    player = Player(OracleBackend("o", OracleConfig(backend="oracle")), Sampling(), is_oracle=True)
-    settings = RolloutSettings(benchmark, DOCKER, AgentsConfig(), {"o": player}, threading.Event())
+    role_model = RoleModel(
+        OracleBackend("o", OracleConfig(backend="oracle")), Sampling(), is_oracle=True
+    )
+    settings = RolloutSettings(
+        benchmark, DOCKER, AgentsConfig(), {"o": role_model}, threading.Event()
+    )
     spec = RolloutSpec(instance, Variant.DEBUG2FIX_TOOL_LIMIT, "o", "o", 0)
     trace = run_rollout(spec, settings)
     assert trace.failure is None

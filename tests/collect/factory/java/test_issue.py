@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from collect.benchmarks.projects.symptom import Outcome
-from collect.synthesis.java.issue import java_snippet
 from collect.synthesis.java.symptom import (
     JavaSymptom,
     read_failure,
     read_java_claim,
     read_java_symptom,
 )
+from collect.synthesis.java.workbench import java_snippet
 
 TEST = """\
 package shop;

@@ -13,7 +13,7 @@ from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.project import ProjectRefused
 from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.verify import verify
-from collect.config import Machinery, RunnerConfig
+from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.synthesis.building import CARD_FILE, make_bugs
 from collect.synthesis.candidates import find_candidates
@@ -47,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             candidates_per_project=5,
         )
         patch.chdir(folder)
-        card = make_bugs(Machinery(runner=RunnerConfig(concurrency=2)), config, folder).card
+        card = make_bugs(RuntimeConfig(runner=RunnerConfig(concurrency=2)), config, folder).card
         assert card is not None
         assert card.bugs == WANTED
         yield folder / "factory"

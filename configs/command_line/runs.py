@@ -1,0 +1,374 @@
+"""`stepinto status`: how far a run has come, while it runs or afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import webbrowser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from collect.benchmarks.config import BenchmarkConfig
+from collect.config import SAVED_NAME
+from collect.console import tell, visible
+from collect.errors import ConfigError
+from collect.field_errors import did_you_mean
+from collect.quantities import counted, dollars, duration, tokens
+from collect.rollouts.heartbeat import SECONDS
+from collect.rollouts.status import SILENT_SECONDS, RunStatus, has_begun, read_status
+from configs.command_line.shared import (
+    FAILED,
+    SHOWN_REASONS,
+    add_overrides,
+    add_questions,
+    console,
+    heading,
+    question_files,
+    stopped,
+)
+from configs.loading import load_config
+from configs.run_config import RunConfig
+from sandbox.errors import SandboxUnavailable
+from sandbox.leftovers import remove_leftovers
+
+if TYPE_CHECKING:
+    from collect.replay import ReplayReport
+    from eval.report.facts import Outcome
+
+
+SHOWN_RUNNING = 5
+Worded = Callable[[float], str]
+
+
+def add_status(parser: argparse.ArgumentParser) -> None:
+    """The options of `stepinto status`."""
+    parser.add_argument("run", type=Path, help="a run folder")
+    parser.set_defaults(command=status)
+
+
+def status(options: argparse.Namespace) -> int:
+    """Print it for each of the folder's sets of rollouts: collect's, and eval's."""
+    from eval.report.facts import SOURCES
+
+    folders = {stage: options.run / below for stage, below in SOURCES}
+    begun = {stage: folder for stage, folder in folders.items() if has_begun(folder)}
+    if not begun:
+        raise ConfigError(f"{options.run} has no rollouts; give the folder of a run that began")
+    for stage, folder in begun.items():
+        heading(stage)
+        console.print(render(read_status(folder)), highlight=False)
+    return 0
+
+
+def render(status: RunStatus) -> RenderableType:
+    """A table of numbers, what failed, what took longest, what is running."""
+    facts = Table.grid(padding=(0, 2))
+    for name, value in _facts(status):
+        facts.add_row(Text(name, style="dim"), Text(value))
+    return Group(facts, *_lists(status))
+
+
+def _facts(status: RunStatus) -> Iterator[tuple[str, str]]:
+    beat = status.heartbeat
+    yield "state", _state(status)
+    yield "rollouts", f"{status.rows}" if beat is None else f"{beat.done} of {beat.total}"
+    if beat is not None and beat.beside:
+        yield "", f"and {beat.beside} that the config asks for no more; the rest counts both"
+    share = f" ({status.resolved / status.judged:.0%})" if status.judged else ""
+    yield "resolved", f"{status.resolved} of {status.judged} judged{share}"
+    if status.tampered:
+        yield "tampered", f"{status.tampered}: their code interfered with the run of the tests"
+    if status.per_hour is not None:
+        yield "rate", f"{status.per_hour:.0f} an hour"
+    if status.seconds_left is not None:
+        yield "left", duration(status.seconds_left)
+    yield "tokens", _sum(tokens(status.tokens), status.at_end(status.tokens), tokens)
+    yield "dollars", _sum(dollars(status.dollars), status.at_end(status.dollars), dollars)
+    if dollars(status.spent) != dollars(status.dollars):
+        more = "first requests, and rollouts that left no row or were done again"
+        yield "", f"{dollars(status.spent)} with {more}"
+
+
+def _state(status: RunStatus) -> str:
+    beat = status.heartbeat
+    if beat is None:
+        return "no start is known here"
+    where = f"{beat.host}, process {beat.process}"
+    if status.silent is None:
+        rest = "" if not status.remaining else f", {status.remaining} left to do"
+        return f"ended {duration(status.now - beat.seen_at)} ago{rest} ({where})"
+    gone = beat.host == platform.node() and not Path(f"/proc/{beat.process}").exists()
+    if status.silent > (2 * SECONDS if gone else SILENT_SECONDS):
+        return f"died, last heard of {duration(status.silent)} ago ({where}); start it again"
+    return f"running for {duration(status.now - beat.started_at)} ({where})"
+
+
+def _sum(so_far: str, at_end: float | None, worded: Worded) -> str:
+    return so_far if at_end is None else f"{so_far} so far, about {worded(at_end)} at the end"
+
+
+def _lists(status: RunStatus) -> Iterator[RenderableType]:
+    for (kind, name), count in status.failures.most_common():
+        yield Text(visible(f"failed: {count} {kind}, {name}"))
+    for slow in status.slowest:
+        yield Text(visible(f"slow: {duration(slow.seconds)} {slow.instance_id} {slow.variant}"))
+    beat = status.heartbeat
+    if beat is None:
+        return
+    for node in beat.nodes:
+        counts = f"{node.running} running, {node.done} done, {node.lost} lost"
+        yield Text(visible(f"node: {node.host} {node.state}: {counts}"))
+    if beat.ended:
+        return
+    for rollout in beat.running[:SHOWN_RUNNING]:
+        yield Text(visible(f"running: {duration(rollout.seconds)} {rollout.label}"))
+    if len(beat.running) > SHOWN_RUNNING:
+        yield Text(f"and {len(beat.running) - SHOWN_RUNNING} more")
+
+
+# `stepinto replay`: whether the calls that a run recorded show again what it recorded.
+
+
+SHOWN = 10
+"""Conversations that are not as recorded."""
+
+
+def add_replay(parser: argparse.ArgumentParser) -> None:
+    """The options of `stepinto replay`."""
+    parser.add_argument("run", type=Path, help="a run folder")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="at most so many more rollouts of each stage"
+    )
+    add_questions(parser)
+    add_overrides(parser)
+    parser.set_defaults(command=replay)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Replay what was not replayed yet of the rollouts of collect and of eval."""
+    from eval.report.facts import SOURCES
+
+    run: Path = options.run
+    if options.limit is not None and options.limit < 1:
+        raise ConfigError(f"--limit {options.limit}: give a number from 1 on")
+    folders = {stage: run / below for stage, below in SOURCES if _has_rollouts(run / below)}
+    if not folders:
+        raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
+    config = load_config(run, options.overrides)
+    _tell_where(config)
+    for stage, folder in folders.items():
+        heading(stage)
+        report = _replay(config, stage, folder, options)
+        _show(report)
+        if report.stopped:
+            return FAILED if report.reasons else stopped()
+    return 0
+
+
+def _has_rollouts(folder: Path) -> bool:
+    from collect.store.run_store import RunStore
+
+    return has_begun(folder) and bool(RunStore(folder).rollouts.ids())
+
+
+def _tell_where(config: RunConfig) -> None:
+    from collect.replay import rollouts_at_once
+
+    if config.runner.backend == "ray":
+        console.print(
+            "replay works on this machine alone, not on the Ray cluster; rollouts at once: "
+            f"{rollouts_at_once(config.runner)} (runner.ray.per_node)"
+        )
+
+
+def _replay(
+    config: RunConfig, stage: str, folder: Path, options: argparse.Namespace
+) -> ReplayReport:
+    from collect.replay import Bugs, Finder, replay_rollouts
+
+    files = question_files(options, options.run, config)
+    finder = Finder(Bugs(_benchmarks(config, stage), config.sandbox), files)
+    return replay_rollouts(config, finder, folder, options.limit)
+
+
+def _benchmarks(config: RunConfig, stage: str) -> Iterator[BenchmarkConfig]:
+    """Where a stage's bugs come from."""
+    evaluated = config.eval.benchmark or config.collect.benchmark
+    if stage == "collect":
+        yield config.collect.benchmark
+        yield config.questions.benchmark
+    elif stage == "eval":
+        yield evaluated
+    elif config.eval.questions is not None:
+        yield config.eval.questions.benchmark or evaluated
+
+
+def _show(report: ReplayReport) -> None:
+    table = Table("conversations", "", "")
+    for status, count in report.counts.items():
+        table.add_row(status.value, f"{count}", f"{count / report.conversations:.1%}")
+    console.print(table)
+    for row in report.unverified[:SHOWN]:
+        console.print(
+            f"{row.status.value}: {row.conversation_id} of {row.instance_id}, message "
+            f"{row.message_index}\n  - {row.recorded}\n  + {row.replayed}",
+            highlight=False,
+        )
+    if len(report.unverified) > SHOWN:
+        console.print(
+            f"and {len(report.unverified) - SHOWN} more; all are in {report.folder}/replay"
+        )
+    for reason in report.reasons[:SHOWN_REASONS]:
+        console.print(f"not replayed: {reason}", highlight=False)
+    if report.left:
+        console.print(f"{counted(report.left, 'rollout')} left; the same command goes on")
+    if report.failed_before:
+        console.print(f"{counted(report.failed_before, 'rollout')} had failed: nothing to verify")
+
+
+# `stepinto view`: a run as pages for a browser.
+
+
+DEFAULT_LIMIT = 1000
+FOLDER = "report"
+
+
+def add_view(parser: argparse.ArgumentParser) -> None:
+    """The options of `stepinto view`."""
+    parser.add_argument("run", type=Path, help="a run folder")
+    parser.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)"
+    )
+    parser.add_argument("--open", action="store_true", help="show them in the browser")
+    parser.add_argument(
+        "--limit",
+        type=_limit,
+        default=DEFAULT_LIMIT,
+        metavar="N",
+        help=f"most rollouts that get pages, 0 for all ({DEFAULT_LIMIT})",
+    )
+    parser.add_argument(
+        "--outcome",
+        action="append",
+        help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
+        "times, as may those that follow",
+    )
+    parser.add_argument("--variant", action="append", help="only these variants, as in configs")
+    parser.add_argument("--model", action="append", help="only rollouts in which these play")
+    parser.add_argument("--bug", action="append", metavar="GLOB", help="only bugs of such ids")
+    add_questions(parser)
+    parser.set_defaults(command=view)
+
+
+def view(options: argparse.Namespace) -> int:
+    """Write the pages, and say where."""
+    from eval.labels import Labels, labels_of
+    from eval.report.facts import Selection, sources_of
+    from eval.report.pages import ReportRequest, write_report
+
+    run: Path = options.run
+    sources = sources_of(run)
+    if not sources:
+        raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
+    config = _saved_config(run)
+    selection = Selection(
+        limit=options.limit or None,
+        outcomes=frozenset(_outcome(text) for text in options.outcome or ()),
+        variants=frozenset(options.variant or ()),
+        models=frozenset(options.model or ()),
+        instances=tuple(options.bug or ()),
+    )
+    request = ReportRequest(
+        title=run.resolve().name,
+        sources=sources,
+        output=options.output or run / FOLDER,
+        selection=selection,
+        questions=list(question_files(options, run, config)),
+        labels=labels_of(config) if config is not None else Labels(),
+    )
+    paths = write_report(request)
+    if not paths.matching:
+        console.print("no rollout is of what the options name; the report is empty")
+    if paths.rollouts < paths.matching:
+        console.print(f"the first {paths.rollouts} of {paths.matching} rollouts; see --limit")
+    console.print(f"{counted(paths.pages, 'conversation')}; open {paths.index}")
+    if options.open:
+        webbrowser.open(paths.index.resolve().as_uri())
+    return 0
+
+
+def _saved_config(run: Path) -> RunConfig | None:
+    """The run's config. One of another release is no reason to show nothing: it only says which
+    models are scripted, and where questions lie."""
+    if not (run / SAVED_NAME).is_file():
+        return None
+    try:
+        return load_config(run)
+    except ConfigError as error:
+        tell(f"shown without the run's config: {error}")
+        return None
+
+
+def _outcome(text: str) -> Outcome:
+    from eval.report.facts import Outcome
+
+    try:
+        return Outcome(text.replace("_", " "))
+    except ValueError:
+        outcomes = [each.value.replace(" ", "_") for each in Outcome]
+        known, near = ", ".join(outcomes), did_you_mean(text, outcomes)
+        raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}{near}") from None
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
+
+
+# `stepinto clean`: remove what killed runs left behind on this machine.
+
+
+def add_clean(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also remove the containers of other machines, and of other containers of this one, "
+        "that share its container engine, whether or not their process lives",
+    )
+    parser.set_defaults(command=clean)
+
+
+def clean(options: argparse.Namespace) -> int:
+    """Remove the folders and containers whose process has died, and name them.
+
+    Those of runs that go on are locked, or tell that their process lives, and stay.
+    """
+    from sandbox.engine import LeftContainers, remove_leftover_containers
+
+    folders = remove_leftovers()
+    for folder in folders:
+        console.print(f"removed {folder}", highlight=False)
+    try:
+        found = remove_leftover_containers(of_others=options.all)
+    except SandboxUnavailable as error:
+        console.print(f"containers were not looked for: {error}", highlight=False, markup=False)
+        found = LeftContainers()
+    for container in found.removed:
+        console.print(f"removed container {container[:12]}", highlight=False)
+    console.print(
+        f"{counted(len(folders), 'sandbox folder')} and "
+        f"{counted(len(found.removed), 'container')} removed"
+    )
+    if found.of_others:
+        console.print(
+            f"{counted(len(found.of_others), 'container')} left: whether their process lives "
+            "can't be told from here. Where it does not, `stepinto clean --all` removes them"
+        )
+    return 0
