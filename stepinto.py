@@ -6,45 +6,35 @@ import argparse
 import errno
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
-from pathlib import Path
-
-from collect.console import tell
-from collect.errors import ConfigError
-from configs.command_line.before_run import CHECKS, add_checks, check_run
-from configs.command_line.bench import add_bench
-from configs.command_line.preflight import add_preflight, check_flags, check_sections, preflight
-from configs.command_line.push import add_push, check_target, push_dataset
-from configs.command_line.runs import add_clean, add_replay, add_status, add_view
-from configs.command_line.shared import (
-    CONFIG_HELP,
-    STOPPED,
-    add_overrides,
-    add_yes,
-    console,
-    overrides_of,
-)
-from configs.command_line.stages import (
-    STAGES,
-    Stage,
-    collect,
-    evaluate,
-    format_rows,
-    train,
-)
-from configs.loading import config_saved, load_config
-from sandbox.errors import SandboxError
-from train.processes import process_count
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 OF_A_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
-"""Where a name is too long, or a file lies in the place of a folder or the reverse."""
+"""A name is too long, or there is a file in place of a folder or the reverse."""
 KEPT = "rollouts that were finished before are kept"
+COMMANDS = {
+    "collect": "roll out the agents on the bugs",
+    "format": "make fine-tuning data from the rollouts",
+    "train": "fine-tune the small model",
+    "eval": "measure pairs of models on held-out bugs",
+    "run": "the config's stages in a row: collect, format, train and eval by default",
+    "bench": "list a config's bugs, show or verify them, get their images, or make some",
+    "status": "how far a run has come, while it runs or later",
+    "replay": "drive a run's recorded calls again, and compare",
+    "view": "show a run's numbers and conversations as pages",
+    "clean": "remove what killed runs left on this machine",
+    "doctor": "what this machine has, and what is missing",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 0 where it did what it was asked."""
-    options = _options(arguments)
+    """Run one command; the exit status is 0 if it did what it was asked."""
+    options = _options(sys.argv[1:] if arguments is None else arguments)
+    # Errors are imported after the command line is read, so that `--help` answers at once.
+    from collect.console import tell
+    from collect.errors import ConfigError
+    from configs.command_line.shared import STOPPED
+    from sandbox.errors import SandboxError
+
     try:
         return int(options.command(options))
     except (ConfigError, SandboxError) as error:
@@ -60,9 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line, read; settings may stand before and after flags."""
-    parser = _parser()
+    parser = argparse.ArgumentParser(
+        prog="stepinto",
+        description="Collect debugger trajectories, train a debug subagent on them, measure it.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        if name == chosen:
+            _add_arguments(command, name)
     options, rest = parser.parse_known_args(arguments)
     unknown = [word for word in rest if word.startswith("-") or "=" not in word]
     if unknown or (rest and not hasattr(options, "overrides")):
@@ -72,99 +71,20 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="stepinto",
-        description="Collect debugger trajectories, train a debug subagent on them, measure it.",
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, (stages, text) in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("config", type=Path, help=CONFIG_HELP)
-        add_overrides(command)
-        command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
-        if name in ROLLING_OUT:
-            add_yes(command)
-        if name in CHECKED:
-            add_checks(command)
-            command.set_defaults(command=lambda options, name=name: _do_or_check(options, name))
-        if name == "format":
-            add_preflight(command)
-            add_push(command)
-            command.set_defaults(command=_format_and_check)
-    add_bench(
-        commands.add_parser(
-            "bench",
-            help="list a config's bugs, show or verify them, get their images, or make some",
-        )
-    )
-    add_status(commands.add_parser("status", help="how far a run has come, while it runs or later"))
-    add_replay(
-        commands.add_parser("replay", help="drive a run's recorded calls again, and compare")
-    )
-    add_view(commands.add_parser("view", help="show a run's numbers and conversations as pages"))
-    add_clean(commands.add_parser("clean", help="remove what killed runs left on this machine"))
-    doctor = commands.add_parser("doctor", help="what this machine has, and what is missing")
-    doctor.set_defaults(command=_doctor)
-    return parser
+def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """A command's arguments, and the function that does it as `command`; imports its module."""
+    if name == "bench":
+        from configs.command_line.bench import add_bench
 
+        add_bench(parser)
+    elif name in ("status", "replay", "view", "clean", "doctor"):
+        from configs.command_line import runs
 
-def _format_and_check(options: argparse.Namespace) -> int:
-    check_flags(options)
-    stages = (
-        lambda config: check_target(config, options),
-        format_rows,
-        lambda config: preflight(config, options),
-        lambda config: push_dataset(config, options),
-    )
-    return _run_stages(options, stages)
+        getattr(runs, f"add_{name}")(parser)
+    else:
+        from configs.command_line.stages import add_stages
 
-
-def _do_or_check(options: argparse.Namespace, name: str) -> int:
-    if options.preflight:
-        return _run_stages(options, (CHECKED[name],), save=False)
-    return _run_stages(options, COMMANDS[name][0])
-
-
-def _run_stages(
-    options: argparse.Namespace, stages: Sequence[Stage] | None, save: bool = True
-) -> int:
-    """Do some stages, or for None those that the config names; `save` the config in its folder."""
-    config = load_config(options.config, overrides_of(options))
-    if stages is None:
-        check_sections(config)
-        stages = [STAGES[name] for name in config.stages]
-    if process_count() > 1 and list(stages) != [train]:
-        raise ConfigError(
-            f"{process_count()} processes were launched, and only `stepinto train` shares its work "
-            "among them; start the other stages without `accelerate launch`"
-        )
-    with config_saved(config) if save else nullcontext():
-        for stage in stages:
-            status = stage(config)
-            if status:
-                return status
-    return 0
-
-
-COMMANDS: dict[str, tuple[tuple[Stage, ...] | None, str]] = {
-    "collect": ((collect,), "roll out the agents on the bugs"),
-    "format": ((format_rows,), "make fine-tuning data from the rollouts"),
-    "train": ((train,), "fine-tune the small model"),
-    "eval": ((evaluate,), "measure pairs of models on held-out bugs"),
-    "run": (None, "the config's stages in a row: collect, format, train and eval by default"),
-}
-"""The stages of each command; None for those that the config names."""
-ROLLING_OUT = ("collect", "eval", "run")
-CHECKED: dict[str, Stage] = {**CHECKS, "run": check_run}
-"""What `--preflight` does instead, of the commands that have it."""
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from sandbox.doctor import check_machine, render
-
-    console.print(render(check_machine()))
-    return 0
+        add_stages(parser, name)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import stepinto
+from configs.command_line import stages
 from configs.command_line.shared import STOPPED, heading
 
 CONFIG = str(Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml")
@@ -25,7 +28,7 @@ def test_a_full_disk_is_told(
     def full(*_: object) -> None:
         raise fail_with(errno.ENOSPC)
 
-    monkeypatch.setattr(stepinto, "config_saved", full)
+    monkeypatch.setattr(stages, "config_saved", full)
     assert stepinto.main(["collect", CONFIG]) == 2
     told = capsys.readouterr().err
     assert "No space left on device" in told
@@ -36,7 +39,7 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise fail_with(errno.EBADF)
 
-    monkeypatch.setattr(stepinto, "config_saved", broken)
+    monkeypatch.setattr(stages, "config_saved", broken)
     with pytest.raises(OSError, match="Bad file descriptor"):
         stepinto.main(["collect", CONFIG])
 
@@ -45,7 +48,7 @@ def test_ctrl_c_outside_of_rollouts_is_no_crash(monkeypatch: pytest.MonkeyPatch)
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stepinto, "config_saved", interrupted)
+    monkeypatch.setattr(stages, "config_saved", interrupted)
     assert stepinto.main(["collect", CONFIG]) == STOPPED
 
 
@@ -109,3 +112,21 @@ def test_settings_stand_before_and_after_flags(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         stepinto.main(["doctor", "run=x"])
     assert "unrecognized arguments: run=x" in capsys.readouterr().err
+
+
+def test_help_loads_nothing_that_takes_time() -> None:
+    script = "import sys, stepinto\ntry: stepinto.main(['--help'])\nfinally: print(*sys.modules)"
+    told = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    assert "roll out the agents" in told
+    loaded = set(told.splitlines()[-1].split())
+    assert not loaded & {"collect", "configs", "sandbox", "pydantic", "rich", "pyarrow", "torch"}
+
+
+@pytest.mark.parametrize("name", stepinto.COMMANDS)
+def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        stepinto.main([name, "--help"])
+    assert ended.value.code == 0
+    assert stepinto.COMMANDS[name] in " ".join(capsys.readouterr().out.split())

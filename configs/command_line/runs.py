@@ -1,4 +1,4 @@
-"""`stepinto status`: how far a run has come, while it runs or afterwards."""
+"""The commands on runs and on this machine: status, replay, view, clean and doctor."""
 
 from __future__ import annotations
 
@@ -371,4 +371,21 @@ def clean(options: argparse.Namespace) -> int:
             f"{counted(len(found.of_others), 'container')} left: whether their process lives "
             "can't be told from here. Where it does not, `stepinto clean --all` removes them"
         )
+    return 0
+
+
+# `stepinto doctor`: what this machine has, and what is missing.
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """`stepinto doctor` has no options."""
+    parser.set_defaults(command=doctor)
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Show what this machine has and what each missing thing would enable."""
+    from sandbox.doctor import check_machine
+    from sandbox.doctor import render as rendered
+
+    console.print(rendered(check_machine()))
     return 0

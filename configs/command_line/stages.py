@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from collect.console import tell
+from collect.errors import ConfigError
 from collect.quantities import counted, dollars
 from collect.rollouts.stage import RolloutsSummary
+from configs.command_line.before_run import CHECKS, add_checks, check_run
 from configs.command_line.making import answer, make, questions
-from configs.command_line.push import push_dataset
+from configs.command_line.preflight import add_preflight, check_flags, check_sections, preflight
+from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.shared import (
     AGAIN,
+    CONFIG_HELP,
     FAILED,
+    add_overrides,
+    add_yes,
     console,
     heading,
     is_spent,
+    overrides_of,
     stopped,
     tell_failures,
 )
+from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
+from train.processes import process_count
 from train.report import LossPoint
 
 if TYPE_CHECKING:
@@ -162,3 +174,68 @@ STAGES: dict[str, Stage] = {
     "train": train,
     "eval": evaluate,
 }
+COMMANDS: dict[str, tuple[Stage, ...] | None] = {
+    "collect": (collect,),
+    "format": (format_rows,),
+    "train": (train,),
+    "eval": (evaluate,),
+    "run": None,
+}
+"""The stages of each command; None for those that the config names."""
+ROLLING_OUT = ("collect", "eval", "run")
+CHECKED: dict[str, Stage] = {**CHECKS, "run": check_run}
+"""What `--preflight` does instead, of the commands that have it."""
+
+
+def add_stages(command: argparse.ArgumentParser, name: str) -> None:
+    """The arguments of a command that does stages of a config."""
+    command.add_argument("config", type=Path, help=CONFIG_HELP)
+    add_overrides(command)
+    command.set_defaults(command=lambda options: _run_stages(options, COMMANDS[name]))
+    if name in ROLLING_OUT:
+        add_yes(command)
+    if name in CHECKED:
+        add_checks(command)
+        command.set_defaults(command=lambda options: _do_or_check(options, name))
+    if name == "format":
+        add_preflight(command)
+        add_push(command)
+        command.set_defaults(command=_format_and_check)
+
+
+def _format_and_check(options: argparse.Namespace) -> int:
+    check_flags(options)
+    stages = (
+        lambda config: check_target(config, options),
+        format_rows,
+        lambda config: preflight(config, options),
+        lambda config: push_dataset(config, options),
+    )
+    return _run_stages(options, stages)
+
+
+def _do_or_check(options: argparse.Namespace, name: str) -> int:
+    if options.preflight:
+        return _run_stages(options, (CHECKED[name],), save=False)
+    return _run_stages(options, COMMANDS[name])
+
+
+def _run_stages(
+    options: argparse.Namespace, stages: Sequence[Stage] | None, save: bool = True
+) -> int:
+    """Do some stages, or for None those that the config names; `save` the config in its folder."""
+    config = load_config(options.config, overrides_of(options))
+    if stages is None:
+        check_sections(config)
+        stages = [STAGES[name] for name in config.stages]
+    if process_count() > 1 and list(stages) != [train]:
+        raise ConfigError(
+            f"{process_count()} processes were launched, and only `stepinto train` shares its work "
+            "among them; start the other stages without `accelerate launch`"
+        )
+    with config_saved(config) if save else nullcontext():
+        for stage in stages:
+            status = stage(config)
+            if status:
+                return status
+    return 0
