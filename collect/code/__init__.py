@@ -1,0 +1,1 @@
+"""Source code and patches, read: Python, Java, unified diffs."""

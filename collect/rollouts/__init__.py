@@ -1,0 +1,1 @@
+"""Rollouts: the collect stage, one start of it, who does a rollout, and one rollout."""

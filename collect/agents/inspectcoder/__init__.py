@@ -1,0 +1,1 @@
+"""InspectCoder: the Program Inspector and the Patch Coder (arXiv:2510.18327)."""
