@@ -1,1 +1,0 @@
-"""Replay verification: recorded tool calls, driven again, must show what was recorded."""

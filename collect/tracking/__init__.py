@@ -1,1 +1,0 @@
-"""Numbers of a run for wandb and trackio, while it goes on."""

@@ -1,1 +1,0 @@
-"""How a run is getting on, for those who look at it."""
