@@ -20,9 +20,7 @@ from configs.command_line.shared import (
     CONFIG_HELP,
     STOPPED,
     add_overrides,
-    add_yes,
     console,
-    overrides_of,
 )
 from configs.command_line.stages import (
     STAGES,
@@ -83,8 +81,6 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("config", type=Path, help=CONFIG_HELP)
         add_overrides(command)
         command.set_defaults(command=lambda options, stages=stages: _run_stages(options, stages))
-        if name in ROLLING_OUT:
-            add_yes(command)
         if name in CHECKED:
             add_checks(command)
             command.set_defaults(command=lambda options, name=name: _do_or_check(options, name))
@@ -130,7 +126,7 @@ def _run_stages(
     options: argparse.Namespace, stages: Sequence[Stage] | None, save: bool = True
 ) -> int:
     """Do some stages, or for None those that the config names; `save` the config in its folder."""
-    config = load_config(options.config, overrides_of(options))
+    config = load_config(options.config, options.overrides)
     if stages is None:
         check_sections(config)
         stages = [STAGES[name] for name in config.stages]
@@ -155,7 +151,6 @@ COMMANDS: dict[str, tuple[tuple[Stage, ...] | None, str]] = {
     "run": (None, "the config's stages in a row: collect, format, train and eval by default"),
 }
 """The stages of each command; None for those that the config names."""
-ROLLING_OUT = ("collect", "eval", "run")
 CHECKED: dict[str, Stage] = {**CHECKS, "run": check_run}
 """What `--preflight` does instead, of the commands that have it."""
 
