@@ -56,7 +56,7 @@ SAVED_NAME = "config.yaml"
 MOST_ATTEMPTS = 10_000
 """Of each bug and variant."""
 MOST_AT_ONCE = 10_000
-REMOVED = ("copy_to", "copy_every", "copy_behind")
+REMOVED = ("copy_to", "copy_every", "copy_behind", "ask_above_dollars")
 """Settings of `runner` that earlier releases had."""
 
 
@@ -96,12 +96,6 @@ class RunnerConfig(BaseModel):
     estimate_after: int = Field(default=10, ge=1)
     """Rollouts after which a run's dollars, tokens and hours are estimated, or two of each variant
     where that is more; again whenever there are twice as many."""
-    ask_above_dollars: float | None = Field(default=None, gt=0)
-    """Ask before going on when the whole run is estimated to cost more than this. Without a
-    terminal the run stops with status 130; `--yes` agrees beforehand. Until the first estimate no
-    rollouts are begun but those that it is made from."""
-    confirmed: bool = Field(default=False, exclude=True)
-    """The answer is yes: `--yes` sets it. Not saved in the run folder."""
     min_free_disk_gb: float = Field(default=1.0, ge=0)
     """Gigabytes (10^9 bytes) that must be free on the run's and the sandboxes' disks beside what
     the rollouts are estimated to take; 0 starts on any disk."""
@@ -124,16 +118,19 @@ class RunnerConfig(BaseModel):
     def _refuse_removed(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        removed = [name for name in REMOVED if name in given]
-        if removed and given.get("copy_to") is None:
-            # A saved config of a run that was never copied.
-            return {name: value for name, value in given.items() if name not in REMOVED}
-        if removed:
+        if given.get("copy_to") is not None:
+            copying = [name for name in REMOVED if name in given and name.startswith("copy_")]
             raise ValueError(
-                f"{', '.join(removed)}: removed, take it out. To copy a run while it goes on, use "
+                f"{', '.join(copying)}: removed, take it out. To copy a run while it goes on, use "
                 'rclone or `aws s3 sync`, see "Copying a run while it runs" in docs/run-folder.md'
             )
-        return given
+        if given.get("ask_above_dollars") is not None:
+            raise ValueError(
+                "ask_above_dollars: removed, take it out. To limit what a run spends, set "
+                "runner.budget_dollars"
+            )
+        # Saved configs of earlier releases hold them with their defaults.
+        return {name: value for name, value in given.items() if name not in REMOVED}
 
 
 class RuntimeConfig(BaseModel):

@@ -113,15 +113,13 @@ def _has_settings(annotation: Any) -> bool:
 
 
 def _fields(settings: type[Any]) -> dict[str, FieldInfo]:
-    """Those that a config file may hold."""
-    fields = getattr(settings, "model_fields", None) or {
+    return getattr(settings, "model_fields", None) or {
         each.name: FieldInfo.from_annotated_attribute(
             typing.get_type_hints(settings, include_extras=True)[each.name],
             PydanticUndefined if each.default is dataclasses.MISSING else each.default,
         )
         for each in dataclasses.fields(settings)
     }
-    return {name: field for name, field in fields.items() if not field.exclude}
 
 
 def _backend(settings: type[Any]) -> str | None:

@@ -59,7 +59,8 @@ class EvalConfig(BaseModel):
     questions: AloneConfig | None = None
     """Subagents to measure alone, on runtime questions. None: none."""
     judge: JudgeConfig | None = None
-    """A model that sorts questions and failures beside the rules. None: only the rules do."""
+    """A model that sorts the questions of main agents (Debug2Fix, table 3), and failures beside the
+    rules. None: table 3 is left out, and only the rules sort failures."""
     report: ReportConfig = ReportConfig()
     """Pages for a browser, beside the tables."""
 

@@ -30,8 +30,8 @@ from eval.panels import Panel, panels_of
 from eval.paper_figures import arm_records, panel_records
 from eval.qualitative.judge import Judge, JudgeReport, check_judge
 from eval.qualitative.samples import Samples
-from eval.qualitative.study import gold_patches, study
-from eval.qualitative.tables import agreement_records, qualitative_records
+from eval.qualitative.study import Study, gold_patches, study
+from eval.qualitative.tables import judge_records, qualitative_records
 from eval.training_data import note_training, trained_repositories
 
 FOLDER = "eval"
@@ -97,7 +97,9 @@ class InPlaceStage:
         paired = paired_report(rows, self._config.statistics, self._config.baseline)
         judged = self._config.judge if not rollouts.stopped else None
         samples = Samples.of(judged) if judged is not None else None
-        records = self._records(comparison, panels, rows, choice, samples)
+        conversations = RunStore(self._folder).read_conversations()
+        found = study(rows, conversations, gold_patches(choice.instances), samples)
+        records = self._records(comparison, panels, rows, found)
         write = partial(
             write_tables,
             comparison,
@@ -114,7 +116,7 @@ class InPlaceStage:
             return report
         # The tables lie there before: a model that does not work costs none of them.
         judge = Judge(self._runtime, judged, choice.instances, self._folder).judge(samples.items)
-        tables = write(records=[*records, *agreement_records(judge)])
+        tables = write(records=[*records, *judge_records(judge, found, self._labels)])
         return replace(report, tables=tables, judge=judge)
 
     def _roll_out(
@@ -145,12 +147,9 @@ class InPlaceStage:
         comparison: Comparison,
         panels: Sequence[Panel],
         rows: Sequence[Rollout],
-        choice: Choice,
-        samples: Samples | None,
+        found: Study,
     ) -> list[Record]:
-        """The further tables and figures; what a judge is to look at is added to `samples`."""
-        conversations = RunStore(self._folder).read_conversations()
-        found = study(rows, conversations, gold_patches(choice.instances), samples)
+        """The further tables and figures, without a judge's."""
         return [
             *arm_records(comparison, rows, self._labels),
             *panel_records(panels, self._labels),

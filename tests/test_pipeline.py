@@ -50,7 +50,7 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         ("debug2fix_tool_limit", "small"),
     }
     figures = {each["name"] for each in results["figures"]}
-    assert {"question_categories", "failure_modes", "answer_failures", "pass_rate"} <= figures
+    assert {"failure_modes", "answer_failures", "pass_rate"} <= figures
     small = next(arm for arm in arms if arm["sub_model"] == "small")
     assert small["sub_tokens"] > 0
     assert "oracle (scripted)" in capfd.readouterr().out

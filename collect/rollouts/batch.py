@@ -21,7 +21,7 @@ from collect.models.budget import Budget, read_spent, spent_elsewhere
 from collect.models.config import ModelConfig
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
 from collect.rollouts.circuit_breaker import CircuitBreaker
-from collect.rollouts.cost import CostWatch, Forecast, check_dollars
+from collect.rollouts.cost import CostReporter, Forecast, check_dollars
 from collect.rollouts.executor import Executor, Setup, ThisMachine, models_of, tool_users
 from collect.rollouts.faults import attribute_failure
 from collect.rollouts.heartbeat import beating
@@ -75,21 +75,16 @@ class Batch:
             total = len(self._works)
             progress = Progress(total, total - len(self.missing), beside=self._beside)
             progress.add_earlier(row for row in self.rows() if row.rollout_id not in self._failed)
-            watch = self._watch(budget, progress)
+            costs = self._costs(budget, progress)
             runner = AsyncioRunner(self._runtime.runner.concurrency, self.stop)
             with (
                 self._tracked(progress, place) as tally,
                 progress,
                 beating(self._store.folder, progress, place.nodes),
             ):
-                watch.begin()
-                ended = (progress.finished, tally.add, self._stop_by, watch.ended)
-
-                def do(work: Work) -> None:
-                    watch.hold(work.spec.id)
-                    if not self.stop.is_set():
-                        self._do(work, place, progress, ended)
-
+                costs.begin()
+                ended = (progress.finished, tally.add, self._stop_by, costs.ended)
+                do = partial(self._do, place=place, progress=progress, ended=ended)
                 self._passes(runner, do, progress)
 
     def preflight(self) -> list[Finding]:
@@ -259,9 +254,9 @@ class Batch:
         of_rows = sum(row["dollars"] for row in self._store.rollouts.rows(columns=columns))
         return read_spent(self._store.folder, of_rows)
 
-    def _watch(self, budget: Budget, progress: Progress) -> CostWatch:
+    def _costs(self, budget: Budget, progress: Progress) -> CostReporter:
         runner = self._runtime.runner
         folder, missing = self._store.folder, self.missing
         kept = sum(kept_dollars(replies_of(folder, work.spec.id)) for work in missing)
         forecast = Forecast(self._specs, self.rows(), budget.spent - kept, runner.estimate_after)
-        return CostWatch(runner, forecast, progress, self.stop, folder)
+        return CostReporter(forecast, progress, runner.budget_dollars, folder)

@@ -8,8 +8,8 @@ import platform
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -128,18 +128,6 @@ class Progress:
         """A line that stays, above the display."""
         with self._lock:
             self._print(line)
-
-    @contextmanager
-    def put_away(self) -> Iterator[None]:
-        """Without the display meanwhile, so that the user can be asked something."""
-        if self._live is None:
-            yield
-            return
-        self._live.stop()
-        try:
-            yield
-        finally:
-            self._live.start()
 
     def running(self) -> list[tuple[str, float]]:
         """What is running and for how many seconds, the longest first."""

@@ -24,7 +24,6 @@ from configs.command_line.shared import (
     CONFIG_HELP,
     FAILED,
     add_overrides,
-    add_yes,
     console,
     stopped,
 )
@@ -199,8 +198,6 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
             _add_verify(action)
         if name == "contamination":
             _add_contamination(action)
-        if name == "answer":
-            add_yes(action)
         add_overrides(action)
         action.set_defaults(command=command)
 

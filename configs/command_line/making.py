@@ -14,7 +14,6 @@ from configs.command_line.shared import (
     FAILED,
     console,
     is_spent,
-    overrides_of,
     stopped,
     tell_failures,
 )
@@ -49,7 +48,7 @@ def bench_questions(options: argparse.Namespace) -> int:
 
 
 def bench_answer(options: argparse.Namespace) -> int:
-    config = load_config(options.config, overrides_of(options))
+    config = load_config(options.config, options.overrides)
     with config_saved(config):
         return answer(config)
 

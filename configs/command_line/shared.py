@@ -51,18 +51,6 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help=told)
 
 
-def add_yes(parser: argparse.ArgumentParser) -> None:
-    """Let a command do rollouts above `runner.ask_above_dollars`."""
-    told = "go on also where a run is estimated to cost more than runner.ask_above_dollars"
-    parser.add_argument("--yes", action="store_true", help=told)
-
-
-def overrides_of(options: argparse.Namespace) -> list[str]:
-    """The settings after the config, with what `--yes` stands for."""
-    agreed = ["runner.confirmed=true"] if getattr(options, "yes", False) else []
-    return [*options.overrides, *agreed]
-
-
 def add_questions(parser: argparse.ArgumentParser) -> None:
     """Let a command take files of questions."""
     parser.add_argument(

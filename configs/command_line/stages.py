@@ -23,11 +23,9 @@ from configs.command_line.shared import (
     CONFIG_HELP,
     FAILED,
     add_overrides,
-    add_yes,
     console,
     heading,
     is_spent,
-    overrides_of,
     stopped,
     tell_failures,
 )
@@ -182,7 +180,6 @@ COMMANDS: dict[str, tuple[Stage, ...] | None] = {
     "run": None,
 }
 """The stages of each command; None for those that the config names."""
-ROLLING_OUT = ("collect", "eval", "run")
 CHECKED: dict[str, Stage] = {**CHECKS, "run": check_run}
 """What `--preflight` does instead, of the commands that have it."""
 
@@ -192,8 +189,6 @@ def add_stages(command: argparse.ArgumentParser, name: str) -> None:
     command.add_argument("config", type=Path, help=CONFIG_HELP)
     add_overrides(command)
     command.set_defaults(command=lambda options: _run_stages(options, COMMANDS[name]))
-    if name in ROLLING_OUT:
-        add_yes(command)
     if name in CHECKED:
         add_checks(command)
         command.set_defaults(command=lambda options: _do_or_check(options, name))
@@ -224,7 +219,7 @@ def _run_stages(
     options: argparse.Namespace, stages: Sequence[Stage] | None, save: bool = True
 ) -> int:
     """Do some stages, or for None those that the config names; `save` the config in its folder."""
-    config = load_config(options.config, overrides_of(options))
+    config = load_config(options.config, options.overrides)
     if stages is None:
         check_sections(config)
         stages = [STAGES[name] for name in config.stages]

@@ -1,4 +1,4 @@
-"""What a config says about the model that sorts questions and failures beside the rules."""
+"""What a config says about the model that sorts questions, and failures beside the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that sorts the same questions and failures as the rules, each of them once.
+"""A model that sorts questions, and failures beside the rules, each of them once.
 
 Its replies are kept in the run's folder, so that a second start pays for none of them again.
 """
@@ -25,6 +25,7 @@ from collect.errors import (
 from collect.models.base import ConversationContext, ModelBackend
 from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
+from collect.question_records import Category
 from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
@@ -37,7 +38,6 @@ from collect.store.record_lines import StrictRecord, read_lines
 from eval.qualitative.config import JudgeConfig
 from eval.qualitative.failure_modes import MODES, RECORDED
 from eval.qualitative.prompts import prompt
-from eval.qualitative.question_rules import DESCRIPTIONS
 from eval.qualitative.samples import Item, Kind
 
 FILE = "judgements.jsonl"
@@ -46,6 +46,16 @@ NONE = "none"
 """The label for what fits nowhere."""
 REPLY = re.compile(r"label:[ \t]*([a-z_]+)")
 THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
+DESCRIPTIONS: Mapping[Category, str] = {
+    Category.EXCEPTION: "Identifying the type, origin, or cause of runtime exceptions.",
+    Category.ROOT_CAUSE: "Understanding why a specific behavior or bug occurs.",
+    Category.LOCAL: "Querying the value of specific variables at a location.",
+    Category.ATTRIBUTE: "Inspecting object attributes or map entries.",
+    Category.ASSERTION: "Identifying which assertion fails and the actual vs expected values.",
+    Category.REACHABILITY: "Checking if execution reaches a specific location or branch.",
+    Category.POST_FIX: "Confirming that a code change resolves the issue.",
+}
+"""Those of Debug2Fix's table 3, in its order and words."""
 LABELS: Mapping[Kind, Mapping[str, str]] = {
     Kind.QUESTION: {each.value: text for each, text in DESCRIPTIONS.items()}
     | {NONE: "None of these."},
@@ -68,11 +78,11 @@ class Judgement(StrictRecord):
 
 @dataclass(frozen=True)
 class Judged:
-    """One item, and what both said of it."""
+    """One item, and what the model said of it."""
 
     item: Item
     label: str | None
-    """The model's; None where its reply could not be read."""
+    """None where the reply could not be read."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +196,7 @@ class Judge:
 
     def _reply(self, key: str, item: Item, backend: ModelBackend) -> Judgement | None:
         context = ConversationContext(
-            self._instances[item.instance], item.variant, item.attempt, ROLE, 0
+            self._instances[item.instance], item.arm.variant, item.attempt, ROLE, 0
         )
         try:
             asked = [Message("user", prompt_for(item))]

@@ -7,13 +7,12 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from collect.benchmarks.base import TestStatus
 from collect.quantities import first_of
 from collect.rollouts.scoring import PASS_TO_PASS
 from collect.store.records import Conversation, Role, Rollout
-from eval.metrics import InstanceKey, instance_of
+from eval.metrics import Arm, InstanceKey, arm_of, instance_of
 from eval.qualitative.config import JudgeConfig
 
 TASK_CHARACTERS = 3_000
@@ -38,11 +37,11 @@ class Item:
     id: str
     kind: Kind
     instance: InstanceKey
-    variant: str
+    arm: Arm
     attempt: int
     text: str
-    by_rules: str
-    """The label that the rules gave; empty where they gave none."""
+    by_rules: str = ""
+    """The label that the rules gave a failure; questions have none."""
 
 
 @dataclass
@@ -85,10 +84,10 @@ class Samples:
         """All that was drawn."""
         return [*self.questions.items, *self.failures.items]
 
-    def offer_question(self, rollout: Rollout, number: int, text: str, by_rules: str) -> None:
+    def offer_question(self, rollout: Rollout, number: int, text: str) -> None:
         """The main agent's question of this number, from 0."""
         key = f"{rollout.rollout_id}-{number}"
-        self.questions.offer(key, lambda: _item(key, Kind.QUESTION, rollout, text, by_rules))
+        self.questions.offer(key, lambda: _item(key, Kind.QUESTION, rollout, text))
 
     def offer_failure(
         self, rollout: Rollout, conversations: Sequence[Conversation], by_rules: str
@@ -148,6 +147,6 @@ def _task(conversation: Conversation) -> str:
     return first.content if first is not None else ""
 
 
-def _item(key: str, kind: Kind, rollout: Rollout, text: str, by_rules: str) -> Item:
-    facts: dict[str, Any] = {"variant": rollout.variant, "attempt": rollout.attempt}
-    return Item(key, kind, instance_of(rollout), text=text, by_rules=by_rules, **facts)
+def _item(key: str, kind: Kind, rollout: Rollout, text: str, by_rules: str = "") -> Item:
+    arm, instance = arm_of(rollout), instance_of(rollout)
+    return Item(key, kind, instance, arm, rollout.attempt, text, by_rules)

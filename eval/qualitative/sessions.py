@@ -8,23 +8,19 @@ from dataclasses import dataclass
 from collect.agents.config import Variant
 from collect.agents.inspectcoder.actions import UnreadableAction, parse_actions
 from collect.agents.inspectcoder.react import action_block
-from collect.agents.subagent_task import read_subagent_task
 from collect.code.patches import ChangedRange
 from collect.code.test_files import TestFiles
-from collect.question_records import Category
 from collect.questions.grounding.checking import (
     MAX_CHARACTERS,
     answer_texts,
     claims_in,
     ground,
-    task_text,
 )
 from collect.questions.grounding.fixes import fix_touched_location
 from collect.questions.grounding.observations import last_part, observed
 from collect.questions.grounding.records import ClaimKind, Grounding, Support
 from collect.store.messages import Message
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
-from eval.qualitative.question_rules import categorize
 from sandbox.debugger import INSPECTIONS, LAUNCHES, Action, DebugEvent
 from sandbox.debugger import StopReason as DebugStopReason
 
@@ -54,8 +50,6 @@ class Session:
     breakpoints: bool
     """Whether any was set on a line or a function."""
     breakpoint_hits: int
-    about_reaching: bool
-    """Whether it was asked if a line is reached, so that no hit is an answer."""
     well_formed: bool
     """Whether there is an answer in the form that the main agent reads, or a plan."""
     ungrounded: int
@@ -87,7 +81,6 @@ def session_of(
         late_inspections=_late(events),
         breakpoints=any(not b.exception for event in events for b in event.breakpoints),
         breakpoint_hits=sum(event.stop_reason is DebugStopReason.BREAKPOINT for event in events),
-        about_reaching=categorize(_question(conversation)) is Category.REACHABILITY,
         well_formed=_is_well_formed(conversation),
         ungrounded=claims.counts[Support.UNGROUNDED],
         misread=_misread(conversation, claims, files),
@@ -112,13 +105,6 @@ def _late(events: Sequence[DebugEvent]) -> int:
         if event.stops_program and event.stop_reason is not DebugStopReason.ENTRY
     )
     return sum(_looks(event) for event in events[next(stops, len(events)) :])
-
-
-def _question(conversation: Conversation) -> str:
-    """What it was asked; all that it was told where that has another form."""
-    told = task_text(conversation)
-    asked = read_subagent_task(told)
-    return asked.question if asked else told
 
 
 def _is_well_formed(conversation: Conversation) -> bool:
@@ -213,7 +199,7 @@ def nothing_observed(session: Session) -> bool:
 
 def never_hit(session: Session) -> bool:
     """Stopped, but never where it was to, and looked at nothing but the entry."""
-    if session.about_reaching or session.late_inspections:
+    if session.late_inspections:
         return False
     return session.stops > 0 and session.breakpoints and session.breakpoint_hits == 0
 
@@ -259,8 +245,8 @@ ANSWER_MODES = (
     AnswerMode(
         "breakpoint_never_hit",
         "Breakpoint Never Hit",
-        "No breakpoint that was set was ever come to, and nothing was looked at elsewhere but at "
-        "the start of the test; not where reaching a line is the question.",
+        "No breakpoint that was set was ever hit, and nothing was looked at but the start of the "
+        "test. This can be the right answer if the question was whether a line is reached.",
         never_hit,
         by_events=True,
     ),

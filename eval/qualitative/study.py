@@ -1,4 +1,4 @@
-"""One pass over the conversations of an evaluation: questions, tools by step, and failures.
+"""One pass over the conversations of an evaluation: answers, tools by step, and failures.
 
 Of each rollout only names and numbers stay, so that the texts of a large run need not fit into
 memory.
@@ -19,14 +19,11 @@ from collect.questions.grounding.fixes import changed_by
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout, ToolOutcome
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of
 from eval.qualitative.failure_modes import RECORDED, Case, modes_of_rollout
-from eval.qualitative.question_rules import categorize
 from eval.qualitative.samples import Samples
 from eval.qualitative.sessions import modes_of_answer, session_of, tools_by_step
 
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
 NOT_ASKED = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
-UNKNOWN = ""
-"""Stands for the category of a question that no rule puts into one."""
 SOUND = ""
 """Stands for the mode of an answer that has none."""
 
@@ -42,8 +39,6 @@ class Finding:
     instance: InstanceKey
     attempt: int
     resolved: bool
-    questions: tuple[str, ...]
-    """The categories of what the main agent asked, in its order; `UNKNOWN` among them."""
     answers: tuple[str, ...]
     """The primary mode of each answer; `SOUND` among them."""
     modes: tuple[str, ...]
@@ -123,7 +118,6 @@ def _look_at(
     rollout: Rollout, conversations: Sequence[Conversation], gold: GoldPatches, result: Study
 ) -> None:
     case = case_of(rollout, conversations, gold)
-    asked = [categorize(text) for each in conversations for text in questions_of(each)]
     arm = arm_of(rollout)
     for each in conversations:
         if debugs(each) and each.role is not Role.MAIN:
@@ -135,7 +129,6 @@ def _look_at(
             instance=instance_of(rollout),
             attempt=rollout.attempt,
             resolved=rollout.resolved,
-            questions=tuple(each.value if each is not None else UNKNOWN for each in asked),
             answers=tuple(_primary(case)),
             modes=tuple(m.name for m in modes_of_rollout(case)) if not rollout.resolved else (),
         )
@@ -147,8 +140,8 @@ def _draw(
 ) -> None:
     """Offer a rollout's questions, and its failure if it says anything about the models."""
     texts = [text for each in conversations for text in questions_of(each)]
-    for number, (text, by_rules) in enumerate(zip(texts, finding.questions, strict=True)):
-        samples.offer_question(rollout, number, text, by_rules)
+    for number, text in enumerate(texts):
+        samples.offer_question(rollout, number, text)
     if finding.modes and finding.modes[0] not in RECORDED:
         samples.offer_failure(rollout, conversations, finding.modes[0])
 

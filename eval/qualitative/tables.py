@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from collect.question_records import Category
 from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table
 from eval.labels import Labels, in_order
-from eval.metrics import Arm, percent, wilson
+from eval.metrics import Arm, InstanceKey, percent, wilson
 from eval.qualitative.failure_modes import ENDED_EARLY, MODES, OF_TABLE_4
 from eval.qualitative.judge import LABELS, NONE, Judged, JudgeReport
-from eval.qualitative.question_rules import DESCRIPTIONS
 from eval.qualitative.samples import Kind
 from eval.qualitative.sessions import ANSWER_MODES, FINISH
-from eval.qualitative.study import SOUND, UNKNOWN, Finding, Study
+from eval.qualitative.study import SOUND, Finding, Study
 
 # What agents that debug do and answer, by arm: figure 5 of Debug2Fix, and what is wrong with the
 # answers.
@@ -150,9 +149,8 @@ WITHOUT_VERDICT = frozenset(mode.name for mode in ENDED_EARLY)
 
 
 def qualitative_records(study: Study, labels: Labels) -> list[Record]:
-    """All that the study has anything for."""
+    """All that the study has anything for, without a judge."""
     records: list[Record] = [
-        questions_table(study, labels),
         calls_table(study, labels),
         *answer_records(study, labels),
         failures_table(study, labels),
@@ -160,34 +158,6 @@ def qualitative_records(study: Study, labels: Labels) -> list[Record]:
         failed_rollouts(study, labels),
     ]
     return [record for record in records if not is_empty(record)]
-
-
-def questions_table(study: Study, labels: Labels) -> Table:
-    """Table 3, for each arm whose main agent asked anything."""
-    rows: list[tuple[Cell, ...]] = []
-    for arm, findings in by_arm(study, lambda each: bool(each.questions)).items():
-        asked = Counter(category for each in findings for category in each.questions)
-        pairs = {(each.instance, category) for each in findings for category in each.questions}
-        bugs = Counter(category for _, category in pairs)
-        for category in (*Category, UNKNOWN):
-            if asked[category]:
-                rows.append(
-                    (
-                        *named(arm, study, labels),
-                        *_described(category),
-                        asked[category],
-                        percent(asked[category], asked.total()),
-                        bugs[category],
-                    )
-                )
-    return Table(
-        "question_categories",
-        "What main agents ask",
-        "Debug2Fix, table 3",
-        (*ARM, "Category", "Description", "Questions", "% of questions", "Bugs"),
-        tuple(rows),
-        "By the rules in eval/qualitative/question_rules.py, over the questions of all rollouts.",
-    )
 
 
 def calls_table(study: Study, labels: Labels) -> Table:
@@ -296,17 +266,93 @@ def _could_ask(finding: Finding) -> bool:
     return bool(finding.arm.sub_model) and not set(finding.modes) & WITHOUT_VERDICT
 
 
-def _described(category: str) -> tuple[str, str]:
-    if category == UNKNOWN:
-        return "Other", "No rule holds."
-    return CATEGORY_TITLES[Category(category)], DESCRIPTIONS[Category(category)]
-
-
 def _primary(findings: Sequence[Finding], mode: str) -> int:
     return sum(each.modes[0] == mode for each in findings)
 
 
-# How far the rules and a model agree: share, Cohen's kappa, and who said what.
+# What a judge said: table 3 of Debug2Fix, and how far it agrees with the rules on failures.
+
+
+def judge_records(report: JudgeReport, study: Study, labels: Labels) -> list[Table]:
+    """All that the judge has said anything of."""
+    failures = [each for each in report.judged if each.item.kind is Kind.FAILURE]
+    tables = (
+        questions_table(report, study, labels),
+        agreement_table(report, failures),
+        confusion_table(report.model, failures),
+    )
+    return [table for table in tables if not is_empty(table)]
+
+
+def questions_table(report: JudgeReport, study: Study, labels: Labels) -> Table:
+    """Table 3, for each arm whose main agent asked anything."""
+    judged = [each for each in report.judged if each.item.kind is Kind.QUESTION]
+    by_arm: defaultdict[Arm, list[tuple[str, InstanceKey]]] = defaultdict(list)
+    for each in judged:
+        if each.label is not None:
+            by_arm[each.item.arm].append((each.label, each.item.instance))
+    titles = {each.value: title for each, title in CATEGORY_TITLES.items()} | {NONE: "Other"}
+    rows: list[tuple[Cell, ...]] = []
+    for arm in ordered(by_arm):
+        asked = Counter(category for category, _ in by_arm[arm])
+        bugs = Counter(category for category, _ in {*by_arm[arm]})
+        for category, description in LABELS[Kind.QUESTION].items():
+            if asked[category]:
+                texts = (titles[category], description)
+                share = percent(asked[category], asked.total())
+                counts = (asked[category], share, bugs[category])
+                rows.append((*named(arm, study, labels), *texts, *counts))
+    unreadable = sum(each.label is None for each in judged)
+    return Table(
+        "question_categories",
+        "What main agents ask",
+        "Debug2Fix, table 3",
+        (*ARM, "Category", "Description", "Questions", "% of questions", "Bugs"),
+        tuple(rows),
+        f"By {report.model}, of a sample drawn by chance, without {unreadable} whose replies are "
+        f"not one known label.{_missing(report)}",
+    )
+
+
+def agreement_table(report: JudgeReport, failures: Sequence[Judged]) -> Table:
+    """How far the rules and the judge give a failure the same mode."""
+    pairs = _pairs(failures)
+    found = agreement(pairs)
+    kappa = None if found.kappa is None else f"{found.kappa:.2f}"
+    numbers = (found.items, found.percent, found.low, found.high, kappa)
+    return Table(
+        "judge_agreement",
+        f"Agreement of the rules with {report.model}",
+        "Beside Debug2Fix, table 4, which was sorted by hand",
+        ("Failures", "Agree %", "95 % from", "to", "Cohen's kappa", "Unreadable"),
+        ((*numbers, len(failures) - len(pairs)),) if failures else (),
+        "Of a sample drawn by chance. Unreadable: replies that are not one known label, which are "
+        f"not among the failures.{_missing(report)}",
+    )
+
+
+def confusion_table(model: str, failures: Sequence[Judged]) -> Table:
+    """Failure modes by the rules down, by the model across."""
+    pairs = _pairs(failures)
+    counts = Counter(pairs)
+    known = [*LABELS[Kind.FAILURE]]
+    down = sorted({rules for rules, _ in pairs}, key=known.index)
+    across = sorted({label for _, label in pairs}, key=known.index)
+    return Table(
+        "judge_failures",
+        f"Failure modes: by the rules, and by {model}",
+        "Beside Debug2Fix, table 4",
+        ("By the rules", *across),
+        tuple((rules, *(counts[rules, label] for label in across)) for rules in down),
+    )
+
+
+def _pairs(failures: Sequence[Judged]) -> list[tuple[str, str]]:
+    return [(each.item.by_rules, each.label) for each in failures if each.label is not None]
+
+
+def _missing(report: JudgeReport) -> str:
+    return f" {report.missing} questions and failures have no reply yet." if report.missing else ""
 
 
 @dataclass(frozen=True)
@@ -335,57 +381,3 @@ def agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
     chance = sum(firsts[label] * seconds[label] for label in firsts) / count**2
     kappa = None if chance == 1 else (same - chance) / (1 - chance)
     return Agreement(count, 100 * same, 100 * low, 100 * high, kappa)
-
-
-# How far a model agrees with the rules, as tables.
-
-
-WHAT = {Kind.QUESTION: "Categories of questions", Kind.FAILURE: "Failure modes"}
-SOURCES = {Kind.QUESTION: "Beside Debug2Fix, table 3", Kind.FAILURE: "Beside Debug2Fix, table 4"}
-
-
-def agreement_records(report: JudgeReport) -> list[Table]:
-    """The agreement, and for each kind of thing which labels were given by whom."""
-    by_kind = {kind: [j for j in report.judged if j.item.kind is kind] for kind in Kind}
-    confusions = [_confusion(kind, report.model, found) for kind, found in by_kind.items()]
-    return [_agreement(report, by_kind), *(each for each in confusions if each.rows)]
-
-
-def _agreement(report: JudgeReport, by_kind: Mapping[Kind, Sequence[Judged]]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for kind, judged in by_kind.items():
-        pairs = _pairs(judged)
-        found = agreement(pairs)
-        kappa = None if found.kappa is None else f"{found.kappa:.2f}"
-        numbers = (found.items, found.percent, found.low, found.high, kappa)
-        rows.append((WHAT[kind], *numbers, len(judged) - len(pairs)))
-    left = f" {report.missing} have no reply yet." if report.missing else ""
-    return Table(
-        "judge_agreement",
-        f"Agreement of the rules with {report.model}",
-        "Beside Debug2Fix, tables 3 and 4, which were sorted by hand",
-        ("What", "Items", "Agree %", "95 % from", "to", "Cohen's kappa", "Unreadable"),
-        tuple(rows),
-        "Of a sample drawn by chance. Unreadable: replies that are not one known label, which are "
-        f"not among the items.{left}",
-    )
-
-
-def _confusion(kind: Kind, model: str, judged: Sequence[Judged]) -> Table:
-    """Labels by the rules down, by the model across."""
-    pairs = _pairs(judged)
-    counts = Counter(pairs)
-    known = [*LABELS[kind]]
-    down = sorted({rules for rules, _ in pairs}, key=known.index)
-    across = sorted({label for _, label in pairs}, key=known.index)
-    return Table(
-        f"judge_{kind.value}s",
-        f"{WHAT[kind]}: by the rules, and by {model}",
-        SOURCES[kind],
-        ("By the rules", *across),
-        tuple((rules, *(counts[rules, label] for label in across)) for rules in down),
-    )
-
-
-def _pairs(judged: Sequence[Judged]) -> list[tuple[str, str]]:
-    return [(j.item.by_rules or NONE, j.label) for j in judged if j.label is not None]

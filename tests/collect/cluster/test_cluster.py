@@ -293,23 +293,6 @@ def test_each_node_asks_its_models_first(
     assert not rows(tmp_path)
 
 
-def test_an_estimate_above_its_limit_stops_all_nodes(
-    nodes: RayNodes, server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = [
-        "models.frontier.prices={input: 10000}",
-        "runner.budget_dollars=null",
-        "runner.concurrency=1",
-        "runner.estimate_after=2",
-        "runner.ask_above_dollars=3",
-    ]
-    assert main(asking(server, tmp_path, nodes, *settings)) == STOPPED
-    assert len(rows(tmp_path)) == 2
-    assert "about $4.00 for the whole run is above" in capsys.readouterr().err
-    assert main([*asking(server, tmp_path, nodes, *settings), "--yes"]) == 0
-    assert len(rows(tmp_path)) == 4
-
-
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://head:10001"])
 def test_no_cluster_at_the_address(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str

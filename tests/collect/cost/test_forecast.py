@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,7 @@ from collect.store.records import Rollout
 from tests.collect.models.contexts import context
 from tests.records import make_failed_rollout, make_rollout
 
-NOTHING = Cost(None, 0.0, 0)
+NOTHING = Cost(0.0, 0)
 
 
 def specs(count: int, *variants: Variant) -> list[RolloutSpec]:
@@ -31,13 +31,13 @@ def done(spec: RolloutSpec, dollars: float) -> Rollout:
     return make_rollout(spec.instance.id, rollout_id=spec.id, dollars=dollars)
 
 
-def costs(kind: str, *dollars: float) -> list[Cost]:
-    return [Cost(kind, each, 1000) for each in dollars]
+def costs(*dollars: float) -> list[Cost]:
+    return [Cost(each, 1000) for each in dollars]
 
 
 def test_each_kind_is_weighed_by_what_is_left_of_it() -> None:
-    sample = [*costs("dear", 4.0, 6.0), *costs("cheap", 0.5, 1.5)]
-    found = estimate(sample, Cost(None, 12.0, 4000), {"dear": 10, "cheap": 100})
+    sample: dict[Hashable, list[Cost]] = {"dear": costs(4.0, 6.0), "cheap": costs(0.5, 1.5)}
+    found = estimate(sample, Cost(12.0, 4000), {"dear": 10, "cheap": 100})
     assert found.dollars == pytest.approx(12 + 10 * 5 + 100 * 1)
     assert found.tokens == 4000 + 110 * 1000
     # Student's quantile for 2 degrees of freedom; the means' variance and that of the rest.
@@ -46,9 +46,11 @@ def test_each_kind_is_weighed_by_what_is_left_of_it() -> None:
     assert found.low == 12.0, "what is spent is spent"
 
 
-def test_a_kind_that_none_was_done_of_costs_what_the_others_do() -> None:
-    found = estimate(costs("a", 1.0, 3.0), NOTHING, {"b": 2})
+def test_a_kind_with_too_small_a_sample_costs_what_all_do() -> None:
+    found = estimate({"a": costs(1.0, 3.0)}, NOTHING, {"b": 2})
     assert found.dollars == pytest.approx(4.0)
+    found = estimate({"a": costs(1.0, 3.0), "b": costs(5.0)}, NOTHING, {"b": 2})
+    assert found.dollars == pytest.approx(6.0)
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
@@ -58,15 +60,15 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     held = 0
     for _ in range(400):
         every = [generator.gammavariate(4, 1.0) for _ in range(200)]
-        found = estimate(costs("a", *every[:10]), Cost(None, sum(every[:10]), 0), {"a": 190})
+        found = estimate({"a": costs(*every[:10])}, Cost(sum(every[:10]), 0), {"a": 190})
         held += found.low <= sum(every) <= found.high
     assert held / 400 == pytest.approx(0.95, abs=0.035)
 
 
 def test_in_words() -> None:
-    words = estimate(costs("a", 1.0, 1.0), NOTHING, {"a": 20}).text
+    words = estimate({"a": costs(1.0, 1.0)}, NOTHING, {"a": 20}).text
     assert words == "$20.00 ($20.00 to $20.00 at 95% confidence) and 20.0k tokens"
-    assert estimate(costs("a", 0.0, 0.0), NOTHING, {"a": 20}).text == "20.0k tokens"
+    assert estimate({"a": costs(0.0, 0.0)}, NOTHING, {"a": 20}).text == "20.0k tokens"
 
 
 def told(forecast: Forecast, rows: Sequence[Rollout]) -> list[float | None]:
@@ -83,10 +85,11 @@ def test_the_first_rollouts_count_and_not_those_that_end_first() -> None:
     forecast = Forecast(asked, [], 0.0, after=3)
     short = [done(spec, 0.01) for spec in asked[1:40]]
     assert told(forecast, short) == [None] * 39
-    (dollars,) = told(forecast, [done(asked[0], 40.0)])
-    assert dollars is not None
-    assert forecast.basis == "the first 40 of 100 rollouts"
-    assert dollars == pytest.approx((40.0 + 0.39) * 100 / 40)
+    forecast.ended(done(asked[0], 40.0))
+    found = forecast.estimate()
+    assert found is not None
+    assert found.rollouts == 40
+    assert found.dollars == pytest.approx((40.0 + 0.39) * 100 / 40)
 
 
 def test_it_is_told_again_of_twice_as_many() -> None:
@@ -95,22 +98,6 @@ def test_it_is_told_again_of_twice_as_many() -> None:
     rows = [done(spec, 1.0) for spec in asked]
     found = told(forecast, rows)
     assert [index + 1 for index, each in enumerate(found) if each is not None] == [2, 4, 8]
-
-
-def test_which_rollouts_the_first_estimate_needs() -> None:
-    asked = specs(6)
-    forecast = Forecast(asked, [done(asked[4], 1.0)], 1.0, after=3)
-
-    def held() -> list[int]:
-        return [number for number, spec in enumerate(asked) if forecast.can_wait(spec.id)]
-
-    assert held() == [3, 5]
-    forecast.ended(
-        make_failed_rollout(FailureKind.INFRASTRUCTURE, rollout_id=asked[0].id, dollars=1.0)
-    )
-    assert held() == [5], "the next one in its place"
-    assert told(forecast, [done(spec, 1.0) for spec in asked[1:4]])[-1] is not None
-    assert held() == []
 
 
 def test_two_of_each_variant_are_waited_for() -> None:
@@ -137,8 +124,7 @@ def test_failures_of_the_infrastructure_say_nothing_of_costs() -> None:
     assert told(forecast, [failed]) == [pytest.approx(4.0)]
 
 
-def test_what_is_done_again_waits_for_nothing_and_counts() -> None:
-    """The first pass has ended, so that nothing before it is still to come."""
+def test_what_is_done_again_counts() -> None:
     asked = specs(12)
     forecast = Forecast(asked, [], 0.0, 10)
     failed = [asked[0], asked[2], asked[4]]
@@ -149,7 +135,6 @@ def test_what_is_done_again_waits_for_nothing_and_counts() -> None:
             row = done(spec, 1.0)
         forecast.ended(row)
         assert forecast.estimate() is None
-    assert not any(forecast.can_wait(spec.id) for spec in failed)
     forecast.ended(done(failed[0], 1.0))
     found = forecast.estimate()
     assert found is not None

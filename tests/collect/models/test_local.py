@@ -344,7 +344,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "modules",
     [
-        "collect.models.opening, collect.models.local, collect.models.config",
+        "collect.rollouts.models, collect.models.local, collect.models.config",
         "train.stage, train.trainer",
     ],
 )

@@ -74,14 +74,13 @@ def test_all_is_looked_at_and_nothing_done(server: ChatServer, tmp_path: Path) -
 def test_every_check_is_made_also_after_one_that_fails(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(error(401, "wrong key"))
     floor = "runner.min_free_disk_gb=1000000000"
-    status, table = preflight(server, tmp_path, floor, "runner.ask_above_dollars=7")
+    status, table = preflight(server, tmp_path, floor)
     assert status == 2
     assert "│ no │ disk of the run │ the disk is too full: " in table
     assert "│ no │ disk of sandboxes │ the disk is too full: " in table
     assert "│ no │ model frontier │ a first request failed: model gpt-5 at " in table
     assert "HTTP 401: wrong key. What to do: check the key" in table
     assert "│ ok │ sandbox │" in table
-    assert "ask_above_dollars is 7 │" in table
 
 
 @pytest.mark.docker

@@ -1,4 +1,4 @@
-"""A model that sorts beside the rules, at a real HTTP endpoint."""
+"""A model that sorts questions and failures, at a real HTTP endpoint."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from collect.errors import ConfigError
 from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
 from eval.figures import parts
+from eval.labels import Labels
+from eval.metrics import Arm
 from eval.qualitative.config import JudgeConfig
 from eval.qualitative.judge import FILE, LABELS, Judge, JudgeReport, check_judge, read_label
 from eval.qualitative.samples import Item, Kind
-from eval.qualitative.tables import agreement_records
+from eval.qualitative.study import Study
+from eval.qualitative.tables import judge_records
 from tests.collect.models.chat_server import ChatServer, error, reply
 
 QUESTIONS = ("What is `rate`?", "Why is it wrong?", "Is line 3 reached?")
-BY_RULES = ("local_variable", "root_cause", "code_reachability")
+CATEGORIES = ("local_variable", "root_cause", "code_reachability")
 PRICE = 100 * 1e-6
 """Of one reply, with 100 prompt tokens."""
 
@@ -35,12 +38,13 @@ def server() -> Iterator[ChatServer]:
 
 INSTANCE = BundledBenchmark().instances()[0]
 KEY = (INSTANCE.benchmark, INSTANCE.id)
+ARM = Arm("debug2fix", "large", "small")
 
 
 def items() -> list[Item]:
     return [
-        Item(f"r-{n}", Kind.QUESTION, KEY, "debug2fix", 0, text, by_rules)
-        for n, (text, by_rules) in enumerate(zip(QUESTIONS, BY_RULES, strict=True))
+        Item(f"r-{number}", Kind.QUESTION, KEY, ARM, 0, text)
+        for number, text in enumerate(QUESTIONS)
     ]
 
 
@@ -62,9 +66,9 @@ def judge(runtime: RuntimeConfig, folder: Path, listed: list[Item] | None = None
 
 
 def test_a_second_start_pays_for_nothing_again(server: ChatServer, tmp_path: Path) -> None:
-    server.will_answer(*(reply(f"label: {label}") for label in BY_RULES))
+    server.will_answer(*(reply(f"label: {label}") for label in CATEGORIES))
     first = judge(runtime(server), tmp_path)
-    assert [each.label for each in first.judged] == list(BY_RULES)
+    assert [each.label for each in first.judged] == list(CATEGORIES)
     assert float((tmp_path / SPENT).read_text()) == pytest.approx(3 * PRICE)
     second = judge(runtime(server), tmp_path)
     assert second.judged == first.judged
@@ -86,7 +90,7 @@ def test_the_same_question_of_two_rollouts_is_asked_once(
 def test_another_question_or_model_is_asked_anew(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: local_variable"))
     judge(runtime(server), tmp_path)
-    changed = Item("r-0", Kind.QUESTION, KEY, "debug2fix", 0, "What is `net`?", "local_variable")
+    changed = Item("r-0", Kind.QUESTION, KEY, ARM, 0, "What is `net`?")
     judge(runtime(server), tmp_path, [changed])
     assert len(server.requests) == 4
 
@@ -99,17 +103,19 @@ def test_a_reply_in_another_form_is_kept_and_counts_for_nothing(
     assert [each.label for each in report.judged] == ["root_cause", None, None]
     judge(runtime(server), tmp_path)
     assert len(server.requests) == 3
-    agreement, confusion = agreement_records(report)
-    assert agreement.rows[0] == (
-        "Categories of questions",
-        1,
-        0.0,
-        *agreement.rows[0][3:5],
-        "0.00",
-        2,
-    )
-    assert confusion.columns == ("By the rules", "root_cause")
-    assert confusion.rows == (("local_variable", 1),)
+
+
+def test_failures_are_compared_with_the_rules(server: ChatServer, tmp_path: Path) -> None:
+    failures = [
+        Item(f"f-{number}", Kind.FAILURE, KEY, ARM, number, f"Record {number}.", "wrong_fix")
+        for number in range(3)
+    ]
+    server.will_answer(reply("label: gave_up"), reply("It gave up."))
+    report = judge(runtime(server), tmp_path, failures)
+    agreement, confusion = judge_records(report, Study(), Labels())
+    assert agreement.rows == ((1, 0.0, *agreement.rows[0][2:4], "0.00", 2),)
+    assert confusion.columns == ("By the rules", "gave_up")
+    assert confusion.rows == (("wrong_fix", 1),)
     assert parts([agreement, confusion])
 
 

@@ -31,14 +31,15 @@ def test_a_judge_that_fails_costs_no_table_and_is_asked_again(
         assert "judge has not judged 1 item yet" in capsys.readouterr().err
         results = tmp_path / "judged" / "eval" / "results.json"
         before = {each["name"] for each in json.loads(results.read_text("utf-8"))["figures"]}
-        assert {"question_categories", "tools_by_step_1", "judge_agreement"} <= before
-        assert "judge_questions" not in before
+        assert "tools_by_step_1" in before
+        assert "question_categories" not in before
 
         server.will_answer(reply("label: root_cause"))
         assert main(arguments) == 0
         found = {each["name"]: each for each in json.loads(results.read_text("utf-8"))["figures"]}
-        assert found["judge_agreement"]["rows"][0][:3] == ["Categories of questions", 1, 100.0]
-        assert found["judge_questions"]["rows"] == [["root_cause", 1]]
+        (row,) = found["question_categories"]["rows"]
+        assert row[2] == "Root Cause Analysis"
+        assert row[4:] == [1, 100.0, 1]
         page = (tmp_path / "judged" / "eval" / "tables.md").read_text("utf-8")
-        assert "## Agreement of the rules with judge" in page
+        assert "## What main agents ask" in page
         assert len(server.requests) == 2

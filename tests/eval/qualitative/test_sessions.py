@@ -79,8 +79,6 @@ def test_a_breakpoint_that_is_never_hit() -> None:
     assert modes(Session().debug(entry).answer("It is not reached.")) == ["breakpoint_never_hit"]
     at_entry = Session().debug(entry).debug(see(("rate", "0.5"))).answer("It is not reached.")
     assert modes(at_entry) == ["breakpoint_never_hit"]
-    reaching = Session("Question: Is shop/cart.py:99 ever hit by this test?\nTest: t")
-    assert modes(reaching.debug(entry).answer("No.")) == []
 
 
 def test_a_stop_at_an_exception_is_a_hit() -> None:

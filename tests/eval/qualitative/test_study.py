@@ -12,10 +12,11 @@ from collect.store.records import Conversation, MessageRow, Role, Rollout, ToolO
 from eval.figures import Figure, FigureKind, Table
 from eval.labels import Labels
 from eval.qualitative.config import JudgeConfig
+from eval.qualitative.judge import Judged, JudgeReport
 from eval.qualitative.samples import Samples, cut
 from eval.qualitative.sessions import UNREADABLE, tools_by_step
 from eval.qualitative.study import Study, gold_patches, questions_of, study
-from eval.qualitative.tables import qualitative_records
+from eval.qualitative.tables import judge_records, qualitative_records
 from tests.records import QUESTION, make_conversations, make_failed_rollout, make_rollout
 
 LABELS = Labels()
@@ -57,15 +58,25 @@ def test_what_main_agents_ask() -> None:
     held = [
         asking(rollouts[0], QUESTION, WHY),
         asking(rollouts[1], WHY),
-        asking(rollouts[2], WHY, "Hm."),
+        asking(rollouts[2], WHY, "Hm.", "Cut off."),
     ]
-    table = tables(study(rollouts, held, {}))["question_categories"]
+    said = {QUESTION: "attribute_value", WHY: "root_cause", "Hm.": "none"}
+    samples = Samples.of(JudgeConfig(model="judge"))
+    found = study(rollouts, held, {}, samples)
+    judged = tuple(Judged(item, said.get(item.text)) for item in samples.items)
+    (table,) = judge_records(JudgeReport("judge", judged), found, LABELS)
+    assert table.name == "question_categories"
     assert [(row[2], *row[4:]) for row in table.rows] == [
         ("Root Cause Analysis", 3, 60.0, 2),
         ("Attribute Value Inspection", 1, 20.0, 1),
         ("Other", 1, 20.0, 1),
     ]
     assert {row[:2] for row in table.rows} == {("Debug2Fix", "large → small")}
+    assert "without 1 whose" in table.note
+
+
+def test_without_a_judge_questions_are_not_sorted() -> None:
+    assert "question_categories" not in tables(looked_at([make_rollout("a")]))
 
 
 def test_only_what_was_asked_counts() -> None:
@@ -138,7 +149,7 @@ def test_the_oracle_is_marked() -> None:
 def test_conversations_of_other_rollouts_are_passed_over() -> None:
     rollout = make_rollout("a")
     found = study([rollout], make_conversations(make_rollout("other")), {})
-    assert [(each.instance[1], each.questions) for each in found.findings] == [("a", ())]
+    assert [(each.instance[1], each.answers) for each in found.findings] == [("a", ())]
 
 
 def test_without_anything_there_is_no_table() -> None:
