@@ -24,7 +24,7 @@ from sandbox.shell import capture
 MAX_LINE_BYTES = 2_000
 _ENDING = re.compile(r"!exit (\d+)")
 MAX_MESSAGES = 20
-# A mark distinguishes output lines from their number.
+# A mark distinguishes output lines from the line with their count.
 _SCRIPT = r"""
 limit=$1 width=$2 order=$3; shift 3
 messages=$(mktemp "$0/messages-XXXXXX") || exit 125
