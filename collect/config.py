@@ -92,7 +92,7 @@ class RunnerConfig(BaseModel):
     """`asyncio`: in this process. `ray`: on the nodes of a cluster (needs the extra `ray`)."""
     ray: RayConfig = RayConfig()
     concurrency: int = Field(default=2, ge=1, le=MOST_AT_ONCE)
-    """Concurrent rollouts on all nodes together."""
+    """Rollouts at once, of all nodes together."""
     budget_dollars: float | None = Field(default=None, gt=0)
     """The run stops cleanly once it has cost this much: its rollouts and its judge, over all stages
     and earlier starts. `stepinto bench self-repair` counts only its own dollars.

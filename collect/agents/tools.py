@@ -62,8 +62,6 @@ class Tool(Protocol):
 
 
 class Toolbox:
-    """The tools of one agent."""
-
     def __init__(self, tools: Sequence[Tool], wording: Mapping[str, str] | None = None) -> None:
         """`wording` is what the placeholders in the tools' descriptions stand for."""
         self._tools = {tool.name: tool for tool in tools}

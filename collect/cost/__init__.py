@@ -1,1 +1,1 @@
-"""What a run costs: foretold, looked at before it starts, and asked for above a limit."""
+"""A run's cost: estimates, checks before the start, and confirmation above a limit."""

@@ -1,1 +1,1 @@
-"""Replay verification: recorded tool calls, driven again, must show what was recorded."""
+"""Replay verification: repeated tool calls must give the recorded observations."""

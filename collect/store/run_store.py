@@ -3,19 +3,18 @@
 Layout of a run folder::
 
     rollouts/part-ROLLOUT_ID.parquet         one finished rollout
-    rollouts/data-N.parquet                  compacted rows; N grows with every rewrite, of both
-    conversations/...                        the same, every conversation of a rollout in one part
-    .lock                                    held by the process that writes
+    rollouts/data-N.parquet                  compacted rows; N grows with every rewrite of both
+    conversations/...                        the same; a part holds all conversations of a rollout
+    .lock                                    held by the writing process
 
-A rollout counts once its file under `rollouts/` exists, which is written last; a part stands for
-the compacted rows of the same id. Each file appears whole, by rename. Reading passes over what an
-interrupted writer left: temporary files, conversations without their rollout, and compacted files
-that don't count.
+A rollout counts once its file under `rollouts/` exists, which is written last; a part replaces the
+compacted rows of the same id. Files appear whole, by rename. Readers skip what an interrupted
+writer left: temporary files, conversations without their rollout, and invalid compacted files.
 
-Both tables are compacted together. The new files count once `rollouts/data-N.parquet` is there,
-which is written after that of the conversations; what they replace is removed after it, and
-rollouts' parts before those of conversations. So a conversations part without a rollouts part of
-the same id is always one whose rollout was never finished, or stands in the compacted files.
+Both tables are compacted together. The new files become valid once `rollouts/data-N.parquet`
+exists, which is written after the one of the conversations. The files they replace are removed
+after that, parts of rollouts before parts of conversations. So a conversations part without a
+rollouts part of the same id belongs to an unfinished rollout, or is in the compacted files.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Numbers of a run for wandb and trackio, while it goes on."""
+"""Logs a run's metrics to wandb and trackio."""

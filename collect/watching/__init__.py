@@ -1,1 +1,1 @@
-"""How a run is getting on, for those who look at it."""
+"""Shows the progress of a run."""

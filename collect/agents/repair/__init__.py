@@ -1,5 +1,5 @@
-"""InspectCoder, its ablations, and the baselines it is compared with (arXiv:2510.18327).
+"""InspectCoder, its ablations and baselines (arXiv:2510.18327).
 
-One loop for all (`rounds`): diagnose and patch a program of one file, run its public tests, go on
-with the first that fails. What differs is how a system comes to its next version of the code.
+One loop for all (`rounds`): diagnose and patch a one-file program, run its public tests, continue
+with the first that fails. Systems differ in how they reach the next version of the code.
 """

@@ -194,7 +194,7 @@ def _asked(event: DebugEvent, name: str) -> object:
 
 
 def _answer_index(conversation: Conversation, row: EventRow) -> int:
-    """The message that tells of an event; at the earliest the one after its call's."""
+    """The message that reports an event; at the earliest the one after its call's."""
     rows = conversation.messages
     for index in range(row.message_index + 1, len(rows)):
         message = rows[index].message
