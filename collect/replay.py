@@ -130,7 +130,7 @@ def verified_conversations(folder: Path) -> dict[str, bool]:
 
 # Compares the observations of two conversations.
 #
-# An observation is the answer to a call, normalised (`collect.normalising`).
+# An observation is the answer to a call, normalised (`collect.store.normalising`).
 
 
 SHOWN = 400

@@ -118,7 +118,7 @@ class Rollout:
     patch: str
     """Unified diff of the agent's changes, except tests and test configuration."""
     patch_marks: tuple[str, ...]
-    """Names from `collect.patch_marks` for code in the patch, but not in the gold patch, that
+    """Names from `collect.rollouts.rows` for code in the patch, but not in the gold patch, that
     accesses the test runner.
     """
     stop_reason: StopReason
