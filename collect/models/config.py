@@ -81,7 +81,7 @@ class EndpointConfig(_Settings):
     server still holds its connection open.
     """
     timeout: PositiveFloat = 600.0
-    """Seconds until a request's whole reply must have arrived."""
+    """Seconds until a request's whole reply must have arrived; keep-alive blanks don't count."""
     retries: Retries = Retries()
     tool_choice: str | dict[str, Any] | None = None
     """The server's `tool_choice`: `auto`, `required`, or a tool. None: not sent."""
