@@ -1,4 +1,4 @@
-"""What a run's config says about rollouts."""
+"""Config of a run's rollouts."""
 
 from __future__ import annotations
 
@@ -15,46 +15,48 @@ from collect.models.config import ModelConfig, OracleConfig
 from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
 
-# What a config says about wandb and trackio.
+# Settings for wandb and trackio.
 
 
 class WandbSettings(BaseModel):
-    """Where the curves go."""
+    """Log metrics to wandb."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     mode: Literal["offline", "online"] = "offline"
     """Offline writes below the run folder, for `wandb sync`."""
     project: str = "stepinto"
-    """Where the run is filed."""
+    """The wandb project."""
     name: str | None = None
-    """What it is called there. None: the run's own name."""
+    """The run's name in wandb. None: the run's own name."""
 
 
 class TrackioSettings(BaseModel):
-    """Where the curves go, beside or instead of wandb; below `$TRACKIO_DIR`, for `trackio show`."""
+    """Log metrics to trackio, in addition to or instead of wandb; stored in `$TRACKIO_DIR`, for
+    `trackio show`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     project: str = "stepinto"
-    """Where the run is filed."""
+    """The trackio project."""
     name: str | None = None
-    """What it is called there. None: the run's own name."""
+    """The run's name in trackio. None: the run's own name."""
     space: str | None = None
-    """`OWNER/NAME` of a Space of the hub to send them to; null stays on this machine."""
+    """`OWNER/NAME` of a hub Space to send them to; null keeps them on this machine."""
 
 
 def needed(wandb: WandbSettings | None, trackio: TrackioSettings | None) -> tuple[str, ...]:
-    """The packages that a config's trackers are."""
+    """The packages that the configured trackers need."""
     chosen = {"wandb": wandb, "trackio": trackio}
     return tuple(name for name, settings in chosen.items() if settings is not None)
 
 
 SAVED_NAME = "config.yaml"
-"""Of a run's config, in its folder."""
+"""The config's file name in its run folder."""
 
 MOST_ATTEMPTS = 10_000
-"""Of each bug and variant."""
+"""Maximum attempts per bug and variant."""
 MOST_AT_ONCE = 10_000
 REMOVED = ("copy_to", "copy_every", "copy_behind", "ask_above_dollars")
 """Settings of `runner` that earlier releases had."""
@@ -65,23 +67,24 @@ def _oracle() -> dict[str, ModelConfig]:
 
 
 class RayConfig(BaseModel):
-    """How rollouts are done on the nodes of a Ray cluster."""
+    """Run rollouts on the nodes of a Ray cluster."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     address: str | None = None
-    """`auto` for the cluster that this machine is a node of, or `HOST:PORT` of its head. None: a
-    cluster of this machine alone, for as long as the run takes."""
+    """`auto` for the cluster that this machine belongs to, or `HOST:PORT` of its head. None: a
+    cluster on this machine only, for the duration of the run.
+    """
     per_node: int = Field(default=4, ge=1, le=MOST_AT_ONCE)
-    """Rollouts at once on a node."""
+    """Concurrent rollouts per node."""
     tries: int = Field(default=3, ge=1)
-    """A rollout has failed after this many tries on nodes that were lost or at fault."""
+    """A rollout fails after this many tries on nodes that were lost or faulty."""
     node_timeout: float = Field(default=300, gt=0)
-    """Seconds that a rollout waits where no node can do any."""
+    """Seconds that a rollout waits while no node is available."""
 
 
 class RunnerConfig(BaseModel):
-    """Where rollouts are done, how many at once, and what they may cost."""
+    """Where rollouts run, how many at once, and what they may cost."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -91,27 +94,28 @@ class RunnerConfig(BaseModel):
     concurrency: int = Field(default=2, ge=1, le=MOST_AT_ONCE)
     """Rollouts at once, of all nodes together."""
     budget_dollars: float | None = Field(default=None, gt=0)
-    """The run stops cleanly once it has cost this much: its rollouts and its judge, of all stages
-    and earlier starts. `stepinto bench self-repair` counts its own dollars alone."""
+    """The run stops cleanly once it has cost this much: its rollouts and its judge, over all stages
+    and earlier starts. `stepinto bench self-repair` counts only its own dollars.
+    """
     estimate_after: int = Field(default=10, ge=1)
-    """Rollouts after which a run's dollars, tokens and hours are estimated, or two of each variant
-    where that is more; again whenever there are twice as many."""
+    """Rollouts after which a run's dollars, tokens and hours are estimated (at least two of each
+    variant); repeated whenever their number has doubled."""
     min_free_disk_gb: float = Field(default=1.0, ge=0)
-    """Gigabytes (10^9 bytes) that must be free on the run's and the sandboxes' disks beside what
-    the rollouts are estimated to take; 0 starts on any disk."""
+    """Gigabytes (10^9 bytes) that must be free on the disks of the run and the sandboxes, in
+    addition to the rollouts' estimated size; 0 starts on any disk.
+    """
     again: int = Field(default=1, ge=0, le=100)
-    """How often rollouts that failed because of the infrastructure are done once more at the end of
-    a start."""
+    """How often rollouts with infrastructure failures are repeated at the end of a start."""
     give_up_after: int = Field(default=10, ge=1)
-    """The run stops once so many rollouts in a row have failed because of the infrastructure."""
+    """The run stops after this many infrastructure failures in a row."""
     wandb: WandbSettings | None = None
-    """Where numbers of the rollouts go while they are done."""
+    """Log metrics to wandb during the run."""
     trackio: TrackioSettings | None = None
-    """The same, beside or instead of wandb."""
+    """Log metrics to trackio, in addition to or instead of wandb."""
     track_every: float = Field(default=30, gt=0)
-    """Seconds between two lots of numbers."""
+    """Seconds between two updates of the metrics."""
     logs: bool = True
-    """Whether each rollout says what happens in it, in `RUN/logs`."""
+    """Whether each rollout writes a log to `RUN/logs`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -134,23 +138,22 @@ class RunnerConfig(BaseModel):
 
 
 class RuntimeConfig(BaseModel):
-    """What collect and eval share: how rollouts are done, whichever they are."""
+    """Settings that collect and eval share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     seed: int = 0
-    """Rows record it, with the attempt's number added. What a model samples by is its own
-    `sampling.seed`."""
+    """Recorded in rows, plus the attempt's number. Models sample by their own `sampling.seed`."""
     sandbox: SandboxConfig = SandboxConfig()
     images: ImagesConfig = ImagesConfig()
-    """How `stepinto bench pull` and the nodes of a cluster fetch the images of bugs."""
+    """How `stepinto bench pull` and cluster nodes fetch the images of bugs."""
     agents: AgentsConfig = AgentsConfig()
     models: Mapping[str, ModelConfig] = Field(default_factory=_oracle)
-    """By the name that `collect` and `eval` call them."""
+    """Models by the name that `collect` and `eval` use."""
     runner: RunnerConfig = RunnerConfig()
 
     def model_config_of(self, name: str) -> ModelConfig:
-        """A model by name. Raises ConfigError naming the known ones."""
+        """A model by name. Raises ConfigError listing the known ones."""
         if name not in self.models:
             known = ", ".join(sorted(self.models))
             oracle = "; add models.oracle={backend: oracle}" if name == "oracle" else ""
@@ -167,10 +170,10 @@ class CollectConfig(BaseModel):
 
     benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
     variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
-    """What rolls out: an agent, one of its ablations or what it is compared with."""
+    """The agents, ablations or baselines to roll out."""
     main: str = "oracle"
     """The main agent's model."""
     sub: str = "oracle"
     """The Debug Subagent's model."""
     attempts: int = Field(default=1, ge=1, le=MOST_ATTEMPTS)
-    """Rollouts of each instance and variant, each with a seed of its own."""
+    """Rollouts per instance and variant, each with its own seed."""

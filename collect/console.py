@@ -1,4 +1,4 @@
-"""What the user is told beside a command's own output."""
+"""Messages to the user besides a command's own output."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-# Text that a program or a model printed, made harmless and visible for whoever reads it.
+# Escapes control characters in texts from programs and models.
 
 
 CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""C0 and C1, the terminal's escapes among them; a tab and a line's end are text."""
+"""C0 and C1, including the terminal's escapes; tabs and line breaks are allowed."""
 BIDIRECTIONAL = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Marks that turn the order of what is shown (CVE-2021-42574)."""
+"""Marks that reorder the displayed text (CVE-2021-42574)."""
 UNSEEN = r"\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
-"""Without a glyph, or no character at all."""
+"""Characters without a glyph, and noncharacters."""
 HIDDEN = re.compile(f"[{CONTROL}{BIDIRECTIONAL}{UNSEEN}]")
 
 
 def visible(text: str) -> str:
-    """The text with every character that would hide, or reorder others, as Python writes it."""
+    """The text with invisible and reordering characters escaped as in Python."""
     return HIDDEN.sub(_shown, text)
 
 
@@ -35,16 +35,16 @@ def _shown(found: re.Match[str]) -> str:
 
 
 class VisibleConsole(Console):
-    """A console that shows texts, but for those with styles of their own, as `visible` does."""
+    """A console that escapes texts with `visible`, except those with their own styles."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
 
 
 def tell(line: str) -> None:
-    """A line on standard error. Where that is gone, as with a terminal, the work goes on.
+    """Print a line on standard error. If that is closed, as with a terminal, work continues.
 
-    What a server or a program said in it steers no terminal.
+    Text from servers or programs can't control the terminal.
     """
     with suppress(OSError):
         print(f"stepinto: {visible(line)}\n", end="", file=sys.stderr, flush=True)

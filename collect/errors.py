@@ -1,30 +1,30 @@
-"""What can end a rollout early, by who is to blame. Every one becomes a row, never a crash.
+"""Errors that end a rollout early, by cause. Each becomes a row, never a crash.
 
 RolloutError
-├── ModelFailure            the model's doing: no valid reply, a workspace that can't be read
+├── ModelFailure            the model's fault: no valid reply, an unreadable workspace
 │   ├── ContextTooLong
 │   └── ContentRefused
 ├── InfrastructureFailure   the test harness did not work
-│   ├── EndpointFailure     a model's server refused for good: key, address, quota, bad request
+│   ├── EndpointFailure     a model's server refuses permanently: key, address, quota, bad request
 │   │   ├── EndpointDown
 │   │   ├── RateLimited
 │   │   └── InvalidReply
 │   ├── LocalModelFailed
 │   ├── OutOfDisk
-│   ├── RowRefused          what it came to can't be stored
-│   └── NodeLost            the nodes of a cluster that did it are gone
+│   ├── RowRefused          the result can't be stored
+│   └── NodeLost            its cluster nodes disappeared
 ├── BudgetExhausted         the run's dollars are spent
 └── RolloutStopped          the user stopped the run; leaves no row
 
-`sandbox.errors` has those of sandboxes. ConfigError is not of a rollout: bad input found before
-work starts. What follows from each is in `collect.faults`.
+`sandbox.errors` has the sandbox errors. ConfigError is bad input that is found before work starts.
+`collect.rollouts.faults` decides what happens after each error.
 """
 
 from enum import StrEnum
 
 
 class FailureKind(StrEnum):
-    """Who is to blame for a rollout without a verdict."""
+    """The cause of a rollout without a verdict."""
 
     MODEL = "model"
     INFRASTRUCTURE = "infrastructure"
@@ -32,27 +32,27 @@ class FailureKind(StrEnum):
 
 
 TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
-"""Failures that say nothing about a model; the next start does such rollouts again."""
+"""Failures that say nothing about a model; the next start repeats such rollouts."""
 
 
 class RolloutError(Exception):
-    """Base of what ends a rollout early."""
+    """Base of errors that end a rollout early."""
 
     kind = FailureKind.INFRASTRUCTURE
 
 
 class ModelFailure(RolloutError):
-    """The model can't go on: the context is too long, or its server refuses the content."""
+    """The model can't continue: the context is too long, or its server rejects the content."""
 
     kind = FailureKind.MODEL
 
 
 class ContextTooLong(ModelFailure):
-    """The conversation is longer than the model, or its server, can read."""
+    """The conversation is longer than the model or its server accepts."""
 
 
 class ContentRefused(ModelFailure):
-    """The server does not want this content, or withheld the reply."""
+    """The server rejects this content, or withheld the reply."""
 
 
 class InfrastructureFailure(RolloutError):
@@ -66,31 +66,31 @@ class EndpointFailure(InfrastructureFailure):
 
 
 class EndpointDown(EndpointFailure):
-    """It did not answer, or with a failure of its own, as often as it was asked."""
+    """The server did not answer, or with a 5xx, on every try."""
 
 
 class RateLimited(EndpointFailure):
-    """It answered that there were too many requests, as often as it was asked."""
+    """The server answered that there were too many requests, on every try."""
 
 
 class InvalidReply(EndpointFailure):
-    """What it answered is no chat completion, or holds calls that can't be read."""
+    """The answer is no chat completion, or contains unreadable calls."""
 
 
 class LocalModelFailed(InfrastructureFailure):
-    """A model of this process could not read the conversation, or broke down."""
+    """A model in this process could not read the conversation, or crashed."""
 
 
 class OutOfDisk(InfrastructureFailure):
-    """The disk of the machine that did the rollout is full."""
+    """The disk of the rollout's machine is full."""
 
 
 class RowRefused(InfrastructureFailure):
-    """What a rollout came to holds a value that its table can't."""
+    """The rollout's result contains a value that its table can't store."""
 
 
 class NodeLost(InfrastructureFailure):
-    """The machine or the process that did the rollout is gone, with several of them in a row."""
+    """The machine or process of the rollout disappeared, several times in a row."""
 
 
 class BudgetExhausted(RolloutError):
@@ -100,7 +100,7 @@ class BudgetExhausted(RolloutError):
 
 
 class RolloutStopped(Exception):
-    """The run is being stopped; the rollout leaves no row and is done again by the next start."""
+    """The run is being stopped; the rollout leaves no row, and the next start repeats it."""
 
 
 class ConfigError(Exception):

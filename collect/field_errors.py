@@ -1,4 +1,4 @@
-"""What is wrong with a config or a record, field by field, in the words of YAML and JSON."""
+"""Explains validation errors of a config or record, field by field, in terms of YAML and JSON."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-# What somebody may have meant.
+# Suggests similar names.
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'collect'?`; empty where no name is near."""
+    """`; did you mean 'collect'?`; empty if no name is similar."""
     near = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def the_nearest(name: str, known: Iterable[str]) -> str:
-    """`; the nearest are cart-1, cart-2`, of long names, which may differ by more; empty where none
-    is near."""
+    """`; the nearest are cart-1, cart-2` for long names, which may differ more; empty if none is
+    similar.
+    """
     near = get_close_matches(name, list(known), n=3, cutoff=0.4)
     return f"; the nearest are {', '.join(near)}" if near else ""
 
 
 VALUE_CHARACTERS = 80
-"""Of a wrong value that a message shows."""
+"""Characters of a wrong value that a message shows."""
 LIST, MAPPING = "a list", "a mapping"
 WORDS = {
     **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), LIST),
@@ -43,28 +44,28 @@ WORDS = {
     "string_type": "a text",
     "path_type": "a path",
 }
-"""For pydantic's own, which are Python's."""
+"""Replaces pydantic's terms, which are Python's."""
 PYTHON = (
     (re.compile("^(Input|String|Value|Tuple|List|Set|Frozenset|Dictionary) should "), "must "),
     (re.compile(r" after validation, not \d+$"), ""),
 )
 OF_PYDANTIC = re.compile(r"\[.*\]$|^(str|int|float|bool|none)$")
-"""The end of a location that is no key but a type, of which several are allowed, or `[key]`."""
+"""A type or `[key]` at the end of a location, which pydantic adds for unions and mappings."""
 UNKNOWN, MISSING, OWN = "extra_forbidden", "missing", "value_error"
 
 
 def wrong_fields(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
-    """A line for each, unknown ones first; `kind` is what it was to be."""
+    """One line per error, unknown fields first; `kind` is the expected model."""
     found = error.errors()
     wrong = {problem["loc"] for problem in found}
     for problem in sorted(found, key=lambda problem: problem["type"] != UNKNOWN):
-        # What holds a wrong value is then found wrong itself: too short without it.
+        # A wrong value can make its container seem too short: report only the inner error.
         if not any(_is_inside(other, problem["loc"]) for other in wrong):
             yield _explained(problem, kind)
 
 
 def first_wrong_field(error: ValidationError, kind: type[BaseModel]) -> str:
-    """The first of them alone."""
+    """Only the first error."""
     return next(wrong_fields(error, kind))
 
 
@@ -87,13 +88,14 @@ def _explained(problem: ErrorDetails, kind: type[BaseModel]) -> str:
     expected = str(context.get("expected_tags") or context.get("expected") or "")
     near = did_you_mean(str(value), re.findall(r"'([^']+)'", expected))
     what = _what(problem, expected)
-    # A text in the place of a list or a mapping may be a command line, or hold a key.
+    # A text instead of a list or mapping may be a command line or contain a key, so it is not
+    # shown.
     shown = " (it is a text)" if isinstance(value, str) and _holds_more(what) else _shown(value)
     return f"{place}: {what}{shown}{near}"
 
 
 def _place(location: Sequence[str | int], kind: type[BaseModel]) -> str:
-    """As a file has it, without the values by which pydantic has chosen models of unions."""
+    """The location as in the file, without the tags that pydantic adds for unions."""
     if location and OF_PYDANTIC.search(str(location[-1])):
         location = location[:-1]
     parts = []
@@ -105,7 +107,7 @@ def _place(location: Sequence[str | int], kind: type[BaseModel]) -> str:
 
 
 def _what(problem: ErrorDetails, expected: str) -> str:
-    """What a value must be."""
+    """What the value must be."""
     if problem["type"] == "union_tag_invalid":
         return f"must be one of {expected}"
     if word := WORDS.get(problem["type"]):
@@ -121,7 +123,7 @@ def _holds_more(what: str) -> bool:
 
 
 def _kind(value: Any) -> str | None:
-    """Of what holds other values, which are not shown."""
+    """The kind of a container, whose contents are not shown."""
     if isinstance(value, dict | BaseModel):
         return MAPPING
     return LIST if isinstance(value, list | tuple | set) else None
@@ -142,12 +144,12 @@ def _like_key(location: Sequence[str | int], kind: type[BaseModel]) -> str:
 
 
 def _known_keys(location: Sequence[str | int], kind: type[BaseModel]) -> list[str]:
-    """The keys allowed at a place."""
+    """The keys allowed at a location."""
     return sorted({name for model in _models_at(location, kind) for name in model.model_fields})
 
 
 def _models_at(location: Sequence[str | int], kind: type[BaseModel]) -> list[type[BaseModel]]:
-    """Those that may stand at a place, found along pydantic's error location."""
+    """The models allowed at a location, found along pydantic's error location."""
     candidates: list[Any] = [kind]
     for part in location:
         candidates = [inner for outer in candidates for inner in _inside(outer, str(part))]
@@ -179,7 +181,7 @@ def _unfolded(annotation: Any) -> Iterator[Any]:
 
 
 def _tag(model: type[BaseModel]) -> str | None:
-    """The value by which a model of a discriminated union is chosen."""
+    """The tag of a model in a discriminated union."""
     field = model.model_fields.get("backend")
     return typing.get_args(field.annotation)[0] if field else None
 

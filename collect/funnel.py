@@ -1,4 +1,4 @@
-"""A funnel: how many each step dropped and left."""
+"""A funnel: the numbers that each step dropped and left."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ Step = TypeVar("Step", bound=StrEnum)
 
 
 class FunnelStep(BaseModel):
-    """One step."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
@@ -25,7 +23,7 @@ class FunnelStep(BaseModel):
 def funnel(
     steps: Iterable[Step], dropped: Mapping[Step, int], remaining: int
 ) -> tuple[FunnelStep, ...]:
-    """The steps in order, `remaining` being what there was before the first."""
+    """The steps in order; `remaining` is the number before the first step."""
     found = []
     for step in steps:
         remaining -= dropped.get(step, 0)
@@ -34,7 +32,7 @@ def funnel(
 
 
 def funnel_table(steps: Iterable[FunnelStep], title: str | None = None) -> Table:
-    """One line a step."""
+    """One line per step."""
     table = Table("step", "dropped", "left", title=title)
     for step in steps:
         table.add_row(step.name, str(step.dropped), str(step.remaining))

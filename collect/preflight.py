@@ -1,4 +1,4 @@
-"""What is looked at before work starts, so that it is found out then and not on the way."""
+"""Checks before work starts, so that problems don't appear halfway."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from sandbox.images import GIGABYTE, image_bytes
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that rollouts need."""
+    """A check of something that rollouts need."""
 
     name: str
     look: Callable[[], str]
-    """What was found, in words. Raises ConfigError, SandboxError where it won't do."""
+    """Returns what was found, as text. Raises ConfigError, SandboxError if it is not usable."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check came to."""
+    """The result of a check."""
 
     name: str
     ok: bool
     said: str
-    """What was found, or what is wrong and what to do."""
+    """What was found, or what is wrong and how to fix it."""
 
 
 def look_at_all(checks: Iterable[Check]) -> list[Finding]:
-    """Every finding, also after one that is not well."""
+    """All findings, even if some are bad."""
     return [_finding(check) for check in checks]
 
 
@@ -50,23 +50,23 @@ def _finding(check: Check) -> Finding:
         return Finding(check.name, False, str(error))
 
 
-# Whether there is room on the disks that a run writes to, before it starts.
+# Checks free space on the disks that a run writes to.
 
 
 ROLLOUT_BYTES = 100_000
-"""What the rows of a short rollout take, for as long as they have files of their own."""
+"""Bytes per short rollout while its rows are in separate files."""
 REWRITTEN = 2
-"""At its end a run writes its rows once more, before it removes the first copy."""
+"""At its end a run rewrites its rows before it removes the first copy."""
 COPIES = 2
-"""Of a bug's tree for each rollout: where agents work, and where their patch is judged."""
+"""Copies of a bug's tree per rollout: for the agents' work and for the test of their patch."""
 
 
 class DiskTooFull(ConfigError):
-    """As it is now; what frees it lets the rollouts be done."""
+    """The disk is full for now; rollouts can run once space is freed."""
 
 
 def room_for_rows(store: RunStore, missing: int, runner: RunnerConfig) -> str:
-    """See whether the run folder's disk takes the rows to come. Raises ConfigError."""
+    """Check that the run folder's disk has room for the rows to come. Raises ConfigError."""
     written, rows = _written(store)
     each = max(ROLLOUT_BYTES, written / rows if rows else 0)
     needed = REWRITTEN * missing * each + written
@@ -75,7 +75,7 @@ def room_for_rows(store: RunStore, missing: int, runner: RunnerConfig) -> str:
 
 
 def room_for_sandboxes(first: Instance, runtime: RuntimeConfig) -> str:
-    """See whether this machine's disk takes the sandboxes, each as large as the first bug's.
+    """Check that this machine's disk has room for the sandboxes, each as large as the first bug's.
 
     Raises ConfigError.
     """
@@ -84,7 +84,7 @@ def room_for_sandboxes(first: Instance, runtime: RuntimeConfig) -> str:
         root = local_root()
         if root is None:
             return "the container engine's disk is not of this machine"
-        # Nodes fetch images as bugs need them.
+        # Nodes fetch images when bugs need them.
         fetches = runner.backend == "ray" and runtime.sandbox.image is None
         if fetches and (told := short_of_images(runtime)):
             raise DiskTooFull(told)
@@ -98,8 +98,9 @@ def room_for_sandboxes(first: Instance, runtime: RuntimeConfig) -> str:
 
 
 def short_of_images(runtime: RuntimeConfig) -> str | None:
-    """What is wrong where the engine's disk is full before images reach their limit; None where it
-    is not, or is not of this machine. Raises EngineDown."""
+    """What is wrong if the engine's disk fills up before images reach their limit; None if it is
+    fine or on another machine. Raises EngineDown.
+    """
     root = local_root()
     if root is None:
         return None
@@ -136,7 +137,7 @@ def _room(folder: Path, needed: float, runner: RunnerConfig, what: str, advice: 
 
 
 def _written(store: RunStore) -> tuple[int, int]:
-    """Bytes and rows of the rollouts that there are."""
+    """Bytes and rows of the stored rollouts."""
     files = _parquet_files([store.folder / "rollouts", store.folder / "conversations"])
     return sum(os.path.getsize(file) for file in files), len(set(store.rollouts.ids()))
 

@@ -1,4 +1,4 @@
-"""Quantities as people read them: 347k tokens, $0.04, 3m, a, b and 12 more."""
+"""Formats quantities for people: 347k tokens, $0.04, 3m, a, b and 12 more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tokens(count: float) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """1 row, 24 rows, 1,200 rows: `what` is one, of a word whose plural ends in s alone."""
+    """1 row, 24 rows, 1,200 rows: `what` is the singular of a word with plural -s."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -27,7 +27,7 @@ def dollars(amount: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time span in its two largest units at most: 8s, 3m, 1h05m, 2d03h."""
+    """A duration in its two largest units: 8s, 3m, 1h05m, 2d03h."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole}s"
@@ -41,6 +41,6 @@ def duration(seconds: float) -> str:
 
 
 def first_of(names: Sequence[str], shown: int = 5) -> str:
-    """The first names, and how many there are after them: a, b and 12 more."""
+    """The first names, and how many more there are: a, b and 12 more."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more

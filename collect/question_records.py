@@ -1,6 +1,6 @@
-"""A file of runtime questions: a line a question, and a card with how they came to be.
+"""A file of runtime questions: one question per line, and a card that says how they were made.
 
-What is asked (`Ask`) and what is true (`Truth`) are apart: who answers may know the first, and only
+The question (`Ask`) and the answer (`Truth`) are separate: an answerer may see the first, and only
 the scorer reads the second.
 """
 
@@ -33,7 +33,7 @@ class Category(StrEnum):
 
 
 class Drop(StrEnum):
-    """Why something that could be asked is no question."""
+    """Why a candidate is not asked."""
 
     NONDETERMINISTIC = "another answer in a second fresh sandbox"
     UNREADABLE = "value too long, cut, or not to be compared"
@@ -50,7 +50,7 @@ class Location(StrictRecord):
     """Relative to the workspace."""
     line: int
     last_line: int
-    """Of the statement, inclusive."""
+    """Last line of the statement, inclusive."""
     function: str = ""
     """Qualified name; empty at module level."""
 
@@ -59,35 +59,38 @@ class Location(StrictRecord):
 
 
 class ValueAsk(StrictRecord):
-    """What an expression is when execution comes to a line."""
+    """What value does an expression have when execution reaches a line?"""
 
     kind: Literal["value"] = "value"
     expression: str
     place: Location
     hit: int = Field(ge=1)
-    """Which time the line is reached, from 1."""
+    """Which visit of the line, from 1."""
     after: bool = False
-    """Once the line has run, in place of just before."""
+    """After the line has run instead of just before."""
 
 
 class ExceptionAsk(StrictRecord):
-    """Which exception, and where it is raised."""
+    """Which exception is raised, and where?"""
 
     kind: Literal["exception"] = "exception"
     ends_test: bool
-    """The one that ends the test; else the first that the program raises, handled or not."""
+    """True: the exception that ends the test. False: the first that the program raises, handled or
+    not.
+    """
     function: str = ""
-    """Not the one that ends the test: the first that is raised in this function; empty: in any."""
+    """If it does not end the test: the first exception raised in this function; empty means in any.
+    """
 
 
 class AssertionAsk(StrictRecord):
-    """Which assertion fails, with which values."""
+    """Which assertion fails, and with which values?"""
 
     kind: Literal["assertion"] = "assertion"
 
 
 class ReachAsk(StrictRecord):
-    """Whether, and perhaps how often, execution comes to a line."""
+    """Is a line reached, and optionally how often?"""
 
     kind: Literal["reach"] = "reach"
     place: Location
@@ -95,13 +98,13 @@ class ReachAsk(StrictRecord):
 
 
 class RootCauseAsk(StrictRecord):
-    """Where a wrong value is first produced."""
+    """Where is a wrong value first produced?"""
 
     kind: Literal["root_cause"] = "root_cause"
 
 
 class PostFixAsk(StrictRecord):
-    """Whether the test passes with a change made, and what an expression then is."""
+    """Does the test pass with a change, and what value does an expression then have?"""
 
     kind: Literal["post_fix"] = "post_fix"
     value: ValueAsk
@@ -114,7 +117,7 @@ Ask = Annotated[
 
 
 class ValueTruth(StrictRecord):
-    """A value as the debugger shows it."""
+    """A value as shown by the debugger."""
 
     kind: Literal["value"] = "value"
     type: str
@@ -126,7 +129,7 @@ class ExceptionTruth(StrictRecord):
 
     kind: Literal["exception"] = "exception"
     type: str
-    """As the debugger names it, perhaps with its module."""
+    """As named by the debugger, possibly with its module."""
     message: str
     origin: Location
 
@@ -138,7 +141,7 @@ class AssertionTruth(StrictRecord):
     place: Location
     actual: ValueTruth
     expected: ValueTruth | None
-    """None where the assertion compares with nothing."""
+    """None if the assertion has no expected value."""
 
 
 class ReachTruth(StrictRecord):
@@ -147,18 +150,18 @@ class ReachTruth(StrictRecord):
     kind: Literal["reach"] = "reach"
     reached: bool
     count: int | None
-    """How often; None where it was not counted to the end."""
+    """How often; None if it was not counted to the end."""
 
 
 class RootCauseTruth(StrictRecord):
-    """What the gold patch changes, all of it executed code."""
+    """The code that the gold patch changes; all of it is executed."""
 
     kind: Literal["root_cause"] = "root_cause"
     places: tuple[Location, ...] = Field(min_length=1)
 
 
 class PostFixTruth(StrictRecord):
-    """What a change comes to."""
+    """The effect of a change."""
 
     kind: Literal["post_fix"] = "post_fix"
     passes: bool
@@ -172,7 +175,7 @@ Truth = Annotated[
 
 
 class Hints(StrictRecord):
-    """What else the main agent gives (Debug2Fix, section 4.1)."""
+    """What else the main agent provides (Debug2Fix, section 4.1)."""
 
     path: str | None = None
     lines: tuple[int, ...] = ()
@@ -180,27 +183,27 @@ class Hints(StrictRecord):
 
 
 class Observation(StrictRecord):
-    """A stop of the debugger that showed the answer."""
+    """A debugger stop that showed the answer."""
 
     place: str
     """`file:line`."""
     function: str
     hit: int
-    """Which stop at that line, from 1; 0 where it never stopped there."""
+    """Which stop at that line, from 1; 0 if it never stopped there."""
     depth: int
-    """Frames of the program below, 1 the outermost."""
+    """Number of the program's frames on the stack; 1 is the outermost."""
     seen: str
 
 
 class Difficulty(StrictRecord):
-    """What makes it hard to answer."""
+    """What makes the question hard."""
 
     hit: int = 1
     depth: int = 0
     stops: int = 0
-    """Lines that execution came to in the whole run, as far as they were counted."""
+    """Executed lines in the whole run, as far as they were counted."""
     in_test: bool = False
-    """Whether the place lies in the tests."""
+    """Whether the place is in the tests."""
 
 
 class Question(StrictRecord):
@@ -218,7 +221,7 @@ class Question(StrictRecord):
     test: str
     hints: Hints = Hints()
     patch: str = ""
-    """Made in the workspace before the question is asked: a unified diff."""
+    """Unified diff applied to the workspace before the question is asked."""
     ask: Ask
     truth: Truth
     evidence: tuple[Observation, ...]
@@ -229,18 +232,18 @@ class CategoryCard(StrictRecord):
     """The funnel of one category."""
 
     asked: int
-    """Everything that could be asked at the stops."""
+    """Candidates found at the stops."""
     dropped: Mapping[Drop, int]
     questions: int
 
 
 class Card(StrictRecord):
-    """How a file of questions was made."""
+    """How a question file was made."""
 
     benchmark: str
     instances: int
     without: Mapping[str, int]
-    """Instances without a question, by reason."""
+    """Number of instances without a question, by reason."""
     questions: int
     categories: Mapping[Category, CategoryCard]
     seed: int
@@ -249,17 +252,17 @@ class Card(StrictRecord):
 
 
 def card_path(path: Path) -> Path:
-    """Where the card of a file of questions lies."""
+    """The path of a question file's card."""
     return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
 
 
 def write_questions(path: Path, questions: Sequence[Question], card: Card) -> None:
-    """The card first: a file of questions without one never appears."""
+    """Write the card first, so that a question file always has one."""
     write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
     write_text(path, "".join(f"{question.model_dump_json()}\n" for question in questions))
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The lines of a file of questions. Raises ConfigError naming the line and the field."""
+    """Read a question file. Raises ConfigError naming the line and the field."""
     how = "make it with `stepinto bench questions`, or set questions.output to where it lies"
     return read_lines(path, Question, how)

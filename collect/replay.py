@@ -1,4 +1,4 @@
-"""All rollouts of a folder, replayed. A second start does only what is missing."""
+"""Replays all rollouts of a folder. A second start does only what is missing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from collect.store.schema import INT, METADATA, TEXT
 from collect.store.tables import Table
 from sandbox import SandboxConfig, clean_up
 
-# What replaying a conversation came to, and where it is kept.
+# The results of replays, and their table.
 
 
 FOLDER = "replay"
@@ -57,25 +57,25 @@ class ReplayStatus(StrEnum):
     """What a replay says about a recorded conversation."""
 
     VERIFIED = "verified"
-    """The same calls showed the same."""
+    """The same calls gave the same observations."""
     DIFFERENT = "different"
-    """Two replays showed the same as each other, and other than was recorded."""
+    """Two replays agreed with each other, but not with the record."""
     NONDETERMINISTIC = "nondeterministic"
-    """Two replays showed different things: nothing is known of the record."""
+    """Two replays differed, so the record can be neither confirmed nor refuted."""
 
 
 @dataclass(frozen=True)
 class ReplayRow:
-    """One conversation that was replayed."""
+    """The result of replaying one conversation."""
 
     rollout_id: str
     conversation_id: str
     instance_id: str
     status: ReplayStatus
     message_index: int | None
-    """Of the first observation that differs, in the record; None where all are the same."""
+    """The first observation in the record that differs, or None if all are the same."""
     recorded: str
-    """The first line that differs, normalised; of a nondeterministic one, in the first replay."""
+    """The first line that differs, normalised; if nondeterministic, from the first replay."""
     replayed: str
 
 
@@ -94,17 +94,17 @@ REPLAYS = pa.schema(
 
 
 class ReplayTable:
-    """The rows of a folder of rollouts, in `replay/` beside them: resumable, and kept whole."""
+    """The results for a folder of rollouts, in `replay/` next to them. Resumable and crash-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._table = Table(folder / FOLDER, REPLAYS)
 
     def open(self) -> None:
-        """Make the folder, and mend what an interrupted writer left."""
+        """Make the folder, and repair what an interrupted writer left."""
         self._table.mend()
 
     def add(self, rollout_id: str, rows: list[ReplayRow]) -> None:
-        """Keep the rows of one rollout. Thread-safe for different ones."""
+        """Store the rows of one rollout. Thread-safe for different rollouts."""
         table = self._table.arrow([asdict(row) for row in rows])
         self._table.write(rollout_id, table)
 
@@ -113,38 +113,38 @@ class ReplayTable:
         self._table.compact()
 
     def rollout_ids(self) -> set[str]:
-        """Of those that were replayed."""
+        """The rollouts that were replayed."""
         return set(self._table.ids())
 
     def rows(self) -> Iterator[ReplayRow]:
-        """All, in no particular order."""
+        """All rows, in no particular order."""
         for row in self._table.rows():
             yield ReplayRow(**row | {"status": ReplayStatus(row["status"])})
 
 
 def verified_conversations(folder: Path) -> dict[str, bool]:
-    """Whether each replayed conversation of a folder of rollouts was verified, by its id."""
+    """Maps the id of each replayed conversation to whether it was verified."""
     rows = ReplayTable(folder).rows()
     return {row.conversation_id: row.status is ReplayStatus.VERIFIED for row in rows}
 
 
-# What a conversation observed, and where two of them differ.
+# Compares the observations of two conversations.
 #
-# An observation is what a call was answered with, normalised (`collect.normalising`).
+# An observation is the answer to a call, normalised (`collect.store.normalising`).
 
 
 SHOWN = 400
-"""Characters of a line that a difference shows."""
+"""Characters of a differing line that are shown."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first thing that two conversations of the same calls saw differently."""
+    """The first difference between two conversations with the same calls."""
 
     message_index: int
-    """In the recorded conversation."""
+    """Index in the recorded conversation."""
     recorded: str
-    """The first line that differs, without what passes; empty where there is none."""
+    """The first line that differs, normalised; empty if there is none."""
     replayed: str
 
 
@@ -153,7 +153,7 @@ def first_difference(
     replayed: Sequence[MessageRow],
     passed_over: Collection[str] = (),
 ) -> Difference | None:
-    """Compare observation by observation; those that answer `passed_over`, call ids, are not."""
+    """Compare observation by observation, except answers to the call ids in `passed_over`."""
     pairs = zip_longest(_observations(recorded, passed_over), _observations(replayed, passed_over))
     for ours, theirs in pairs:
         if ours is None or theirs is None:
@@ -165,7 +165,7 @@ def first_difference(
 
 
 Observation = tuple[int, str | None, str]
-"""Index of the message, what became of the call, and the normalised text."""
+"""Message index, status of the call, and normalised text."""
 
 
 def _observations(
@@ -190,26 +190,25 @@ def _first_line(observation: Observation | None) -> str:
     return observation[2].partition("\n")[0][:SHOWN] if observation else ""
 
 
-# One recorded rollout, driven again in fresh sandboxes.
+# One recorded rollout, run again in fresh sandboxes.
 
 
 Drive = Callable[[RolloutSettings, RolloutTrace], object]
-"""Does the rollout once more with the models of the settings, into the trace. What comes of it is
-no part of a replay."""
+"""Runs the rollout again with the models in the settings and writes the trace. A replay ignores the
+result.
+"""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """One rollout of a run."""
-
     rollout_id: str
     models: tuple[str, ...]
-    """The names of those that play in it."""
+    """The names of the models in the rollout."""
     conversations: tuple[Conversation, ...]
     drive: Drive
 
     def role_models(self) -> dict[str, RoleModel]:
-        """Models that say what was said."""
+        """Models that repeat the recorded messages."""
         recordings = [recording_of(each) for each in self.conversations]
         backends = {name: ReplayBackend(name, recordings) for name in self.models}
         return {
@@ -221,7 +220,7 @@ class Recorded:
 def verify(
     recorded: Recorded, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
 ) -> list[ReplayRow]:
-    """Drive the rollout once, and where anything differs once more.
+    """Run the rollout once, and a second time if anything differs.
 
     Raises ConfigError, RolloutError other than the model's, RolloutStopped, SandboxError.
     """
@@ -238,7 +237,7 @@ def _driven(
     recorded: Recorded, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
 ) -> list[ConversationLog]:
     trace = RolloutTrace()
-    # Where the record ends early, the model's failure once ended it.
+    # A record that ends early ended with a model failure, so its replay does too.
     with suppress(ModelFailure):
         recorded.drive(settings(recorded.role_models()), trace)
     return trace.logs
@@ -253,7 +252,7 @@ def _differences(
         if each.stop_reason is StopReason.FAILURE
     }
     for each in recorded.conversations:
-        # Where a subagent failed, its caller was told why, which no replay can say again.
+        # If a subagent failed, its caller was told why. A replay can't repeat that text.
         yield each.index, first_difference(each.messages, _rows(each, logs), failed)
 
 
@@ -264,7 +263,7 @@ def _between(
 
 
 def _rows(conversation: Conversation, logs: Sequence[ConversationLog]) -> Sequence[MessageRow]:
-    """The same conversation in a replay; empty where it never came to that."""
+    """The same conversation in a replay; empty if the replay did not reach it."""
     return logs[conversation.index].rows if conversation.index < len(logs) else ()
 
 
@@ -286,18 +285,18 @@ def _row(
     )
 
 
-# From a rollout's row to the bug or question that it was about.
+# Finds the bug or question of a rollout's row.
 
 
 WHOLE = {"split": "all", "limit": None, "instances": None, "shuffle_seed": None}
-"""A benchmark's settings that choose among its bugs, so that none is chosen."""
+"""Benchmark settings that select every bug."""
 
 
 class Bugs:
     """The bugs of some benchmarks, by name and id."""
 
     def __init__(self, configs: Iterable[BenchmarkConfig], sandbox: SandboxConfig) -> None:
-        """Raises ConfigError where a benchmark's data is missing or broken."""
+        """Raises ConfigError if a benchmark's data is missing or broken."""
         self._found: dict[tuple[str, str, str], tuple[Benchmark, Instance]] = {}
         whole = [config.model_copy(update=WHOLE) for config in configs]
         for place, config in enumerate(whole):
@@ -308,33 +307,33 @@ class Bugs:
                     self._found.setdefault(key, (benchmark, instance))
 
     def of(self, row: Rollout) -> tuple[Benchmark, Instance] | None:
-        """The row's bug as it was then, and how its tests are run; None where it is gone."""
+        """The bug as the row recorded it and its benchmark, or None if it no longer exists."""
         return self._found.get((row.benchmark, row.instance_id, row.instance_hash))
 
 
 class Finder:
-    """What is needed to do the rollouts of a run once more."""
+    """Finds everything needed to run a rollout again."""
 
     def __init__(self, bugs: Bugs, questions: Iterable[Path]) -> None:
-        """`questions` are files of them. Raises ConfigError for one that can't be read."""
+        """`questions` are question files. Raises ConfigError for one that can't be read."""
         self._bugs = bugs
         paths = [path for path in dict.fromkeys(questions) if path.is_file()]
         self._questions = [question for path in paths for question in read_questions(path)]
         self._by_rollout: dict[tuple[str, int], Mapping[str, Question]] = {}
 
     def check(self, row: Rollout) -> Instance:
-        """The row's bug. Raises ConfigError where it is gone, or the row's question."""
+        """The row's bug. Raises ConfigError if the bug or the row's question no longer exists."""
         instance = self._bug(row)[1]
         if row.variant == VARIANT:
             self._question(row)
         return instance
 
     def benchmark_of(self, row: Rollout) -> Benchmark:
-        """How the row's bug is laid out. Raises ConfigError where the bug is gone or another."""
+        """The benchmark of the row's bug. Raises ConfigError if the bug is gone or changed."""
         return self._bug(row)[0]
 
     def recorded(self, row: Rollout, conversations: Sequence[Conversation]) -> Recorded:
-        """The rollout, ready to be driven again. Raises ConfigError."""
+        """The rollout, ready to be replayed. Raises ConfigError."""
         instance = self._bug(row)[1]
         if row.variant == VARIANT:
             question = self._question(row)
@@ -379,35 +378,34 @@ class Finder:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What is known of a folder's conversations."""
+    """The replay results of a folder."""
 
     folder: Path
     counts: Mapping[ReplayStatus, int]
-    """Conversations, of this start and earlier ones."""
+    """Number of conversations by status, including earlier starts."""
     unverified: tuple[ReplayRow, ...]
-    """All that are not as recorded."""
+    """All conversations that differ from their record."""
     left: int
-    """Rollouts that were not replayed: stopped before, or something failed around them."""
+    """Rollouts that were not replayed because of a stop or an infrastructure failure."""
     failed_before: int
-    """Rollouts that ended with their sandbox, or failed because of the infrastructure or the
-    budget: none is replayed."""
+    """Rollouts that are never replayed: their sandbox broke, or infrastructure or budget failed."""
     reasons: tuple[str, ...]
-    """Why some could not be replayed."""
+    """Why some rollouts could not be replayed."""
     stopped: bool
 
     @property
     def conversations(self) -> int:
-        """How many were replayed."""
+        """Number of replayed conversations."""
         return sum(self.counts.values())
 
 
 def replay_rollouts(
     runtime: RuntimeConfig, finder: Finder, folder: Path, limit: int | None = None
 ) -> ReplayReport:
-    """Replay what was not replayed yet, at most `limit` rollouts of it.
+    """Replay up to `limit` rollouts that have no result yet.
 
-    Raises ConfigError where another process replays here, or a rollout's bug or question is gone,
-    and ImageMissing where a bug's image is.
+    Raises ConfigError if another process replays here or a rollout's bug or question no longer
+    exists, and ImageMissing if a bug's image is missing.
     """
     table = ReplayTable(folder)
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -420,21 +418,23 @@ def replay_rollouts(
 
 
 def rollouts_at_once(runner: RunnerConfig) -> int:
-    """How many are replayed at once: on this machine alone, so with a cluster as many as a node of
-    it does."""
+    """Number of concurrent replays. They run on this machine only, so a cluster's limit per node
+    applies.
+    """
     if runner.backend == "ray":
         return min(runner.concurrency, runner.ray.per_node)
     return runner.concurrency
 
 
 def _has_a_record(row: Rollout) -> bool:
-    """Whether there is something to verify: not where what failed around it ended it, nor where its
-    calls broke their sandbox."""
+    """Whether there is something to verify: not if infrastructure failed or a call broke the
+    sandbox.
+    """
     return row.failure_kind not in TRIED_AGAIN and not broke_sandbox(row.failure_type)
 
 
 class _Replay:
-    """One start."""
+    """One start of a replay."""
 
     def __init__(
         self, runtime: RuntimeConfig, finder: Finder, store: RunStore, table: ReplayTable
@@ -449,7 +449,7 @@ class _Replay:
         self._failed_before = len(rows) - len(self._rows)
 
     def run(self, limit: int | None) -> None:
-        """Replay what is missing."""
+        """Replay what has no result yet."""
         done = self._table.rollout_ids()
         bugs = {key: self._finder.check(row) for key, row in self._rows.items() if key not in done}
         missing = list(bugs)[:limit]
@@ -467,7 +467,6 @@ class _Replay:
             AsyncioRunner(rollouts_at_once(self._runtime.runner), self._stop).run(jobs, replay)
 
     def report(self) -> ReplayReport:
-        """What is known now."""
         rows = list(self._table.rows())
         done = {row.rollout_id for row in rows}
         return ReplayReport(
@@ -481,7 +480,7 @@ class _Replay:
         )
 
     def _jobs(self, missing: set[str]) -> Iterator[tuple[Rollout, list[Conversation]]]:
-        """Rollouts with their conversations, read as they are needed."""
+        """Rollouts with their conversations, read lazily."""
         held = self._store.read_conversations(only=missing, finished=missing)
         for rollout_id, group in groupby(held, key=lambda each: each.rollout_id):
             yield self._rows[rollout_id], sorted(group, key=lambda each: each.index)

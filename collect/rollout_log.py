@@ -1,4 +1,4 @@
-"""Where a rollout says what happens in it, event by event."""
+"""Logs a rollout's events."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ Fact = str | int | float | bool | None
 
 
 class RolloutLog(Protocol):
-    """Takes the events of one rollout; of that rollout's thread alone.
+    """Takes the events of one rollout, in that rollout's thread only.
 
-    Never raises: a rollout does not fail because of its log. What models, tools and programs said
-    is no event, nor is any key.
+    Never raises: a rollout must not fail because of its log. Events contain no text from models,
+    tools or programs, and no keys.
     """
 
     def note(self, event: str, **facts: Fact) -> None:
-        """Something has happened just now."""
+        """Record an event with the current time."""
 
     def flush(self) -> None:
-        """Keep what was noted so far."""
+        """Write the events so far."""
 
 
 class NoLog:
-    """Keeps nothing."""
+    """Discards events."""
 
     def note(self, event: str, **facts: Fact) -> None:
         """See `RolloutLog`."""

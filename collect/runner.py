@@ -1,4 +1,4 @@
-"""Many rollouts at once."""
+"""Runs many rollouts at once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Job = TypeVar("Job")
 
 
 class AsyncioRunner:
-    """Rollouts on this machine: asyncio hands them to one thread each.
+    """Rollouts on this machine: asyncio assigns each to a thread.
 
-    Ctrl-C, SIGTERM, and SIGHUP as from a terminal that goes away, set `stop`: no job is started
-    any more, and those under way end at their next step. A second Ctrl-C or SIGTERM ends the
-    process at once; sandboxes die with it.
+    Ctrl-C, SIGTERM and SIGHUP (a closed terminal) set `stop`: no new job starts, and running ones
+    end at their next step. A second Ctrl-C or SIGTERM ends the process at once; sandboxes die with
+    it.
     """
 
     def __init__(self, concurrency: int, stop: threading.Event) -> None:
@@ -28,10 +28,10 @@ class AsyncioRunner:
         self._stop = stop
 
     def run(self, jobs: Iterable[Job], do: Callable[[Job], None]) -> None:
-        """Call `do` on every job; they are taken as there is room.
+        """Call `do` on every job as threads become free.
 
-        The first exception that `do` raises ends the run, and is raised here once the jobs under
-        way have ended.
+        The first exception from `do` ends the run; it is raised here once the running jobs have
+        ended.
         """
         with _stopped_by_signals(self._stop):
             asyncio.run(self._run(jobs, do))
@@ -68,7 +68,7 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
 
     def handle(number: int, frame: object) -> None:
         if number == signal.SIGHUP:
-            # It may come several times: of the shell, and of the kernel.
+            # SIGHUP may come twice: from the shell and from the kernel.
             _print_nowhere()
         elif stop.is_set():
             os._exit(128 + number)
@@ -86,8 +86,9 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
 
 
 def _print_nowhere() -> None:
-    """Let what is printed from now on vanish, unless it goes to a file: on a terminal that is gone
-    it raises, and so it does in a pipe whose reader has ended with that terminal."""
+    """Discard later output unless it goes to a file: printing to a closed terminal raises, and so
+    does a pipe whose reader has ended with it.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):
         with suppress(OSError):

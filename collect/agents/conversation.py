@@ -1,4 +1,4 @@
-"""The log of a conversation while it is held."""
+"""The log of a running conversation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sandbox.debugger import Action
 
 STARTS = (Action.START, Action.RESTART)
 MAX_NAME_CHARS = 80
-"""Of a tool, as the model called it."""
+"""Maximum length of a tool name sent by the model."""
 
 
 @dataclass
@@ -33,13 +33,13 @@ class ConversationLog:
     parent_index: int | None = None
     parent_call_id: str | None = None
     patch_attempt: int = 0
-    """Which patch it works towards, from 1; 0 where the system does not count them."""
+    """The patch that it works on, from 1; 0 if the system does not count patches."""
     conclusion: str | None = None
-    """The final answer, where an action gave it and not the last message's text."""
+    """The final answer, if an action gave it instead of the last message."""
     rows: list[MessageRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
     actions: Counter[str] = field(default_factory=Counter)
-    """How often each action was called."""
+    """Number of calls by action."""
     usage: Usage = field(default_factory=Usage)
     dollars: float = 0.0
     steps: int = 0
@@ -53,8 +53,7 @@ class ConversationLog:
 
     @property
     def final_answer(self) -> str:
-        """What the agent came to; without a conclusion the text of the last message, where that
-        is the model's."""
+        """The conclusion, else the text of the last message if the model wrote it."""
         if self.conclusion is not None:
             return self.conclusion
         last = self.rows[-1].message if self.rows else None
@@ -62,24 +61,25 @@ class ConversationLog:
 
     @property
     def tools_json(self) -> str:
-        """The tools as they are sent."""
+        """The tools' schemas as JSON, as sent."""
         return json.dumps(list(self.tools))
 
     def sent(self) -> list[Message]:
-        """The conversation so far, as the model gets it."""
+        """The conversation so far, as sent to the model."""
         return [row.message for row in self.rows]
 
     def add(self, message: Message) -> None:
-        """Note a message that took nothing."""
+        """Add a message without cost."""
         self.add_row(MessageRow(message))
 
     def add_row(self, row: MessageRow) -> None:
-        """Note a message with what it took, in the text that the store holds: nothing else is
-        sent to a model."""
+        """Add a message with its cost, in storable text: models are sent exactly what the store
+        holds.
+        """
         self.rows.append(replace(row, message=row.message.storable()))
 
     def add_completion(self, completion: Completion) -> Message:
-        """Note a model's reply, its tokens and its price; the reply as it is noted."""
+        """Add a model's reply with its tokens and price; returns the reply as stored."""
         self.steps += 1
         self.usage += completion.usage
         self.dollars += completion.dollars
@@ -106,7 +106,7 @@ class ConversationLog:
         return self.rows[-1].message
 
     def note(self, call: ToolCall, reply: ToolReply, message_index: int, seconds: float) -> None:
-        """Note what a call of the message at that index has done."""
+        """Record the result of a call in the message at that index."""
         if reply.outcome is not ToolOutcome.INVALID:
             self.actions[reply.action or call.name] += 1
         for event in (reply.event, *reply.later_events):
@@ -118,7 +118,7 @@ class ConversationLog:
         self._tell("tool_called", name=name, seconds=seconds, outcome=outcome)
 
     def add_event(self, row: EventRow) -> None:
-        """Note what the debugger did."""
+        """Record a debugger event."""
         self.events.append(row)
         event = row.event
         if event.action in STARTS and event.error_kind is None:
@@ -128,10 +128,10 @@ class ConversationLog:
         self.rollout_log.note(event, role=self.role.value, conversation=self.index, **facts)
 
     def finish(self, reason: StopReason) -> StopReason:
-        """Note why the conversation ended."""
+        """Record why the conversation ended."""
         self.stop_reason = reason
         return reason
 
     def count(self, outcome: ToolOutcome) -> int:
-        """How many tool calls came to this outcome."""
+        """The number of tool calls with this outcome."""
         return sum(row.tool_outcome is outcome for row in self.rows)

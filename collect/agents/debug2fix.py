@@ -1,4 +1,4 @@
-"""Debug2Fix: a main agent, and the Debug Subagent that it asks about runtime behaviour.
+"""Debug2Fix: a main agent, and a Debug Subagent that answers its questions about runtime behaviour.
 
 The four variants of section 5.5 differ only in the main agent's tools and prompt.
 """
@@ -51,7 +51,7 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
 
 
 def main_prompt(variant: Variant, wording: Mapping[str, str], run_code: bool = False) -> str:
-    """The main agent's system prompt: the plain agent's, and what the variant adds (figure 4)."""
+    """The main agent's system prompt: the plain agent's, plus the variant's addition (figure 4)."""
     parts = ["main"]
     if variant is Variant.DEBUG_TOOLS_ONLY:
         parts.append("main_debug_tools")
@@ -69,12 +69,12 @@ def subagent_prompt(wording: Mapping[str, str], run_code: bool = False) -> str:
 
 
 def _tool_list(run_code: bool) -> Mapping[str, str]:
-    """The line for the fifth tool in a prompt's list of tools; empty where it is not offered."""
+    """The fifth tool's line in a prompt's tool list; empty if it is not offered."""
     return {"debug_run_code": prompt("debug_run_code") + "\n" if run_code else ""}
 
 
 def subagent_tools(debugger: Debugger, sandbox: Sandbox, run_code: bool = False) -> list[Tool]:
-    """What the Debug Subagent can do: debug, and look around in the files."""
+    """The Debug Subagent's tools: debugging, and reading files."""
     files: list[Tool] = [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
     return [*debug_tools(debugger, run_code), *files]
 
@@ -106,10 +106,10 @@ class DebugSubagent:
 def run_subagent(
     context: RolloutContext, arguments: DebugSubagentArguments, call_id: str | None = None
 ) -> ConversationLog:
-    """Let the Debug Subagent investigate one question, and give its conversation.
+    """Let the Debug Subagent investigate one question and return its conversation.
 
-    `call_id` is the main agent's call that it answers; None where nobody but us has asked. Raises
-    RolloutError, RolloutStopped, SandboxError.
+    `call_id` is the main agent's call; None if there is no main agent. Raises RolloutError,
+    RolloutStopped, SandboxError.
     """
     config = context.config
     with context.debugger() as debugger:
@@ -128,5 +128,5 @@ def run_subagent(
 
 
 def remind_of_block(answer: str) -> str | None:
-    """What to tell a subagent whose final answer has no well-formed block."""
+    """The reminder for a subagent whose final answer has no valid block."""
     return None if parse_answer(answer) else prompt("subagent_reminder")

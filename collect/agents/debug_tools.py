@@ -1,6 +1,6 @@
-"""The four debug tools (Debug2Fix, section 4.2) over one debug session, and a fifth that runs code.
+"""The four debug tools (Debug2Fix, section 4.2) for a debug session, and a fifth that runs code.
 
-The paper has no way to change a running program; InspectCoder's Inspector does little else.
+The paper's tools can't change a running program; InspectCoder's Inspector does little else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXCEPTION_LOCATION = re.compile(r"(?P<uncaught>uncaught )?exception[: ]\s*(?P<na
 
 
 def debug_tools(debugger: Debugger, run_code: bool = False) -> list[Tool]:
-    """All four, over the same session; with `run_code` also the fifth."""
+    """The four tools for one session, with `run_code` also the fifth."""
     tools: list[Tool] = [
         StartSession(debugger),
         Inspect(debugger),
@@ -66,7 +66,7 @@ class StartSessionArguments(Arguments):
 
 @dataclass(frozen=True)
 class StartSession:
-    """Prepare, launch, attach, set breakpoints, run to the first stop: all in one call."""
+    """Prepare, launch, attach, set breakpoints and run to the first stop in one call."""
 
     debugger: Debugger
     name: str = "debug_start_session"
@@ -91,7 +91,7 @@ class ControlArguments(Arguments):
 
 @dataclass(frozen=True)
 class Control:
-    """Let the program run on in one of four ways, start it again, or end it."""
+    """Continue the program in one of four ways, restart it, or end it."""
 
     debugger: Debugger
     name: str = "debug_control"
@@ -196,7 +196,7 @@ class RunCodeArguments(Arguments):
 
 @dataclass(frozen=True)
 class RunCode:
-    """Change the paused program, to see what would follow."""
+    """Change the paused program to test a hypothesis."""
 
     debugger: Debugger
     name: str = "debug_run_code"
@@ -211,7 +211,7 @@ class RunCode:
 
 
 def reply(event: DebugEvent) -> ToolReply:
-    """A debugger's event as a tool's answer."""
+    """A debugger event as a tool's answer."""
     return ToolReply(render(event), _outcome(event), event)
 
 

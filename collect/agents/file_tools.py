@@ -18,13 +18,13 @@ from sandbox.base import SOURCE_LIMIT
 from sandbox.errors import FileTooLarge
 from sandbox.shell import capture
 
-# The first lines that a command prints, and how many there are: never what a sandbox cuts.
+# The first lines of a command's output and their total number, never cut by the sandbox.
 
 
 MAX_LINE_BYTES = 2_000
 _ENDING = re.compile(r"!exit (\d+)")
 MAX_MESSAGES = 20
-# Lines get a mark, which tells them from their number.
+# A mark distinguishes output lines from the line with their count.
 _SCRIPT = r"""
 limit=$1 width=$2 order=$3; shift 3
 messages=$(mktemp "$0/messages-XXXXXX") || exit 125
@@ -37,21 +37,19 @@ rm -f "$messages"
 
 @dataclass(frozen=True)
 class FirstLines:
-    """What a command printed."""
-
     lines: Sequence[str]
     """The first ones, each cut after MAX_LINE_BYTES."""
     total: int
-    """Of all lines."""
+    """Number of all lines."""
     exit_code: int
     messages: Sequence[str] = ()
-    """What it wrote to standard error."""
+    """Its standard error."""
 
 
 def first_lines(
     sandbox: Sandbox, argv: Sequence[str], limit: int, order: Literal["cat", "sort"] = "cat"
 ) -> FirstLines:
-    """Run a command for at most so many of its lines, as they come or sorted.
+    """Run a command and keep its first `limit` lines, unordered or sorted.
 
     Raises SandboxDead, SandboxFileError.
     """
@@ -73,7 +71,7 @@ def first_lines(
 
 
 def bounded(lines: Sequence[str], limit: int, what: str, total: int | None = None) -> list[str]:
-    """At most so many lines, and one that says how many more there are of all."""
+    """Up to `limit` lines, plus one that says how many more there are."""
     more = (len(lines) if total is None else total) - limit
     return [*lines[:limit], *([f"[{more} more {what}; narrow the search]"] if more > 0 else [])]
 
@@ -83,7 +81,7 @@ MAX_MATCHES = 100
 MAX_READ_LINES = 400
 MAX_LINE_CHARS = 400
 LINE_END = re.compile(r"\r\n|\r|\n")
-"""Python's and the debugger's, so that line numbers agree."""
+"""The line ends of Python and the debugger, so that line numbers agree."""
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 EDIT_REFUSED = (
     "Refused: file editing is disabled until debug_subagent has been called at least once. "
@@ -144,7 +142,7 @@ class ReadFile:
         first = arguments.start_line
         last = min(arguments.end_line or sys.maxsize, first + MAX_READ_LINES - 1)
         shown, total = [], 0
-        # Not all lines at once: a list of millions takes hundreds of times the file's size.
+        # Read line by line: a list of millions of lines takes hundreds of times the file's size.
         for total, ended in enumerate(io.StringIO(text, newline=None), 1):
             if first <= total <= last:
                 line = ended.removesuffix("\n")
@@ -244,7 +242,7 @@ def _read(sandbox: Sandbox, path: str) -> bytes:
 
 
 def _with_line_ends_of(text: str, arguments: EditFileArguments) -> tuple[str, str]:
-    """Old and new string, with the line ends of a file that has `\\r\\n`, which are not shown."""
+    """Old and new string with the file's line ends: the agent does not see `\\r\\n`."""
     old, new = arguments.old_string, arguments.new_string
     if old in text or "\r\n" not in text:
         return old, new
@@ -252,7 +250,7 @@ def _with_line_ends_of(text: str, arguments: EditFileArguments) -> tuple[str, st
 
 
 def _operand(path: str) -> str:
-    """The path so that no program takes it for an option."""
+    """The path in a form that no program takes for an option."""
     return path if path.startswith(("/", ".")) else f"./{path}"
 
 

@@ -1,4 +1,4 @@
-"""How a model says what to do: by tool calls, or in its text, as each system's paper has it."""
+"""How a model acts: by tool calls, or in its text, depending on the system's paper."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from collect.store.records import MessageRow, ToolOutcome
 
 
 class MalformedAction(Exception):
-    """A reply whose action can't be read; the message tells the model what is wrong with it."""
+    """A reply with an unreadable action; the message tells the model what is wrong."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A call that was carried out, and what came of it."""
+    """An executed call and its result."""
 
     call: ToolCall
     reply: ToolReply
@@ -25,34 +25,34 @@ class Answered:
 
 
 class ActionForm(Protocol):
-    """One way of saying what to do, and of being told what came of it."""
+    """A way to make calls and to receive their results."""
 
     @property
     def by_tools(self) -> bool:
-        """Whether the tools are sent to the model as such."""
+        """Whether tool schemas are sent to the model."""
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """Texts at which the model is to stop: what only the environment may say."""
+        """Texts at which the model stops, because only the environment may write them."""
 
     @property
     def stops_at_error(self) -> bool:
-        """Whether the calls after one that failed are left out."""
+        """Whether the calls after a failed one are skipped."""
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
-        """The calls of a reply; none: it is a final answer. Raises MalformedAction."""
+        """The calls of a reply; if there are none, it is a final answer. Raises MalformedAction."""
 
     def answered(self, answered: Answered) -> MessageRow | None:
-        """The message that tells of one call, where each has its own."""
+        """The message for one call's result, if each call has its own."""
 
     def all_answered(
         self, answered: Sequence[Answered], left_out: int, steps_left: int
     ) -> MessageRow | None:
-        """The message that tells of all calls of a reply, where they have one together."""
+        """The message for all calls of a reply, if they share one."""
 
 
 class ToolCalling:
-    """The API's own tool calls, each answered by a message of its own."""
+    """The API's own tool calls, each answered in a separate message."""
 
     by_tools = True
     stop: tuple[str, ...] = ()
@@ -73,6 +73,6 @@ class ToolCalling:
 
 
 def worst(answered: Sequence[Answered]) -> ToolOutcome:
-    """The outcome of several calls together: the last that is not OK, else OK."""
+    """The combined outcome of several calls: the last that is not OK, else OK."""
     outcomes = [each.reply.outcome for each in answered]
     return next((each for each in reversed(outcomes) if each is not ToolOutcome.OK), ToolOutcome.OK)

@@ -1,7 +1,7 @@
-"""Make the build tools of a Java project usable from an agent's shell.
+"""Makes the build tools of a Java project usable from an agent's shell.
 
-Build output goes to links that lead out of the workspace: so a project can be built and tested
-while the edit gate keeps the workspace read-only, and no class file is taken for a change.
+Build output goes through links to a folder outside the workspace: so a project can be built and
+tested while the edit gate keeps the workspace read-only, and no class file counts as a change.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ echo 'org.gradle.daemon=false' >~/.gradle/gradle.properties
 } >~/.gradle/init.d/offline.gradle
 printf '%s\n' "$0" >~/.mavenrc
 """
-# mvn reads ~/.mavenrc as a part of its own script, arguments included.
+# mvn sources ~/.mavenrc in its own script, so it can add arguments.
 _MAVEN = """\
 set -- {options} "$@"
 MAVEN_OPTS="-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djansi.noreset=true $MAVEN_OPTS"
 """
 _NO_FORK = "-DforkCount=0"
-"""Debian's Surefire idles for some ten seconds at the end of a JVM of its own."""
+"""Debian's Surefire idles for about ten seconds at the end of a forked JVM."""
 
 
 def prepare_java_workspace(sandbox: Sandbox) -> None:
-    """Once, after the workspace is laid out. Raises SandboxError."""
+    """Call once after the workspace is prepared. Raises SandboxError."""
     options = maven_options(sandbox)
     if DEBIAN_SETTINGS in options:
         options.append(_NO_FORK)

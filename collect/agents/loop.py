@@ -1,4 +1,4 @@
-"""The agent loop: ask the model, carry out its calls, until it answers without one."""
+"""The agent loop: ask the model and execute its calls, until it answers without one."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from collect.store.records import MessageRow, StopReason, ToolOutcome
 
 TOOL_CALLING = ToolCalling()
 MAX_CALLS = 128
-"""Of one reply, which is one step, however many minutes each of its calls takes."""
+"""Maximum calls in a reply; a reply counts as one step, however long its calls take."""
 
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """An agent: what distinguishes it from every other one. The loop is the same for all."""
+    """What distinguishes one agent from another. The loop is the same for all."""
 
     system_prompt: str
     toolbox: Toolbox
     max_steps: int
-    """Completions for one task, the forced final answer not counted."""
+    """Completions per task, not counting the forced final answer."""
     forced_answer: str | None = None
-    """User message injected once the steps are used up, answered without tools
-    (Debug2Fix, section 5.5). None: the agent just ends."""
+    """User message sent once the steps are used up, answered without tools (Debug2Fix, section
+    5.5). None: the agent just ends.
+    """
     follow_up: Callable[[str], str | None] = lambda answer: None
-    """Given a final answer, what the user says next; None: nothing, it ends."""
+    """Maps a final answer to the user's next message; None ends the conversation."""
     max_follow_ups: int = 0
     concluding: str | None = None
-    """The tool that gives the final answer, also when that is forced."""
+    """The tool that gives the final answer, also when it is forced."""
     form: ActionForm = TOOL_CALLING
 
 
 @dataclass(frozen=True)
 class AgentRun:
-    """One agent at work: the agent, its model, its log, and the run's stop signal."""
+    """A running agent: its spec, model, log and the run's stop signal."""
 
     spec: AgentSpec
     model: Model
@@ -50,9 +51,9 @@ class AgentRun:
     stop: Event
 
     def run(self, task: str) -> StopReason:
-        """Hold the conversation to its end; run again, it goes on with another task.
+        """Run the conversation to its end; a further call continues it with another task.
 
-        The log has it all, also where this raises RolloutError, RolloutStopped, SandboxError.
+        The log is complete even if this raises RolloutError, RolloutStopped, SandboxError.
         """
         if not self.log.rows:
             self.log.add(Message("system", self.spec.system_prompt))
@@ -89,7 +90,7 @@ class AgentRun:
         return self.log.add_completion(completion)
 
     def _act(self, reply: Message, steps_left: int) -> bool:
-        """Carry out a reply's calls; whether there were any, or should have been."""
+        """Execute a reply's calls; returns whether there were any, valid or malformed."""
         form = self.spec.form
         try:
             calls = form.calls(reply, self.log.steps)

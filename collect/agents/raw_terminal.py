@@ -1,4 +1,4 @@
-"""The one tool of InspectCoder's ablation "without InspectWare": pdb's terminal itself."""
+"""The only tool of InspectCoder's ablation "without InspectWare": pdb's terminal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class RawTerminalArguments(Arguments):
 
 @dataclass(frozen=True)
 class RawTerminal:
-    """Types at pdb's prompt. pdb starts with the first command, before the first line of the
-    program, and again with the next one after it has ended."""
+    """Types at pdb's prompt. pdb starts with the first command, before the program's first line,
+    and restarts with the next command after it has ended.
+    """
 
     terminal: PdbTerminal
     name: str = "debugger"

@@ -1,4 +1,4 @@
-"""What every agent of one rollout shares."""
+"""State shared by all agents of a rollout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sandbox.debugger.opening import open_debugger
 
 @dataclass(frozen=True)
 class RoleModel:
-    """The model that plays one role, and how it is sampled."""
+    """The model that plays a role, and its sampling."""
 
     backend: ModelBackend
     sampling: Sampling
@@ -33,13 +33,13 @@ class RoleModel:
 
     @property
     def teacher(self) -> str:
-        """What stands in the records' `teacher` column."""
+        """Value of the records' `teacher` column."""
         return ORACLE_TEACHER if self.is_oracle else MODEL_TEACHER
 
 
 @dataclass(frozen=True)
 class RolloutContext:
-    """One rollout: its bug, its sandbox, its models, and the conversations held so far."""
+    """One rollout: its bug, sandbox, models, and conversations so far."""
 
     instance: Instance
     variant: str
@@ -50,12 +50,12 @@ class RolloutContext:
     stop: Event
     logs: list[ConversationLog] = field(default_factory=list)
     ask: Ask | None = None
-    """The runtime question that the rollout is about, where it is about no more than one."""
+    """The runtime question, if the rollout is about one."""
     log: RolloutLog = NO_LOG
 
     @contextmanager
     def debugger(self) -> Iterator[Debugger]:
-        """A debugger for the instance's language, not started yet, and closed in the end."""
+        """A debugger for the instance's language, not started yet; closed at the end."""
         opened_at = time.monotonic()
         opened = open_debugger(self.instance.language, self.sandbox, self.config.debugger)
         with closing(opened):
@@ -66,8 +66,9 @@ class RolloutContext:
                     self.log.note("debug_ended", seconds=time.monotonic() - opened_at)
 
     def reset(self, program: str | None = None) -> None:
-        """Lay the bug's files out anew, with another version of its program where one is given:
-        what tests and debug sessions have left behind must not decide the next ones."""
+        """Reset the bug's files, optionally with another version of its program, so that leftovers
+        of tests and debug sessions don't affect the next ones.
+        """
         files = dict(self.instance.files)
         if program is not None:
             files[self.instance.solution] = program.encode("utf-8", "replace")
@@ -75,7 +76,7 @@ class RolloutContext:
 
     @property
     def wording(self) -> Mapping[str, str]:
-        """What prompts and tools call things in the instance's language."""
+        """Language-specific terms for prompts and tools."""
         return wording(self.instance.language).values()
 
     def agent(
@@ -85,9 +86,9 @@ class RolloutContext:
         parent_call_id: str | None = None,
         patch_attempt: int = 0,
     ) -> AgentRun:
-        """An agent ready to run; its conversation is part of the rollout from now on.
+        """An agent ready to run; its conversation becomes part of the rollout.
 
-        With `parent_call_id` the conversation answers that tool call of the main agent's.
+        With `parent_call_id` the conversation answers that tool call of the main agent.
         """
         role_model = self.role_models[role]
         log = ConversationLog(

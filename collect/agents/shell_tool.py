@@ -15,7 +15,7 @@ from sandbox import Command, Sandbox
 
 REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
 READ_ONLY_VARIABLES = {"COVERAGE_FILE": "/tmp/.coverage"}
-"""What lets pytest run with pytest-cov, where the workspace can't be written to."""
+"""Lets pytest run with pytest-cov if the workspace is read-only."""
 ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s)\]$")
 
 
@@ -28,9 +28,9 @@ class BashArguments(Arguments):
 class Bash:
     """Run a shell command in the repository.
 
-    While the edit gate is closed the workspace is read-only to the command, by the kernel: so a
-    command that only looks or runs tests works, and one that edits fails whatever it is written
-    in. Each call is a new shell; what it leaves running is killed.
+    While the edit gate is closed, the kernel makes the workspace read-only for the command: reading
+    and running tests works, and any edit fails. Each call starts a new shell; background processes
+    are killed.
     """
 
     sandbox: Sandbox
@@ -48,7 +48,7 @@ class Bash:
         closed = not self.gate.is_open
         argv = ["bash", "-c", arguments.command]
         if closed:
-            # Where another user runs it, what it builds is to be anyone's to build again.
+            # If another user runs it, its build output must be writable for everyone.
             argv = ["sh", "-c", 'umask 0; exec "$@"', "sh", *argv]
         variables = READ_ONLY_VARIABLES if closed else {}
         result = self.sandbox.run(Command(argv, env=variables, timeout=timeout, read_only=closed))
@@ -66,15 +66,15 @@ class Bash:
 
 @dataclass(frozen=True)
 class FailedCommand:
-    """What the shell's answer to a command that failed tells of it."""
+    """The shell's answer about a failed command."""
 
     output: str
     exit_code: int | None
-    """None where it was killed at the end of its time."""
+    """None if it was killed at its timeout."""
 
 
 def read_failure(answer: str) -> FailedCommand | None:
-    """What such an answer says; None where a command failed in another way."""
+    """The failure in such an answer, or None if the command failed in another way."""
     ending = ENDING.search(answer)
     if ending is None:
         return None

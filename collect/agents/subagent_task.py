@@ -1,4 +1,4 @@
-"""What the Debug Subagent is asked, and its first user message, which says it."""
+"""The Debug Subagent's task, and its first user message."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class DebugSubagentArguments(Arguments):
 
 
 def subagent_task(arguments: DebugSubagentArguments) -> str:
-    """The subagent's first user message: the question, and what else the main agent gave, a line
-    each."""
+    """The subagent's first user message: the question, and the main agent's other fields, one per
+    line.
+    """
     lines = [prompt("subagent_task", question=arguments.question, test=_line(arguments.test))]
     if arguments.path:
         lines.append(f"Path: {_line(arguments.path)}")
@@ -54,7 +55,7 @@ def _line(text: str) -> str:
 
 
 def read_subagent_task(message: str) -> DebugSubagentArguments | None:
-    """What such a message says; None where it has another form."""
+    """The task in such a message, or None if it has another form."""
     found = TASK.fullmatch(message.strip())
     if found is None:
         return None
@@ -81,10 +82,10 @@ LABEL = re.compile(
 
 
 def parse_answer(text: str) -> DebugAnswer | None:
-    """The last well-formed block of a text: all four fields, and an answer that says something.
+    """The last valid block of a text: all four fields, with a non-empty answer.
 
-    None where there is none. A field's text runs to the next field that has not come yet, so
-    that the evidence may itself hold lines such as `answer: 42`.
+    None if there is none. A field's text extends to the next new field, so that the evidence may
+    contain lines such as `answer: 42`.
     """
     for block in reversed(_blocks(text)):
         fields = _fields(block)
@@ -94,7 +95,7 @@ def parse_answer(text: str) -> DebugAnswer | None:
 
 
 def _blocks(text: str) -> list[str]:
-    # Cut, not matched by one pattern: that takes forever where a model repeats the opening tag.
+    # Split, since a single pattern takes forever if a model repeats the opening tag.
     *closed, _ = CLOSE.split(text)
     opened = [(piece, OPEN.search(piece)) for piece in closed]
     return [piece[tag.end() :] for piece, tag in opened if tag is not None]

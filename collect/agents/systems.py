@@ -1,5 +1,6 @@
-"""The rounds of a repair: patch, run the public tests, go on with the first that fails
-(InspectCoder, section 2.4.2)."""
+"""Repair rounds: patch, run the public tests, continue with the first that fails (InspectCoder,
+section 2.4.2).
+"""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ from collect.benchmarks.base import Benchmark
 from collect.errors import InfrastructureFailure
 from collect.store.records import StopReason
 
-# Which system a variant is.
+# Chooses the system for a variant.
 
 
 class Diagnoser(Protocol):
-    """What finds out what is wrong, for a Patch Coder to mend."""
+    """Finds out what is wrong, for a Patch Coder to fix."""
 
     def diagnose(self, current: Round) -> str:
-        """The root cause and a repair plan, or what else the Patch Coder is to know."""
+        """The root cause and a repair plan, or other information for the Patch Coder."""
 
     @property
     def exhausted(self) -> bool:
@@ -68,7 +69,7 @@ LEVELS = {
 
 
 def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
-    """The system of a variant, for one rollout."""
+    """The system for a variant, for one rollout."""
     if variant in PROCEDURES:
         return SelfDebugging(context, PROCEDURES[variant])
     if variant in LEVELS:
@@ -81,7 +82,7 @@ def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
 
 
 def run_repair(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
-    """Let a system repair the instance's program, which is left in the sandbox as it ends up.
+    """Let a system repair the instance's program; the result stays in the sandbox.
 
     Raises RolloutError, RolloutStopped, SandboxError.
     """

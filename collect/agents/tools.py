@@ -1,4 +1,4 @@
-"""The tool seam: what an agent can do, and how a model's call becomes one action."""
+"""Tools: what an agent can do, and how a model's call is executed."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ PAIRS = r"Escape a character with both its halves, such as \ud83d\ude00, or writ
 
 
 class Arguments(BaseModel):
-    """Base of every tool's arguments."""
+    """Base class of tool arguments."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True)
 class ToolReply:
-    """What a tool answers."""
+    """A tool's answer."""
 
     text: str
     outcome: ToolOutcome = ToolOutcome.OK
     event: DebugEvent | None = None
-    """The debugger's record, where the tool drove it."""
+    """The debugger's record, if the tool used the debugger."""
     later_events: tuple[DebugEvent, ...] = ()
-    """What the debugger did after that, of its own accord: an ended test that it began again."""
+    """What the debugger then did by itself: restart an ended test."""
     action: str = ""
-    """What it counts as among the actions; empty: the tool's name."""
+    """The name under which it counts as an action; empty: the tool's name."""
     conclusion: str | None = None
-    """The agent's final answer, where this call gives it and ends the conversation."""
+    """The agent's final answer, if this call ends the conversation."""
 
 
 class Tool(Protocol):
-    """One tool. Its docstring-like `description` and its arguments' schema go to the model."""
+    """One tool. Its `description` and the schema of its arguments go to the model."""
 
     @property
     def name(self) -> str: ...
@@ -62,8 +62,6 @@ class Tool(Protocol):
 
 
 class Toolbox:
-    """The tools of one agent."""
-
     def __init__(self, tools: Sequence[Tool], wording: Mapping[str, str] | None = None) -> None:
         """`wording` is what the placeholders in the tools' descriptions stand for."""
         self._tools = {tool.name: tool for tool in tools}

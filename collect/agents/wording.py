@@ -1,6 +1,6 @@
-"""What the prompts and the tools' descriptions name differently by the program's language.
+"""Language-specific terms in prompts and tool descriptions.
 
-The values stand in for `{placeholders}` of the same names in `prompts/*.md` and in descriptions.
+The values replace `{placeholders}` of the same names in `prompts/*.md` and in descriptions.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class Wording:
     location: str
     """A line to stop at."""
     test_id: str
-    """How a test is named, and what else can be debugged."""
+    """The form of a test's name, and what else can be debugged."""
     exception: str
     run_tests: str
     """Runs the tests of one file."""
     test: str
     path: str
-    """The file of the code that `test` exercises."""
+    """The file of the code that the test in the example runs."""
 
     def values(self) -> Mapping[str, str]:
         """By placeholder."""
@@ -55,7 +55,7 @@ WORDINGS = {
 
 
 def wording(language: str) -> Wording:
-    """The examples for a language. Raises ConfigError for one that the agents don't know."""
+    """The examples for a language. Raises ConfigError for an unsupported one."""
     if language not in WORDINGS:
         raise ConfigError(
             f"the agents work on {' and '.join(sorted(WORDINGS))}, not on {language!r}"

@@ -1,4 +1,4 @@
-"""Java source as the oracle reads it, by tree-sitter."""
+"""Reads Java source for the oracle, with tree-sitter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ READABLE = words(
     "String StringBuilder List ArrayList LinkedList Map HashMap TreeMap Set HashSet TreeSet Deque "
     "ArrayDeque Queue Collection BigDecimal LocalDate"
 )
-"""Types of the JDK whose reading methods change nothing, as a declaration names them."""
+"""JDK types whose reading methods change nothing, as named in declarations."""
 READING = words(
     "size length isEmpty charAt contains containsKey containsValue get equals indexOf lastIndexOf "
     "startsWith endsWith substring peek peekFirst peekLast compareTo signum"
@@ -52,7 +52,7 @@ HEADERS = {
     "enhanced_for_statement": ("value",),
     "enum_constant": ("arguments",),
 }
-"""Where a statement's expressions stand, where they are not what it begins with."""
+"""Fields that hold a statement's expressions, if they are not at its start."""
 OWN_SCOPE = {"lambda_expression", "class_body", "block", "switch_block"}
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WHITE = re.compile(r"\s+")
@@ -65,7 +65,7 @@ class JavaExpressions:
         self._types = declared_types(root)
 
     def probes(self, statements: Iterable[Node]) -> list[str]:
-        """Pure expressions of statements, larger ones before their parts."""
+        """Pure expressions in statements, larger ones before their parts."""
         found: dict[str, None] = {}
         for statement in statements:
             declared = _declared_in(statement)
@@ -76,7 +76,7 @@ class JavaExpressions:
         return list(found)
 
     def assigned(self, statements: Iterable[Node]) -> list[str]:
-        """What statements assign to, as far as reading it changes nothing."""
+        """Assignment targets that can be read without effect."""
         targets: list[Node] = []
         for statement in statements:
             if statement.type == "local_variable_declaration":
@@ -107,13 +107,13 @@ class JavaExpressions:
         if receiver.type == "string_literal":
             return called_name(call) in READING
         name = text_of(receiver).removeprefix("this.")
-        # A linked map may reorder itself when it is read.
+        # A linked map may reorder itself on reads.
         reorders = self._types.get(name) == "Map" and called_name(call) == "get"
         return self._types.get(name) in READABLE and called_name(call) in READING and not reorders
 
 
 def _headers(statement: Node) -> list[Node]:
-    """The expressions that a statement evaluates first; of an assignment what is assigned."""
+    """The expressions that a statement evaluates first; for an assignment, its right side."""
     if statement.type.endswith("_declaration"):
         values = [each.child_by_field_name("value") for each in declarators(statement)]
     elif statement.type in HEADERS:
@@ -132,7 +132,7 @@ def _assigned_value(expression: Node) -> Node:
 
 
 def _declared_in(statement: Node) -> set[str]:
-    """Names that a statement itself brings into being: they have no value before it."""
+    """Names that a statement declares: they have no value before it."""
     names = [declared_name(each) for node in walk(statement) for each in declarators(node)]
     header = statement.type in ("for_statement", "enhanced_for_statement")
     own = statement.child_by_field_name("name") if header else None
@@ -140,7 +140,7 @@ def _declared_in(statement: Node) -> set[str]:
 
 
 def _same_scope(node: Node) -> Iterator[Node]:
-    """The node and its parts, larger ones first; names inside other scopes mean nothing here."""
+    """The node and its parts, larger ones first, without inner scopes, whose names differ."""
     level = [node]
     while level:
         yield from level
@@ -153,7 +153,7 @@ def _same_scope(node: Node) -> Iterator[Node]:
 
 
 def _is_label(node: Node) -> bool:
-    """Whether an identifier names a method or a field of something else, or what is assigned."""
+    """Whether an identifier names a method, another object's field or an assignment target."""
     parent = node.parent
     if parent is None or node.type != "identifier":
         return False
@@ -167,7 +167,7 @@ def _is_label(node: Node) -> bool:
 
 
 def _is_type(node: Node) -> bool:
-    """Whether it is a class or a stream of `System`, by Java's own naming."""
+    """Whether it is a class by Java's naming convention, or a stream of `System`."""
     text = text_of(node)
     if node.type == "identifier":
         return text[:1].isupper() and not CONSTANT.fullmatch(text)
@@ -182,12 +182,12 @@ def _targets(expression: Node) -> list[Node]:
 
 
 def _one_line(node: Node) -> str:
-    """The text of an expression; line breaks in it are between its parts, for no string has any."""
+    """The expression on one line. Line breaks occur only between tokens: Java strings hold none."""
     text = text_of(node)
     return WHITE.sub(" ", text) if "\n" in text else text
 
 
-# Java source with one small thing changed: what wrong candidates are made of.
+# Java source with one small change, for wrong candidate patches.
 
 
 SWAPPED = {
@@ -213,7 +213,7 @@ SMALL_NUMBERS = set("0123456789")
 
 
 def mutations(root: Node, function: Node) -> Iterator[Mutation]:
-    """The file of `root` with one thing in a function changed, so that it still compiles."""
+    """The file of `root` with one change in a function, such that it still compiles."""
     source = root.text or b""
     types = declared_types(root)
     for node in walk(function):
@@ -234,13 +234,13 @@ def _replaced(source: bytes, node: Node, text: str) -> Mutation:
 
 
 def _is_free(literal: Node) -> bool:
-    """Whether another small number can stand there: a label of a switch may exist already."""
+    """Whether another small number is allowed there: a switch may already have that label."""
     is_label = literal.parent is not None and literal.parent.type == "switch_label"
     return text_of(literal) in SMALL_NUMBERS and not is_label
 
 
 def _is_loops_condition(literal: Node) -> bool:
-    """Whether a loop goes on for ever by it: what follows could never be reached, or had to be."""
+    """Whether the literal is a loop's condition: an endless loop makes later code unreachable."""
     around = literal.parent
     if around is not None and around.type == "parenthesized_expression":
         around = around.parent
@@ -248,7 +248,7 @@ def _is_loops_condition(literal: Node) -> bool:
 
 
 def _is_lone_call(statement: Node) -> bool:
-    """Whether it is a call that nothing waits for, on one line, where it may be left out."""
+    """Whether it is a one-line call whose result is unused, so that it can be deleted."""
     if statement.type != "expression_statement" or statement.parent is None:
         return False
     called = statement.named_children[0].type == "method_invocation"
@@ -265,14 +265,14 @@ def _can_swap(node: Node, types: Mapping[str, str]) -> bool:
     if left.end_point.row != right.start_point.row or text_of(operator) not in SWAPPED:
         return False
     if text_of(operator) in ("&&", "||"):
-        # A pattern's variable may be bound on one side only.
+        # A pattern variable may be bound on one side only.
         return all(part.type != "instanceof_expression" for part in walk(node))
     both = (left, right)
     return text_of(operator) != "+" or all(_is_number(side, types) for side in both)
 
 
 def _is_number(node: Node, types: Mapping[str, str]) -> bool:
-    """Whether it surely is one: a sum of strings can't be made a difference."""
+    """Whether it is certainly a number: strings can be added but not subtracted."""
     if node.type == "identifier":
         return types.get(text_of(node)) in NUMBERS
     if node.type in ("parenthesized_expression", "binary_expression"):
@@ -292,21 +292,21 @@ METHODS = {
     "compact_constructor_declaration": "<init>",
     "static_initializer": "<clinit>",
 }
-"""By the kind of node: the debugger's name of the function, empty for the node's own."""
+"""Maps node types to the debugger's function name; empty for the node's own name."""
 INITIALISED = {"field_declaration", "constant_declaration", "enum_constant"}
 LAMBDA = "<lambda>"
-"""How the debugger calls the body of a lambda, after the function that it stands in."""
+"""The debugger's name for a lambda's body, after the name of its function."""
 STOPPABLE = words(
     "expression_statement if_statement while_statement for_statement enhanced_for_statement "
     "return_statement throw_statement yield_statement assert_statement break_statement "
     "continue_statement synchronized_statement try_with_resources_statement "
     "explicit_constructor_invocation"
 )
-"""Nodes whose first line holds code, apart from those that `_is_stop` looks at."""
+"""Nodes whose first line holds code, except those that `_is_stop` handles."""
 
 
 class JavaSource:
-    """One Java file. Errors in it are read around."""
+    """One Java file. Syntax errors are skipped."""
 
     def __init__(self, root: Node) -> None:
         self._root = root
@@ -314,7 +314,7 @@ class JavaSource:
 
     @classmethod
     def read(cls, data: bytes) -> JavaSource | None:
-        """The file; None where it holds no type that could be read."""
+        """The file, or None if no type in it can be read."""
         root = parse(data)
         return cls(root) if any(child.type in TYPES for child in root.children) else None
 
@@ -328,14 +328,14 @@ class JavaSource:
         return {_range(name, node): node for name, node in _functions(self._root, "")}
 
     def stops(self, function: FunctionRange | None) -> list[int]:
-        """Lines of its statements and of its lambdas, those of inner classes left out."""
+        """Lines of its statements and lambdas, without inner classes."""
         if function is None:
             return []
         node = self._nodes[function]
         return sorted({line_of(stop) for stop in _stops(node)})
 
     def probes(self, line: int, function: str = "") -> list[str]:
-        """Pure expressions of what stands at a line, larger ones before their parts."""
+        """Pure expressions at a line, larger ones before their parts."""
         at_line = self._at_line(line)
         bodies = [node for node in at_line if _is_lambda(node)]
         statements = [node for node in at_line if not _is_lambda(node)]
@@ -343,11 +343,11 @@ class JavaSource:
         return self._expressions.probes(bodies if inside else statements)
 
     def assigned(self, line: int) -> list[str]:
-        """What the statements at a line assign to."""
+        """Assignment targets at a line."""
         return self._expressions.assigned(self._at_line(line))
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
-        """The file with one small thing changed, so that it still compiles."""
+        """The file with one small change, such that it still compiles."""
         return mutations(self._root, self._nodes[function])
 
     def _at_line(self, line: int) -> list[Node]:
@@ -419,7 +419,7 @@ def _is_stop(node: Node) -> bool:
 
 
 def _is_lambda(node: Node) -> bool:
-    """Whether it is an expression that a lambda gives."""
+    """Whether it is the expression body of a lambda."""
     parent = node.parent
     is_body = parent is not None and parent.type == "lambda_expression"
     return is_body and node.type != "block" and node == _body(parent)

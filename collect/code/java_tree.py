@@ -1,4 +1,4 @@
-"""The syntax tree of Java source, by tree-sitter."""
+"""Java syntax trees, with tree-sitter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tree_sitter import Language, Node, Parser
 
 
 def words(text: str) -> frozenset[str]:
-    """A set of names, written as one text."""
+    """A set of names, from a text with blanks between them."""
     return frozenset(text.split())
 
 
@@ -19,12 +19,12 @@ LITERALS = words(f"{INTEGER} decimal_floating_point_literal hex_integer_literal"
 
 
 def parse(source: bytes) -> Node:
-    """The root; what can't be read stands in it as nodes of the kind ERROR."""
+    """The root; unparsable code becomes nodes of type ERROR."""
     return Parser(LANGUAGE).parse(source).root_node
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A node and its named descendants, in the order of the text."""
+    """A node and its named descendants, in text order."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -33,17 +33,16 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def line_of(node: Node) -> int:
-    """Where a node begins, counted from 1."""
+    """The line where a node starts, from 1."""
     return node.start_point.row + 1
 
 
 def text_of(node: Node) -> str:
-    """Its text, as it stands in the file."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
 def called_name(call: Node) -> str:
-    """The method that a call names."""
+    """The name of the called method."""
     name = call.child_by_field_name("name")
     return text_of(name) if name is not None else ""
 
@@ -60,12 +59,13 @@ def declarators(node: Node) -> list[Node]:
 
 
 def declared_name(declarator: Node) -> Node | None:
-    """The name of one of them."""
     return declarator.child_by_field_name("name")
 
 
 def declared_types(root: Node) -> dict[str, str]:
-    """The types of variables and fields by name, without generics; names of several left out."""
+    """Types of variables and fields by name, without generics; names with several types are left
+    out.
+    """
     types: dict[str, set[str]] = {}
     for node in walk(root):
         declared = node.child_by_field_name("type")

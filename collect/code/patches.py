@@ -1,9 +1,9 @@
-"""Unified diffs: make, apply, reverse and cut them, and say which lines they change.
+"""Unified diffs: make, apply, reverse and cut them, and find the lines they change.
 
 Patches are in git's format (`diff --git`, `a/` and `b/` prefixes, /dev/null for new and deleted
-files), so that `git apply` takes them. File modes and binary contents are not carried: a file
-that is not UTF-8, or large, is only named, in a comment line before the first diff. Renames are
-understood, not made.
+files), so that `git apply` accepts them. File modes and binary contents are left out: a file that
+is not UTF-8, or large, is only named in a comment line before the first diff. Renames are read, but
+not written.
 """
 
 from __future__ import annotations
@@ -48,21 +48,22 @@ __all__ = [
 LARGE_FILE = 1024 * 1024
 """Bytes of a file, before or after, above which `diff_trees` only names it."""
 MOST_COMPARED = 20_000_000
-"""Pairs of equal lines that the comparison of a file looks at: seconds, and enough for honest
-changes. Thousands of equal lines on both sides would take days."""
+"""Pairs of equal lines to compare per file: takes seconds, enough for real changes. Thousands of
+equal lines on both sides would take days.
+"""
 BINARY_NOTE = "# binary or large file changed, not in this patch: "
 _OPPOSITE = {"+": "-", "-": "+", " ": " "}
 
 
 class PatchTooLarge(PatchError):
-    """A change has more lines than its patch may."""
+    """A patch would have more lines than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedRange:
     """Lines of the source file that a patch changes, 1-based and inclusive.
 
-    Of a pure insertion: the lines it follows and precedes, as far as there are such.
+    For a pure insertion: the lines before and after it, if they exist.
     """
 
     path: str
@@ -73,7 +74,7 @@ class ChangedRange:
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace `old`, which occurs once in the file, with `new`. An empty `old` makes the file."""
+    """Replace `old`, which occurs once in the file, with `new`. An empty `old` creates the file."""
 
     path: str
     old: str
@@ -83,9 +84,9 @@ class Edit:
 def diff_trees(
     before: Mapping[str, bytes], after: Mapping[str, bytes], most_lines: int | None = None
 ) -> str:
-    """The patch that turns one tree into the other; empty where they are equal.
+    """The patch that turns one tree into the other; empty if they are equal.
 
-    Raises PatchTooLarge as soon as it has more than `most_lines` lines.
+    Raises PatchTooLarge if it has more than `most_lines` lines.
     """
     notes, diffs, count = [], list[str](), 0
     for path in sorted({*before, *after}):
@@ -107,12 +108,12 @@ def diff_trees(
 
 
 def outside(files: Mapping[str, bytes], paths: Sequence[str]) -> dict[str, bytes]:
-    """The files but for these paths, and what lies below them."""
+    """The files except these paths and everything below them."""
     return {path: data for path, data in files.items() if not _is_below(path, paths)}
 
 
 def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
-    """The tree after the patch: exact, without fuzz or offset. Raises PatchError."""
+    """The tree after the patch, applied without fuzz or offset. Raises PatchError."""
     result = dict(files)
     for file in parse(patch):
         content = _patched(file, result)
@@ -134,7 +135,7 @@ def reverse_patch(patch: str) -> str:
 
 
 def drop_paths(patch: str, paths: Sequence[str]) -> str:
-    """The patch without what it does to these files and below these folders."""
+    """The patch without changes to these files and below these folders."""
     notes = [
         line
         for line in split_lines(patch[: _first_diff(patch)])
@@ -155,7 +156,7 @@ def changed_paths(patch: str) -> set[str]:
 
 
 def changed_lines(patch: str) -> list[ChangedRange]:
-    """Which lines of the source files the patch replaces, removes or inserts next to."""
+    """The source lines that the patch replaces, removes or inserts next to."""
     return [
         changed
         for file in parse(patch)
@@ -168,8 +169,8 @@ def changed_lines(patch: str) -> list[ChangedRange]:
 def hunk_edits(files: Mapping[str, bytes], patch: str) -> list[Edit]:
     """The patch as exact string replacements, to be made in this order.
 
-    Each `old` occurs exactly once in its file as the edits before it left that file. Raises
-    PatchError where the patch does not apply, or deletes a file.
+    Each `old` occurs exactly once in its file after the edits before it. Raises PatchError if the
+    patch does not apply or deletes a file.
     """
     apply_patch(files, patch)
     edits: list[Edit] = []
@@ -203,7 +204,7 @@ def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
                 lines += [("-", line) for line in source[start:end]]
                 lines += [("+", line) for line in target[new_start:new_end]]
         first, last = group[0], group[-1]
-        # A side without lines is numbered by the line before it: the format's own oddity.
+        # In this format, a side without lines has the number of the line before it.
         source_start = first[1] + (last[2] > first[1])
         target_start = first[3] + (last[4] > first[3])
         hunks.append(Hunk(source_start, target_start, tuple(lines)))
@@ -213,8 +214,7 @@ def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
 
 
 class _Matcher(difflib.SequenceMatcher[str]):
-    """As difflib compares, but for files that it would take too long for: of those it keeps what
-    they begin and end with."""
+    """Compares like difflib. If that takes too long, it matches only a common start and end."""
 
     def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
         super().__init__(None, source, target, autojunk=False)
@@ -267,7 +267,7 @@ def _patched(file: FilePatch, files: Mapping[str, bytes]) -> bytes:
 
 
 def _line_endings(patch: Sequence[bytes], file: Sequence[bytes]) -> str:
-    """What to say if these lines differ in nothing else."""
+    """A hint if the lines differ only in their line endings."""
     in_patch, in_file = ([line.rstrip(b"\r\n") for line in lines] for lines in (patch, file))
     if patch == file or in_patch != in_file:
         return ""
@@ -300,12 +300,12 @@ def _hunk_ranges(path: str, hunk: Hunk) -> Iterator[ChangedRange]:
 
 
 def _edit(path: str, lines: Sequence[str], hunk: Hunk) -> Edit:
-    """One hunk as a replacement, with as little context as makes its old text unique."""
+    """One hunk as a replacement, with just enough context to make its old text unique."""
     changed = [index for index, (kind, _) in enumerate(hunk.lines) if kind != " "]
     core = hunk.lines[changed[0] : changed[-1] + 1]
     old = [text for kind, text in core if kind != "+"]
     new = [text for kind, text in core if kind != "-"]
-    # The hunks before this one are applied already, so it lies where the target side says.
+    # The earlier hunks are applied, so this one lies at its target position.
     start = first_index(hunk.target_start, hunk.new) + changed[0]
     end, text = start + len(old), "".join(lines)
     before, after = start, end

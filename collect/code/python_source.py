@@ -1,4 +1,4 @@
-"""Python source as the oracle reads it, by `ast`."""
+"""Reads Python source for the oracle, with `ast`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PythonSource:
 
     @classmethod
     def read(cls, data: bytes) -> PythonSource | None:
-        """The file; None where it is no valid Python."""
+        """The file, or None if it is not valid Python."""
         try:
             return cls(parse(data), data.decode("utf-8", "replace"))
         except (SyntaxError, ValueError):
@@ -61,7 +61,7 @@ class PythonSource:
         return {_range(name, node): node for name, node in _functions(self._tree, "")}
 
     def stops(self, function: FunctionRange | None) -> list[int]:
-        """Lines of its statements, those of functions inside it left out, and its docstring."""
+        """Lines of its statements, without inner functions and the docstring."""
         scope = self._tree if function is None else self._nodes[function]
         return sorted(statement.lineno for statement in _statements(scope))
 
@@ -75,7 +75,7 @@ class PythonSource:
         return list(found)
 
     def assigned(self, line: int) -> list[str]:
-        """What the statement at a line assigns to."""
+        """Assignment targets of the statement at a line."""
         names: list[str] = []
         for statement in self._at_line(line):
             targets: list[ast.expr] = []
@@ -158,7 +158,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and its parts, larger ones first; names inside other scopes mean nothing here."""
+    """The node and its parts, larger ones first, without inner scopes, whose names differ."""
     level = [node]
     while level:
         yield from level
@@ -171,7 +171,7 @@ def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_pure(node: ast.AST) -> bool:
-    """Whether an expression can be evaluated without changing anything, and is worth it."""
+    """Whether an expression has no side effects and is worth evaluating."""
     for part in ast.walk(node):
         if isinstance(part, HAS_EFFECTS):
             return False

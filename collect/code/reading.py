@@ -1,4 +1,4 @@
-"""What every reader of source code gives."""
+"""Results of reading source code, in any language."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FunctionRange:
-    """One function, and the lines it takes."""
+    """A function and its lines."""
 
     name: str
-    """Qualified, as the debugger shows it."""
+    """Qualified name, as shown by the debugger."""
     first: int
-    """Its first line, decorators or annotations included."""
+    """First line, including decorators or annotations."""
     line: int
-    """Where its definition begins without them."""
+    """First line without them."""
     last: int
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A file with one small thing changed."""
+    """A file with one small change."""
 
     line: int
     text: str
-    """The whole file."""
+    """The file's whole text."""

@@ -1,6 +1,6 @@
-"""What the oracle reads out of source code: where to stop, and what is worth looking at there.
+"""Source code as the oracle sees it: where to stop, and which expressions to look at.
 
-One Protocol, one implementation a language; both give functions the names that the language's
+One Protocol with one implementation per language; functions have the names that the language's
 debugger shows.
 """
 
@@ -19,27 +19,27 @@ from collect.code.reading import FunctionRange, Mutation
 
 
 class SourceFile(Protocol):
-    """One source file, read. Lines are counted from 1."""
+    """One parsed source file. Lines count from 1."""
 
     @property
     def functions(self) -> Sequence[FunctionRange]:
         """Every function that has code."""
 
     def stops(self, function: FunctionRange | None) -> list[int]:
-        """The first lines of a function's own statements; of None: of those outside all."""
+        """First lines of a function's own statements; for None, of those outside all."""
 
     def probes(self, line: int, function: str = "") -> list[str]:
-        """Expressions of the statement at a line that can be evaluated without changing anything.
+        """Expressions of the statement at a line that can be evaluated without side effects.
 
-        Larger ones come before their parts. `function` is where the debugger says that it is: a
-        line can hold code of several.
+        Larger ones come before their parts. `function` is the debugger's name, since a line can
+        hold code of several functions.
         """
 
     def assigned(self, line: int) -> list[str]:
-        """What the statement at a line assigns to."""
+        """Assignment targets of the statement at a line."""
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
-        """The file with one small thing of the function changed, for each that can be."""
+        """Versions of the file with one small change in the function."""
 
 
 @dataclass(frozen=True)
@@ -59,28 +59,28 @@ READERS: Mapping[str, Callable[[bytes], SourceFile | None]] = {
 
 
 NOTHING: SourceFile = PythonSource(ast.Module([], []), "")
-"""What is read out of a file that can't be read."""
+"""Stands in for a file that can't be parsed."""
 
 
 def read_source(path: str, data: bytes) -> SourceFile | None:
-    """The file, read; None where it is no source file, or no valid one."""
+    """The parsed file, or None if it is not valid source code."""
     reader = READERS.get(PurePosixPath(path).suffix)
     return reader(data) if reader else None
 
 
 def function_at(source: SourceFile, line: int) -> FunctionRange | None:
-    """The innermost function around a line, decorators and signature included."""
+    """The innermost function around a line, including decorators and signature."""
     around = [found for found in source.functions if found.first <= line <= found.last]
     return max(around, key=lambda found: found.line, default=None)
 
 
 def place_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> Place:
-    """Where to stop for a change: at the first of its ranges that lies in a function."""
+    """Where to stop for a change: at its first range that is in a function."""
     return places_of(files, ranges)[0]
 
 
 def places_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> list[Place]:
-    """Where to stop for a change, once in each function that it changes; at least one place."""
+    """Where to stop for a change, once per changed function; at least one place."""
     places = []
     inside: dict[tuple[str, str], Place] = {}
     for changed in ranges:
@@ -93,8 +93,9 @@ def places_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> lis
 
 
 def line_at_fault(ranges: Sequence[ChangedRange], place: Place) -> int:
-    """The line that is changed where one stops at a place: its own, or one at which nothing stops,
-    such as that of a default value."""
+    """The changed line for a place: its own, or one where nothing can stop, such as a default
+    value's.
+    """
     changed = [each for each in ranges if each.path == place.path]
     nearest = min(changed, key=lambda each: abs(each.start - place.line))
     is_stop = nearest.insertion or nearest.start <= place.line <= nearest.end
@@ -102,9 +103,9 @@ def line_at_fault(ranges: Sequence[ChangedRange], place: Place) -> int:
 
 
 def place_to_stop(source: SourceFile, changed: ChangedRange) -> Place:
-    """A statement that can be stopped at within a range of lines, or else next to it.
+    """A statement in a range of lines, or else next to it, where the debugger can stop.
 
-    For an insertion it is the one before which something is missing.
+    For an insertion it is the statement before which something is missing.
     """
     start, end = changed.start, changed.end
     found = function_at(source, end) or function_at(source, start)

@@ -1,7 +1,7 @@
-"""Python source to a syntax tree, one thread at a time.
+"""Parses Python source, one thread at a time.
 
-CPython before 3.11.8 and 3.12.2 raises SystemError ("AST constructor recursion depth mismatch")
-where several threads parse at once: https://github.com/python/cpython/issues/106905.
+CPython before 3.11.8 and 3.12.2 raises SystemError ("AST constructor recursion depth mismatch") if
+several threads parse at once: https://github.com/python/cpython/issues/106905.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 
 _LOCK = threading.Lock()
 LONGEST = 1_000_000
-"""Characters or bytes. A tree can take some hundreds of bytes for each of them."""
+"""Characters or bytes. A tree can take some hundred bytes for each."""
 
 
 def parse(source: str | bytes) -> ast.Module:

@@ -1,4 +1,4 @@
-"""Which files are the tests of a bug."""
+"""Identifies a bug's test files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 
 class TestFiles:
-    """The test files of one bug, told by its tests' names and by pytest's naming.
+    """The test files of one bug, from its tests' names and pytest's naming rules.
 
-    There is one for each rollout of a run, all at once, so it holds no more than the names.
+    Every concurrent rollout has one, so it holds only the names.
     """
 
     __test__ = False

@@ -1,7 +1,6 @@
 """Unified diffs in git's format, as text and as records.
 
-Paths are quoted as git quotes them. File modes and binary contents are
-not carried.
+Paths are quoted like git's. File modes and binary contents are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Hunk:
     source_start: int
     target_start: int
     lines: tuple[tuple[str, str], ...]
-    """Of each line the type (space, + or -) and the text, with its line end where it has one."""
+    """For each line its type (space, + or -) and text, with its line end if it has one."""
 
     @property
     def old(self) -> list[str]:
@@ -59,7 +58,7 @@ class FilePatch:
 
 
 def parse(patch: str) -> list[FilePatch]:
-    """The records of a patch; text around the diffs is left out. Raises PatchError."""
+    """The records of a patch; text around the diffs is skipped. Raises PatchError."""
     try:
         parsed = PatchSet(patch)
     except UnidiffParseError as error:
@@ -79,7 +78,7 @@ def parse(patch: str) -> list[FilePatch]:
 
 
 def renamed_files(patch: str) -> list[tuple[str, str]]:
-    """The old and new name, mostly the same, of each file of a patch of git's, binary ones too."""
+    """The old and new name (usually equal) of each file in a git patch, binary files included."""
     return [
         (old or unquote(f'"{quoted_old}"'), new or unquote(f'"{quoted_new}"'))
         for old, quoted_old, new, quoted_new in _NAMES.findall(patch)
@@ -128,7 +127,7 @@ def first_index(start: int, lines: Sequence[object]) -> int:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their ends, split at line feeds only, as diffs count them."""
+    """Lines with their ends, split only at line feeds, like diffs count them."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
@@ -138,7 +137,7 @@ def split_bytes(data: bytes) -> list[bytes]:
 
 
 def _path(header: str, prefix: str) -> str | None:
-    # A patch that was saved with CRLF has it after its names too.
+    # In a patch saved with CRLF, names end in "\r" too.
     path = unquote(header.removesuffix("\r"))
     if path == "/dev/null":
         return None
@@ -149,9 +148,9 @@ def _path(header: str, prefix: str) -> str | None:
 
 
 def quote(path: str) -> str:
-    """git's C-style quoting, in which any name is printable text, also one that is no UTF-8.
+    """git's C-style quoting, which makes any name printable, even if it is not UTF-8.
 
-    Blanks too, for a `diff --git` line with blanks is ambiguous.
+    Blanks are quoted too, since a `diff --git` line with blanks is ambiguous.
     """
     if all(map(_is_plain, path)):
         return path
@@ -167,8 +166,9 @@ def _escaped(character: str) -> str:
 
 
 def unquote(path: str) -> str:
-    """A path as git writes it, quoted or not, as it is; bytes that are no UTF-8 as `os.fsdecode`
-    has them."""
+    """The path from git's form, quoted or not; bytes that are not UTF-8 are decoded like
+    `os.fsdecode`.
+    """
     if not (len(path) > 1 and path.startswith('"') and path.endswith('"')):
         return path
 

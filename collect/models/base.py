@@ -1,4 +1,4 @@
-"""The model seam: one completion for one conversation so far."""
+"""Interfaces of models: one completion for a conversation so far."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ if TYPE_CHECKING:
 
 
 MAX_TOKENS = 10**9
-"""Of one completion: far above any context, and far below what sums and rows can hold."""
+"""Limit for one completion: far above any context, and far below overflow in sums and rows."""
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Sampling(BaseModel):
-    """How to sample. None leaves a setting to the server's default."""
+    """Sampling settings. None leaves a setting to the server's default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = None
-    """0 takes the most likely token each time."""
+    """0 always takes the most likely token."""
     top_p: float | None = None
-    """Only the most likely tokens that have this probability together."""
+    """Only the most likely tokens whose total probability is this."""
     max_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
-    """Completion tokens."""
+    """Maximum tokens per completion."""
     stop: tuple[str, ...] | None = None
-    """Texts that end a completion, themselves left out. Agents that act in their text add the
-    words that only the environment may say."""
+    """Texts that end a completion; they are not part of it. Agents that act in text add the words
+    that only the environment may write.
+    """
     seed: int | None = None
-    """Base seed; the attempt's number is added, so that attempts differ and can be repeated."""
+    """Base seed; the attempt's number is added, so that attempts differ but are reproducible."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Completion:
     dollars: Amount
     seconds: Amount
     finish_reason: str
-    """The server's word: stop, tool_calls, length ..."""
+    """The server's reason: stop, tool_calls, length ..."""
 
 
 class Model(Protocol):
@@ -81,7 +82,7 @@ class Model(Protocol):
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
-        """Reply to the conversation. Blocking; called from the rollout's own thread.
+        """Reply to the conversation. Blocks the rollout's own thread.
 
         Raises ModelFailure, InfrastructureFailure, BudgetExhausted, RolloutStopped.
         """
@@ -89,8 +90,9 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class ConversationContext:
-    """Which conversation a model is opened for. Only the oracle and replay look at it, but for the
-    log."""
+    """Identifies the conversation that a model is opened for. Except the log, only the oracle and
+    replay use it.
+    """
 
     instance: Instance
     variant: str
@@ -98,17 +100,16 @@ class ConversationContext:
     role: str
     """main, debug_subagent ..."""
     index: int
-    """0 for the rollout's first conversation, counted over all roles."""
+    """0 for the rollout's first conversation; all roles count."""
     ask: Ask | None = None
-    """The runtime question, where the rollout is about one alone: what is asked, not the answer."""
+    """The runtime question, if the rollout is about one: without its answer."""
     run_code: bool = False
-    """Whether those who debug are offered the tool that runs code."""
+    """Whether debugging agents get the tool that runs code."""
     log: RolloutLog = NO_LOG
-    """The rollout's."""
 
 
 class ModelBackend(Protocol):
-    """Something that conversations can be held with; shared by all rollouts of a run."""
+    """Opens conversations with a model; shared by all rollouts of a run."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What a run's models may use: dollars all together, and requests at once each."""
+"""Limits for a run's models: total dollars, and concurrent requests per model."""
 
 from __future__ import annotations
 
@@ -14,49 +14,50 @@ from collect.quantities import dollars
 from collect.store.atomic_files import write_text
 
 SPENT = "spent.txt"
-"""Dollars of all starts, those of rollouts that were stopped or tried again included."""
+"""Dollars of all starts, including rollouts that were stopped or repeated."""
 PARTS = (("eval", "questions"), ("eval",), ())
-"""The folders of a run that have rollouts of their own, and so each their `SPENT`."""
+"""The folders of a run with their own rollouts, and so their own `SPENT`."""
 
 
 class Slots(Protocol):
-    """A limited number of requests at once, as a semaphore has them."""
+    """A limited number of concurrent requests, like a semaphore."""
 
     def acquire(self, *, timeout: float) -> bool:
-        """Take one; whether there was one in this time."""
+        """Take a slot; returns whether one became free in time."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release a slot."""
 
 
 class Limits(Protocol):
-    """What models keep to. Thread-safe."""
+    """Limits that models obey. Thread-safe."""
 
     def check(self) -> None:
-        """Raises BudgetExhausted once the dollars are spent. Called before requests that cost."""
+        """Raises BudgetExhausted once the dollars are spent. Called before requests with a cost."""
 
     def add(self, dollars: float) -> None:
-        """Count what a request cost."""
+        """Add a request's cost."""
 
     def slots(self, model: str, limit: int) -> Slots:
-        """So many requests at once for a model, by its name in the config."""
+        """Slots for `limit` concurrent requests of a model, by its config name."""
 
     def note(self) -> None:
-        """Keep what was spent so far, for the next start."""
+        """Save the amount spent for the next start."""
 
 
 class Budget:
     """The limits of one process. Thread-safe.
 
-    Requests that are under way when the limit is reached are still paid for, so that a run can end
-    above it by the price of as many requests as ran at once.
+    Requests in progress when the limit is reached are still paid for, so a run can exceed it by the
+    price of its concurrent requests.
     """
 
     def __init__(
         self, limit_dollars: float | None, spent: float = 0.0, folder: Path | None = None
     ) -> None:
-        """`folder` is where it is noted what was spent; None: nowhere. What the other folders of
-        the same run have spent until now counts as well."""
+        """`folder` stores the amount spent; None: nothing is stored. The amounts of the run's other
+        folders count too.
+        """
         self.limit_dollars = limit_dollars
         """None: no limit."""
         self._spent = spent
@@ -67,7 +68,7 @@ class Budget:
 
     @property
     def spent(self) -> float:
-        """Dollars so far, of this folder."""
+        """Dollars spent so far in this folder."""
         with self._lock:
             return self._spent
 
@@ -97,7 +98,7 @@ class Budget:
 
 
 def read_spent(folder: Path, of_rows: float = 0.0) -> float:
-    """What all starts on a folder have spent: at least what its rows did. Raises ConfigError."""
+    """Spent by all starts on a folder, at least the sum of its rows. Raises ConfigError."""
     path = folder / SPENT
     if not path.is_file():
         return of_rows
@@ -114,7 +115,7 @@ def read_spent(folder: Path, of_rows: float = 0.0) -> float:
 
 
 def spent_elsewhere(folder: Path) -> float:
-    """What the other folders of the same run have spent."""
+    """The amount spent in the run's other folders."""
     here = folder.resolve()
     part = next(each for each in PARTS if _is_part(here, each))
     run = here.parents[len(part) - 1] if part else here
@@ -122,7 +123,7 @@ def spent_elsewhere(folder: Path) -> float:
 
 
 def _is_part(folder: Path, part: Sequence[str]) -> bool:
-    """Whether it is that part of a run, and no run that is called so."""
+    """Whether the folder is that part of a run, and not a run of that name."""
     if not part:
         return True
     of_a_run = (folder.parents[len(part) - 1] / SAVED_NAME).is_file()

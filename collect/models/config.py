@@ -1,4 +1,4 @@
-"""What a run's config says about its models; `backend` chooses the kind."""
+"""Config of a run's models; `backend` chooses the kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pydantic import (
 from collect.models.base import Sampling, Usage
 
 AUTO = "auto"
-"""A tool-call parser to be chosen by what the model's folder says."""
+"""Choose the tool-call parser from the model's folder."""
 
 
 class _Settings(BaseModel):
@@ -37,7 +37,7 @@ class Prices(_Settings):
     """Completion tokens."""
 
     def dollars(self, usage: Usage) -> float:
-        """What one or more completions cost."""
+        """The cost of these tokens."""
         cached = self.input if self.cached_input is None else self.cached_input
         fresh_tokens = usage.prompt_tokens - usage.cached_tokens
         spent = fresh_tokens * self.input + usage.cached_tokens * cached
@@ -45,107 +45,113 @@ class Prices(_Settings):
 
     @property
     def free(self) -> bool:
-        """Whether every token costs nothing."""
+        """Whether all tokens are free."""
         return not (self.input or self.cached_input or self.output)
 
 
 class Retries(_Settings):
-    """How often, and after which waits, a request is sent again."""
+    """How often a request is retried, and after which waits."""
 
     max_retries: int = Field(default=6, ge=0, le=1000)
-    """After the first request; on 408, 409, 429, 5xx, time-outs, lost connections and replies
-    that are no chat completion."""
+    """Retries after the first request: on 408, 409, 429, 5xx, timeouts, lost connections and
+    replies that are no chat completion.
+    """
     backoff_base: NonNegativeFloat = 1.0
     """Seconds before the first retry; doubles with each, less a random part of up to half."""
     backoff_max: NonNegativeFloat = 60.0
-    """Seconds of one wait at most."""
+    """Longest wait before a retry in seconds."""
     retry_after_max: NonNegativeFloat = 300.0
-    """A server that asks for a longer wait than these seconds is not retried: it is out of service
-    (`outage_wait`), or where it answers others the request fails."""
+    """If a server asks for a longer wait than these seconds, the request is not retried: it waits
+    as in an outage (`outage_wait`), or fails if the server answers other requests.
+    """
     outage_wait: NonNegativeFloat = 1800.0
-    """Seconds that requests wait, after their retries, for a server that worked before and answers
-    nobody now (failed or timed-out connections, 429, 5xx). One request at a time is sent, after
+    """Seconds that requests wait, after their retries, for a server that worked before and now
+    answers nobody (failed or timed-out connections, 429, 5xx). One request at a time is sent, after
     waits of 1 to 60 seconds; all others wait for its answer. 0: requests fail after their retries.
     """
 
 
 class EndpointConfig(_Settings):
-    """What is said about every server of OpenAI's chat completions."""
+    """Settings of every server with OpenAI's chat-completions API."""
 
     sampling: Sampling = Sampling()
     prices: Prices = Prices()
     concurrency: int = Field(default=8, ge=1, le=10_000)
-    """Requests at once, over all rollouts. One that timed out does not count, even where the server
-    still holds its connection open."""
+    """Concurrent requests over all rollouts. A request that timed out does not count, even if the
+    server still holds its connection open.
+    """
     timeout: PositiveFloat = 600.0
-    """Seconds until a request's whole reply must be there; blanks that a server sends meanwhile are
-    none of it."""
+    """Seconds until a request's whole reply must have arrived; keep-alive blanks don't count."""
     retries: Retries = Retries()
     tool_choice: str | dict[str, Any] | None = None
-    """As the server takes it: `auto`, `required`, or a tool. None: not sent."""
+    """The server's `tool_choice`: `auto`, `required`, or a tool. None: not sent."""
     parallel_tool_calls: bool | None = None
-    """Whether a reply may have several calls. None: not sent."""
+    """Whether a reply may contain several calls. None: not sent."""
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    """What the server calls the limit of `sampling.max_tokens`."""
+    """The server's name for the limit `sampling.max_tokens`."""
     reasoning_field: Literal["reasoning_content", "reasoning"] | None = None
-    """Send earlier reasoning back under this name, for servers that ask for it."""
+    """Send earlier reasoning back under this name, for servers that require it."""
     extra_body: dict[str, Any] = {}
-    """Further fields of every request, as they are."""
+    """Additional fields for every request."""
     check_tools: bool = True
-    """Ask for one tool call before work starts, and refuse a server that takes no tools."""
+    """Before work starts, ask for one tool call, and reject a server without tool support."""
 
 
 class OpenAIConfig(EndpointConfig):
-    """Any server of OpenAI's chat completions: a vendor's, vLLM ..."""
+    """Any server with OpenAI's chat-completions API: a vendor's, vLLM ..."""
 
     backend: Literal["openai"]
     model: str
-    """What the server calls it."""
+    """The server's name for the model."""
     base_url: str | None = None
     """None: $OPENAI_BASE_URL, or OpenAI itself."""
     api_key_env: str | None = "OPENAI_API_KEY"
-    """The environment variable that holds the key. null for a server that needs none."""
+    """The environment variable with the key. null for a server without keys."""
 
 
 class ServerConfig(_Settings):
-    """A `vllm serve` that StepInto starts and stops. Models with the same one share a process."""
+    """A `vllm serve` run by StepInto. Models with the same settings share a process."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
     model: str
-    """A folder, such as `{run}/model` where `stepinto train` leaves one, or an id on the hub. A
-    folder with an adapter alone is served on its base model."""
+    """A folder, such as `{run}/model` from `stepinto train`, or an id on the hub. A folder with
+    only an adapter is served on its base model.
+    """
     adapters: dict[str, Path] = {}
-    """Folders of LoRA adapters, by the names that `model` of a vllm model chooses them by."""
+    """Folders of LoRA adapters by name; `model` of a vllm model selects one."""
     tool_call_parser: str | None = AUTO
-    """vLLM's `--tool-call-parser`; null for models that call no tools. auto: what the folder's
-    training.json says, else hermes."""
+    """vLLM's `--tool-call-parser`; null for models that call no tools. auto: the one in the
+    folder's training.json, else hermes.
+    """
     chat_template: Path | None = None
-    """A Jinja file. null: the adapter's own where there are adapters, else the model's own."""
+    """A Jinja file. null: the adapter's template if there are adapters, else the model's."""
     max_context: PositiveInt | None = None
-    """Tokens of prompt and completion together (`--max-model-len`). null: the model's own."""
+    """Tokens of prompt and completion together (`--max-model-len`). null: the model's maximum."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Of the weights."""
+    """Type of the weights."""
     tensor_parallel: PositiveInt = 1
-    """GPUs that the model is split over."""
+    """Number of GPUs to split the model over."""
     gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
-    """Share of each GPU's memory. null: vLLM's own, about nine tenths."""
+    """Share of each GPU's memory. null: vLLM's default, about nine tenths."""
     host: str = "127.0.0.1"
-    """Where it listens."""
+    """Address to listen on."""
     port: int | None = Field(default=None, ge=1, le=65535)
-    """null: a free one."""
+    """null: a free port."""
     command: tuple[str, ...] | None = None
-    """What starts vLLM, such as `[/opt/vllm/bin/vllm]` for another environment's. null: this
-    environment's `vllm`, or the one on the PATH."""
+    """Command that starts vLLM, such as `[/opt/vllm/bin/vllm]` for another environment. null: this
+    environment's `vllm`, or the one on the PATH.
+    """
     environment: dict[str, str] = {}
-    """Variables of the server's, beside this process's own."""
+    """Environment variables for the server, in addition to this process's."""
     start_timeout: PositiveFloat = 900.0
-    """Seconds until it must answer."""
+    """Seconds until the server must answer."""
     restarts: NonNegativeInt = 3
-    """How often it is started again after it died; a server that then runs for ten minutes has all
-    of them again."""
+    """How often the server is restarted after it died; the count resets after ten minutes of
+    uptime.
+    """
     arguments: tuple[str, ...] = ()
-    """Any other option of `vllm serve`, such as `[--max-num-seqs, 16]`."""
+    """Other options of `vllm serve`, such as `[--max-num-seqs, 16]`."""
 
 
 class VllmConfig(EndpointConfig):
@@ -153,17 +159,18 @@ class VllmConfig(EndpointConfig):
 
     backend: Literal["vllm"]
     model: str | None = None
-    """Of `server`, an adapter's name; null: the model without adapters. Of a running server, one
-    that it lists; null: its only one."""
+    """With `server`, an adapter's name; null: the model without adapters. With a running server,
+    one of its models; null: its only one.
+    """
     server: ServerConfig | None = None
     base_url: str | None = None
-    """A running server's, such as http://127.0.0.1:8000/v1, in place of `server`."""
+    """URL of a running server, such as http://127.0.0.1:8000/v1, instead of `server`."""
     api_key_env: str | None = None
-    """The environment variable that holds a running server's key."""
+    """The environment variable with a running server's key."""
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """What is served, by folders or ids on the hub; empty where that is not known."""
+        """What is served, as folders or hub ids; empty if unknown."""
         if self.server is None:
             return ()
         return (self.server.model, *map(str, self.server.adapters.values()))
@@ -184,34 +191,37 @@ class VllmConfig(EndpointConfig):
 
 
 class LocalConfig(_Settings):
-    """A small model in this process, by transformers. Needs the extra `train`."""
+    """A small model in this process, with transformers. Needs the extra `train`."""
 
     backend: Literal["local"]
     model: str
     """A folder, or an id on the hub."""
     adapter: Path | None = None
-    """A peft adapter's folder, merged into the model when it is loaded."""
+    """A peft adapter's folder, merged into the model on loading."""
     chat_template: Path | None = None
-    """A Jinja file in place of the tokenizer's own template."""
+    """A Jinja file that replaces the tokenizer's template."""
     device: str = "auto"
     """auto: the first CUDA device, else the CPU."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """auto: bfloat16 on CUDA, float32 on the CPU. One with avx512_bf16 or amx_bf16 reads prompts
-    faster in bfloat16, any other is slower."""
+    """auto: bfloat16 on CUDA, float32 on the CPU. A CPU with avx512_bf16 or amx_bf16 reads prompts
+    faster in bfloat16, any other is slower.
+    """
     max_batch: PositiveInt = 8
-    """Requests that are decoded together."""
+    """Maximum number of requests decoded together."""
     batch_wait_seconds: NonNegativeFloat = 0.02
-    """How long the first request of a batch waits for others; for models with sliding windows or
-    states alone, as a request can join the running batch of any other at every token."""
+    """How long the first request of a batch waits for others. Only used for models with sliding
+    windows or states; for other models, requests join the running batch at any token.
+    """
     max_context: PositiveInt | None = None
-    """Tokens of prompt and completion together. None: what the model was made for."""
+    """Tokens of prompt and completion together. None: the model's maximum."""
     prefix_cache: NonNegativeInt = 16
-    """Prompts whose keys and values are kept, so that a conversation's next turn reads only what
-    is new: twice `runner.concurrency` keeps every conversation's. 0 turns it off. Memory: this
-    times the longest prompts."""
+    """Number of prompts whose keys and values are cached, so that a conversation's next turn reads
+    only its new tokens: twice `runner.concurrency` is enough for every conversation. 0 turns it
+    off. Memory: this times the longest prompts.
+    """
     sampling: Sampling = Sampling(max_tokens=512)
     threads: PositiveInt | None = None
-    """CPU threads of torch, for the whole process. None: torch's own choice."""
+    """CPU threads of torch in this process. None: torch's default."""
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -225,21 +235,24 @@ class OracleConfig(_Settings):
     backend: Literal["oracle"]
     sampling: ClassVar[Sampling] = Sampling()
     candidates: int = Field(default=4, ge=2)
-    """Patches, one of them right, among which the oracle as main agent has to choose."""
+    """Number of candidate patches, one of them right, from which the oracle as main agent chooses.
+    """
     answer: Literal["full", "nothing"] = "full"
-    """As a subagent: `nothing` sets a floor under the scores of others."""
+    """As a subagent: `nothing` gives a lower bound for the scores of others."""
     sessions: Literal["varied", "direct"] = "varied"
-    """How it debugs as a subagent: as developers do, with looks around and wrong guesses; or the
-    shortest way to the answer, of which a small model learns more from few sessions."""
+    """How it debugs as a subagent. `varied`: like developers, with detours and wrong guesses.
+    `direct`: the shortest way to the answer, from which a small model learns more with few
+    sessions.
+    """
 
 
 class ReplayConfig(_Settings):
-    """Recorded completions, given back in order."""
+    """Recorded completions, replayed in order."""
 
     backend: Literal["replay"]
     sampling: ClassVar[Sampling] = Sampling()
     path: Path
-    """A run folder, or a JSON-lines file of `collect.models.replay`."""
+    """A run folder, or a JSON-lines file as in `collect.models.replay`."""
 
 
 ModelConfig = Annotated[

@@ -41,15 +41,15 @@ from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.messages import Message, ToolCall, ToolSchema, to_openai
 from sandbox.text import storable
 
-# Requests and replies of OpenAI's chat completions, as they stand on the wire.
+# Requests and replies in OpenAI's chat-completions format.
 
 
 EXCERPT = 200
-"""Characters of a wrong call that an error quotes."""
+"""Characters of an invalid call that an error quotes."""
 
 
 class _Part(BaseModel):
-    """Of a reply; a server may add fields."""
+    """Part of a reply; a server may add fields."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -70,14 +70,14 @@ class _Choice(_Part):
 
 
 class Reply(_Part):
-    """A chat completion, of which the message is still to be read."""
+    """A chat completion whose message is not parsed yet."""
 
     choices: Annotated[list[_Choice], Field(min_length=1)]
     usage: _Usage | None = None
 
     @property
     def message(self) -> Mapping[str, Any]:
-        """As it came."""
+        """The raw message."""
         return self.choices[0].message
 
     @property
@@ -87,8 +87,9 @@ class Reply(_Part):
 
     @property
     def tokens(self) -> Usage | None:
-        """None where the server gives none. No more come from its cache than were sent: they would
-        lower what the reply costs."""
+        """None if the server reports none. Cached tokens are capped at the tokens sent: a wrong
+        count would lower the reply's cost.
+        """
         counted = self.usage
         if counted is None or counted.prompt_tokens is None:
             return None
@@ -98,7 +99,7 @@ class Reply(_Part):
 
 
 def read_reply(body: str) -> Reply:
-    """Raises ValueError, which says what is wrong, where it is no chat completion."""
+    """Raises ValueError with the reason if it is no chat completion."""
     try:
         decoded = json.loads(body)
     except BROKEN as error:
@@ -115,7 +116,7 @@ def request_fields(
     tools: Sequence[ToolSchema],
     sampling: Sampling,
 ) -> dict[str, Any]:
-    """The fields of one request; what is None is left to the server."""
+    """The fields of one request; None values are left to the server."""
     fields: dict[str, Any] = {
         "model": config.model,
         "messages": [_sent(message, config.reasoning_field) for message in messages],
@@ -145,9 +146,9 @@ def _sent(message: Message, reasoning_field: str | None) -> dict[str, Any]:
 
 
 def read_message(plain: Mapping[str, Any], id_prefix: str) -> Message:
-    """The reply's message, its storable text and raw arguments as they came. Raises ValueError.
+    """The reply's message, with storable text and the raw arguments. Raises ValueError.
 
-    `id_prefix` makes the ids of calls that came without one.
+    `id_prefix` makes ids for calls without one.
     """
     content, calls = plain.get("content"), plain.get("tool_calls")
     if not isinstance(content, str | list | None):
@@ -208,9 +209,9 @@ class EndpointBackend:
         stop: threading.Event,
         ready: Callable[[], None] = lambda: None,
     ) -> None:
-        """Raises ConfigError where the key or the address is missing or malformed.
+        """Raises ConfigError if the key or the address is missing or malformed.
 
-        `ready` is called before each request, and returns or raises once it may be sent.
+        `ready` is called before each request: it returns once the request may be sent, or raises.
         """
         self._name = name
         self.config = config
@@ -237,7 +238,6 @@ class EndpointBackend:
         return EndpointModel(self, context.log)
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
     def complete(self, fields: dict[str, Any], log: RolloutLog) -> Reply:
@@ -261,7 +261,7 @@ class EndpointBackend:
         return answer
 
     def charge(self, usage: Usage | None) -> float:
-        """Count a reply's dollars in the budget."""
+        """Add a reply's cost in dollars to the budget."""
         prices = self.config.prices
         if usage is None and not prices.free:
             raise EndpointFailure(
@@ -279,11 +279,11 @@ class EndpointBackend:
 
     @property
     def address(self) -> str:
-        """The server's, without a password that may be in it."""
+        """The server's address, without a password."""
         return str(self._client.base_url.copy_with(userinfo=b""))
 
     def _send(self, fields: dict[str, Any]) -> Reply | Refusal:
-        """One request, as soon as it may be sent."""
+        """Send one request as soon as it may be sent."""
         with self._outage.passage(), slot_unless_stopped(self._slots, self._stop):
             self._ready()
             if not self.config.prices.free:
@@ -298,8 +298,8 @@ class EndpointBackend:
     def _answer(self, fields: dict[str, Any]) -> Reply | Refusal:
         """One request: the reply's JSON, or why there is none.
 
-        A server may keep a connection silent past the time-out, or its reply's head: such a request
-        is left to end by itself, beside those that hold a slot.
+        A server may send nothing past the timeout. Such a request is left to end by itself and
+        holds no slot.
         """
         seconds = self.config.timeout
         try:
@@ -322,7 +322,7 @@ class EndpointBackend:
             if isinstance(cause, TimeoutError):
                 raise cause from error
             code = INVALID if UnreadableReply in (type(error), type(cause)) else ""
-            # Masked before it is cut: what is left of half a key would not be known.
+            # Masked before it is cut, since half a key would not be recognised.
             return Refusal(None, bounded(self._mask(f"{error} {cause or ''}")), code)
         return _read_reply(raw.http_response.text)
 
@@ -330,7 +330,7 @@ class EndpointBackend:
         return refusal.retried and (refusal.retry_after or 0) <= self.config.retries.retry_after_max
 
     def _tell_once(self, refusal: Refusal, said: str) -> None:
-        """Tell of the first refusal of its kind whose request is sent again."""
+        """Report the first retried refusal of each kind."""
         kind, retries = (refusal.status, refusal.code), self.config.retries
         with self._telling:
             if kind in self._told:
@@ -345,7 +345,7 @@ class EndpointBackend:
         tell(f"{self._name} ({self.where}): {said}; {told} (retries)")
 
     def _failure(self, refusal: Refusal, retry: int) -> Exception:
-        """What a request ends with whose last retry was refused."""
+        """The error of a request whose last retry was refused."""
         said = self._said(refusal)
         if refusal.context_exceeded:
             return ContextTooLong(f"the context is too long for {self.where}: {said}")
@@ -359,7 +359,7 @@ class EndpointBackend:
         )
 
     def _said(self, refusal: Refusal) -> str:
-        """What the server said, without the key."""
+        """The server's message, without the key."""
         return self._mask(str(refusal))
 
 
@@ -372,8 +372,9 @@ class EndpointModel:
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
-        """See `collect.models.base.Model`. `seconds` includes retries and the waits for a slot and
-        for a server's return."""
+        """See `collect.models.base.Model`. `seconds` includes retries and waits for a slot or for
+        the server's return.
+        """
         backend = self._backend
         started = time.monotonic()
         fields = request_fields(backend.config, messages, tools, sampling)
@@ -394,7 +395,7 @@ class EndpointModel:
 
 
 def _read_reply(body: str) -> Reply | Refusal:
-    """The JSON of a chat completion; anything else with status 200 is tried again like a 5xx."""
+    """Parse a chat completion; anything else with status 200 is retried like a 5xx."""
     try:
         return read_reply(body)
     except ValueError as error:
@@ -408,7 +409,7 @@ def _wait_seconds(refusal: Refusal, retry: int, retries: Retries) -> float:
 
 
 def _longest_waits(refusal: Refusal, retries: Retries) -> float:
-    """Seconds of all retries of a request that is refused so every time."""
+    """Seconds of all retries if a request is refused each time."""
     each = (_backoff(retry, retries) for retry in range(retries.max_retries))
     return sum(max(wait, refusal.retry_after or 0.0) for wait in each)
 

@@ -1,4 +1,4 @@
-"""To a server of chat completions: its address, its key, its bounded replies, and its models."""
+"""Talks to a chat-completions server: address, key, bounded replies, model list, outages."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
 from collect.quantities import duration
 from sandbox.text import storable
 
-# What a chat-completions server's refusals mean: who is to blame, and whether to try again.
+# Errors of a chat-completions server: their cause, and whether to retry.
 
 
 MESSAGE_LIMIT = 600
-"""Characters of a server's message that an error quotes."""
+"""Characters of a server's message that are quoted in an error."""
 TOO_MANY = 429
 RETRIED_STATUSES = frozenset({408, 409, 425, TOO_MANY})
 INVALID = "invalid_reply"
-"""The code of a response with status 200 that is none."""
+"""Code for a response with status 200 that is not a completion."""
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 CONTEXT_TEXTS = (
@@ -67,14 +67,14 @@ SERVER_ADVICE = "check that the server runs and is reachable, then start the run
 
 @dataclass(frozen=True)
 class Refusal:
-    """One request that a server did not answer with a completion."""
+    """A request that the server did not answer with a completion."""
 
     status: int | None
-    """None: no answer at all."""
+    """None if there was no answer at all."""
     message: str
     code: str = ""
     retry_after: float | None = None
-    """Seconds that the server asks to wait."""
+    """Seconds to wait, as asked by the server."""
 
     @property
     def retried(self) -> bool:
@@ -85,7 +85,7 @@ class Refusal:
 
     @property
     def passing(self) -> bool:
-        """Whether it is the server that is out of order, or limits the rate, whoever asks."""
+        """Whether the server is down or limits the rate, regardless of the client."""
         return self.failure in (EndpointDown, RateLimited)
 
     @property
@@ -98,12 +98,12 @@ class Refusal:
 
     @property
     def content_refused(self) -> bool:
-        """Whether the server does not want this content."""
+        """Whether the server rejects this content."""
         return self._bad_request and self.code.lower() in REFUSAL_CODES
 
     @property
     def failure(self) -> type[EndpointFailure]:
-        """What it is, where it stays."""
+        """The failure's type if retries don't help."""
         if self.code in QUOTA_CODES:
             return EndpointFailure
         if self.status == TOO_MANY:
@@ -131,7 +131,7 @@ class Refusal:
 
 
 def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> Refusal:
-    """Read an error response of whatever server."""
+    """Read an error response of any server."""
     error = _error_object(body)
     message = error.get("message") or error.get("detail") or body or "an empty body"
     code = error.get("code") or error.get("type") or ""
@@ -167,22 +167,24 @@ def bounded(text: str) -> str:
     return line if len(line) <= MESSAGE_LIMIT else f"{line[:MESSAGE_LIMIT]} ..."
 
 
-# Keys that a server echoes are masked in all that is read of it, in their usual encodings.
+# Masks keys in everything that is read from a server, in their usual encodings.
 #
-# That is done to the bytes of a reply, before anything else reads them: so messages, tool calls,
-# errors, logs, journals and rows hold none. A server that is out to hide a key has other ways.
+# The bytes of a reply are masked before anything else reads them, so no message, tool call, error,
+# log, journal or row contains a key. A malicious server can still hide one in other ways.
 
 
 MASK = "[key]"
 SHORTEST = 8
-"""Characters of a key: a shorter one, such as the `EMPTY` of a server that needs none, is a word
-that a model may say."""
+"""Characters of a key. A shorter one, such as `EMPTY` for a server without keys, may be an ordinary
+word.
+"""
 Mask = Callable[[str], str]
 
 
 def key_mask(keys: Iterable[str | None]) -> Mask:
-    """What replaces these keys in a text: as they are, with JSON's or URLs' escapes, in
-    hexadecimal digits, and in base64, also with a user before them as in HTTP's Basic."""
+    """Masks these keys in a text: plain, escaped for JSON or URLs, in hexadecimal, and in base64
+    (also after a user name, as in HTTP Basic).
+    """
     forms = [form for key in keys if key and len(key) >= SHORTEST for form in _forms(key)]
     if not forms:
         return str
@@ -194,21 +196,21 @@ def _forms(key: str) -> Iterable[str]:
     data = key.encode("utf-8", "surrogateescape")
     yield f"(?i:{data.hex()})"
     for offset in range(3):
-        # Digits of 6 bits each; the outermost may hold bits of what stands beside the key, too.
+        # Base64 digits hold 6 bits each; the outermost may include bits of the neighbouring bytes.
         packed = base64.b64encode(bytes(offset) + data + bytes(2)).decode()
         first, last = -(-offset * 8 // 6), (offset + len(data)) * 8 // 6
         yield "".join(map(_digit, packed[first:last]))
 
 
 def _escaped_or_not(character: str) -> str:
-    """As it is or as an escape; backslashes may be doubled, and percents be escaped, again."""
+    """The character or its escape; backslashes may be doubled, and percent signs escaped, again."""
     code = "".join(f"%(?:25){{0,4}}{byte:02x}" for byte in character.encode("utf-8", "replace"))
     plain = f"\\\\{{0,8}}{re.escape(character)}" if character in '/"\\' else re.escape(character)
     return f"(?:{plain}|(?i:\\\\{{1,8}}u{ord(character):04x}|{code}))"
 
 
 def _digit(digit: str) -> str:
-    """Of base64, in both of its alphabets."""
+    """A base64 digit in both alphabets."""
     alike = {"+": "+-", "/": "/_"}.get(digit, digit)
     return f"(?:{'|'.join(map(_escaped_or_not, alike))})"
 
@@ -216,20 +218,21 @@ def _digit(digit: str) -> str:
 CONNECT_SECONDS = 20.0
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MAX_REPLY_BYTES = 16 * 1024 * 1024
-"""Of a reply without its compression. 128,000 tokens take about half a megabyte; read as JSON, a
-hostile reply takes some twenty times its bytes."""
+"""Uncompressed size. 128,000 tokens take about half a megabyte; parsed JSON from a malicious reply
+can take twenty times its size.
+"""
 PIECE_BYTES = 64 * 1024
 COMPRESSIONS = ("gzip", "deflate")
-"""Those that a server is offered."""
+"""Encodings offered to the server."""
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 
 
 class UnreadableReply(Exception):
-    """A reply whose bytes are not read, or not further."""
+    """A reply that can't be read, or not to its end."""
 
 
 def api_key(config: OpenAIConfig) -> str | None:
-    """The key of its environment variable. Raises ConfigError where that holds none."""
+    """The key from its environment variable. Raises ConfigError if the variable is empty."""
     if config.api_key_env is None:
         return None
     key = os.environ.get(config.api_key_env)
@@ -242,14 +245,14 @@ def api_key(config: OpenAIConfig) -> str | None:
 
 
 def open_client(config: OpenAIConfig, key: str | None) -> openai.OpenAI:
-    """Raises ConfigError where the address is malformed."""
+    """Raises ConfigError if the address is malformed."""
     address = config.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     if not address.startswith(("http://", "https://")):
         raise ConfigError(
             f"model {config.model}: the base URL {address!r} does not begin with http:// or https://"
         )
     timeout = openai.Timeout(config.timeout, connect=min(CONNECT_SECONDS, config.timeout))
-    # A proxy that the environment names does not lead to this machine's own servers.
+    # A proxy from the environment can't reach servers on this machine.
     by_proxy = urlsplit(address).hostname not in LOOPBACK
     return openai.OpenAI(
         api_key=key or "none",
@@ -268,21 +271,21 @@ def open_client(config: OpenAIConfig, key: str | None) -> openai.OpenAI:
 
 
 def _set_deadline(request: Any, seconds: float) -> None:
-    """Of the whole reply; httpx's own time-out is for each piece of it."""
+    """A deadline for the whole reply; httpx's own timeout applies to each chunk."""
     request.extensions.setdefault("deadline", time.monotonic() + seconds)
 
 
 def mask_of(address: str, key: str | None) -> Mask:
-    """What masks all that a server was sent to know its user by."""
+    """Masks the credentials that are sent to the server."""
     return key_mask((key, urlsplit(address).password))
 
 
 def _read_bounded(response: Any, mask: Mask) -> None:
-    """Read a reply before anyone else does, so that neither its size nor its time is without end.
+    """Read the reply first, to bound its size and time.
 
-    `response` is that of the httpx which openai uses, of which there are two. Raises
-    UnreadableReply, TimeoutError, which some versions of openai hide in an APIConnectionError; the
-    connection is closed then.
+    `response` comes from the httpx that openai uses; there are two. Raises UnreadableReply,
+    TimeoutError, which some versions of openai wrap in an APIConnectionError; the connection is
+    then closed.
     """
     deadline, body = response.request.extensions["deadline"], bytearray()
     try:
@@ -297,12 +300,12 @@ def _read_bounded(response: Any, mask: Mask) -> None:
     said = mask(body.decode("utf-8", "replace")).encode()
     response.stream = type(response)(response.status_code, content=said).stream
     response.headers.pop("content-encoding", None)
-    # JSON is UTF-8. A charset can name any codec of Python's, those that decompress among them.
+    # JSON is UTF-8. A charset may name any Python codec, including those that decompress.
     response.headers.pop("content-type", None)
 
 
 def _decompressed(stream: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Piece by piece: a megabyte may hold gigabytes. Raises UnreadableReply."""
+    """Decompress in pieces, since a megabyte may hold gigabytes. Raises UnreadableReply."""
     if encoding.lower() in ("", "identity"):
         yield from stream
         return
@@ -317,7 +320,7 @@ def _decompressed(stream: Iterable[bytes], encoding: str) -> Iterator[bytes]:
             except zlib.error as error:
                 raise UnreadableReply(f"the reply is no {encoding}: {error}") from error
             rest = inflater.unconsumed_tail
-        yield b""  # so that the time is looked at also where nothing comes of it
+        yield b""  # so that the deadline is checked even if there is no output
 
 
 class _Listed(BaseModel):
@@ -329,7 +332,7 @@ class _Models(BaseModel):
 
 
 def list_models(config: OpenAIConfig) -> list[str]:
-    """The models that a server says it has. Raises ConfigError where it does not say."""
+    """The models that a server lists. Raises ConfigError if it does not answer with a list."""
     with open_client(config, api_key(config)) as client:
         try:
             body = client.models.with_raw_response.list().http_response.text
@@ -345,36 +348,36 @@ def list_models(config: OpenAIConfig) -> list[str]:
     raise ConfigError(f"the server at {config.base_url} lists no models: {said}. {advice}")
 
 
-# A model's server that answers nobody for a while: its requests wait together for its return.
+# When a model's server is down, its requests wait together for its return.
 
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds between two requests to a server that answers nobody."""
+"""Seconds between two requests to a server that is down."""
 
 
 class EndpointCircuitBreaker:
-    """Of one model in one process. Thread-safe.
+    """For one model in one process. Thread-safe.
 
-    While it lasts, one request at a time is sent, after longer and longer waits, and all others
-    wait for its answer. It ends with the first answer. After `patience` seconds requests are sent
-    again as without it, and fail as without it, until there is one.
+    During an outage one request at a time is sent, after longer and longer waits, and all others
+    wait for its result. The first answer ends the outage. After `patience` seconds, requests are
+    sent and fail as without a breaker until one is answered.
     """
 
     def __init__(self, where: str, patience: float, stop: threading.Event) -> None:
-        """`where` is the model and its server, for messages."""
+        """`where` names the model and its server in messages."""
         self._where, self._patience, self._stop = where, patience, stop
         self._lock = threading.Lock()
         self._answered_at: float | None = None
         self._ended_at = -math.inf
         self._began_at: float | None = None
-        """None while there is none."""
+        """None if there is no outage."""
         self._wait = self._next_at = 0.0
         self._asking: int | None = None
-        """The thread whose request is under way meanwhile."""
+        """The thread whose request is being sent during an outage."""
 
     @contextmanager
     def passage(self) -> Iterator[None]:
-        """Held while a request is sent. Raises RolloutStopped while waiting for it."""
+        """Held while a request is sent. Raises RolloutStopped during the wait."""
         while not self._may_pass():
             sleep_unless_stopped(POLL_SECONDS, self._stop)
         try:
@@ -385,7 +388,7 @@ class EndpointCircuitBreaker:
                     self._asking = None
 
     def answered(self) -> None:
-        """The server has answered a request."""
+        """Record that the server answered."""
         with self._lock:
             self._answered_at = time.monotonic()
             began_at, self._began_at = self._began_at, None
@@ -395,23 +398,23 @@ class EndpointCircuitBreaker:
             tell(f"{self._where} is back in service, after {duration(time.monotonic() - began_at)}")
 
     def refused(self, refusal: Refusal) -> None:
-        """It has refused one for now, or not answered it."""
+        """Record that the server refused a request for now or did not answer."""
         with self._lock:
             if self._asking == threading.get_ident():
                 self._wait = min(2 * self._wait, LONGEST_WAIT)
                 self._next_at = time.monotonic() + max(self._wait, shortened(refusal.retry_after))
 
     def ended_since(self, moment: float) -> bool:
-        """Whether one has ended after a moment of the monotonic clock."""
+        """Whether an outage has ended since a moment of the monotonic clock."""
         with self._lock:
             return self._ended_at > moment
 
     def covers(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
-        """Whether a request that was refused as often as it may be is to be sent again.
+        """Whether to resend a request that has used up its retries.
 
-        It is where the server has answered nobody since `refused_at`, when this request was refused
-        before, but has answered earlier: an address that never worked is no outage. Where it
-        answers others, a rate limit may let this request through within `patience` after `sent_at`.
+        True if the server has answered nobody since `refused_at`, when this request was last
+        refused, but answered before: an address that never worked is no outage. If it answers
+        others, a rate limit may let this request pass within `patience` seconds after `sent_at`.
         """
         now = time.monotonic()
         too_long = (refusal.retry_after or 0.0) >= self._patience
@@ -446,5 +449,5 @@ class EndpointCircuitBreaker:
 
 
 def shortened(wait: float | None) -> float:
-    """Seconds that a server asks for, as far as an outage keeps them: it may be back sooner."""
+    """The seconds that a server asks for, shortened during an outage since it may end sooner."""
     return min(wait or 0.0, LONGEST_WAIT)

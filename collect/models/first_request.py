@@ -1,4 +1,6 @@
-"""One request to a model of an endpoint before work starts: its key, name, server and tools."""
+"""Sends one request to an endpoint's model before work starts, to check its key, name, server and
+tools.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from collect.models.endpoint import EndpointBackend, EndpointModel
 from collect.models.tool_parsing import arguments_object
 from collect.store.messages import Message, ToolSchema
 
-# Whether tool calls get through a server: one question with one tool, before work starts.
+# Checks tool calls with one question and one tool.
 #
-# A server that refuses tools is an error. A model that does not call, or whose call is not read
-# as one, is a warning: an untuned model may, and is to be measured all the same.
+# A server that rejects tools is an error. A model that makes no call, or an unreadable one, is only
+# a warning: an untuned model may do so and can still be measured.
 
 
 QUESTION = Message(
@@ -56,8 +58,9 @@ ENDPOINT_ADVICE = (
 def check_tool_call(
     model: Model, where: str, advice: str, sampling: Sampling = SAMPLING
 ) -> str | None:
-    """A warning, or None where a call came back as it should. Raises ConfigError where the server
-    refuses tools, or every request."""
+    """Returns a warning, or None if a valid call came back. Raises ConfigError if the server
+    rejects tools, or every request.
+    """
     try:
         completion = model.complete([QUESTION], [TOOL], sampling)
     except RolloutError as refusal:
@@ -70,7 +73,7 @@ def check_tool_call(
 
 
 def check_reply(model: Model, sampling: Sampling = SAMPLING) -> None:
-    """Ask once without any tool. Raises ConfigError where no reply comes."""
+    """Ask once without tools. Raises ConfigError if no reply comes."""
     try:
         model.complete([QUESTION], [], sampling)
     except RolloutError as error:
@@ -108,14 +111,14 @@ def _excerpt(text: str) -> str:
 
 
 MAX_TOKENS = 1024
-"""Of the reply: models that reason do so before they call."""
+"""Limit of the reply; reasoning models need tokens before the call."""
 
 
 def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
-    """What came of a first request, in words; `tools` says whether it is to call one.
+    """The result of a first request as text; `tools` says whether it should call a tool.
 
-    A model that does not call is a warning. The request counts in the budget. Raises ConfigError
-    where the server refuses it, or does not answer.
+    A model that makes no call gets a warning. The request counts in the budget. Raises ConfigError
+    if the server rejects it or does not answer.
     """
     if not endpoint.config.check_tools:
         return "not asked (check_tools: false)"
@@ -134,7 +137,7 @@ def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
 
 
 def _ask(endpoint: EndpointBackend, tools: bool) -> str | None:
-    # The config's own sampling: some models refuse any temperature but one.
+    # Uses the config's sampling, since some models accept only one temperature.
     own = endpoint.config.sampling
     limit = min(own.max_tokens or MAX_TOKENS, MAX_TOKENS)
     sampling = own.model_copy(update={"max_tokens": limit})
@@ -147,7 +150,7 @@ def _ask(endpoint: EndpointBackend, tools: bool) -> str | None:
 
 
 def _spent(limits: Limits) -> bool:
-    """Whether no request may be sent; the rollouts say so by themselves."""
+    """Whether the budget is spent; the rollouts report that themselves."""
     try:
         limits.check()
     except BudgetExhausted:

@@ -1,4 +1,4 @@
-"""Models that are named by a folder, or by an id on the hub."""
+"""Models named by a folder or a hub id."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from collect.errors import ConfigError
 
 TRAINING = "training.json"
-"""Beside a model's weights: what StepInto's training was."""
+"""StepInto's report of the training, next to a model's weights."""
 
 
 def training_of(folder: Path) -> dict[str, Any]:
-    """The report of its training that lies with a model; empty where there is none.
+    """The training report in a model's folder; empty if there is none.
 
     Raises ConfigError on a broken one.
     """
@@ -21,14 +21,14 @@ def training_of(folder: Path) -> dict[str, Any]:
 
 
 def trained_on(model: str) -> set[str]:
-    """The repositories that a model was trained on, where its folder says so."""
+    """The repositories that a model was trained on, if its folder lists them."""
     return set(training_of(Path(model)).get("repositories", ()))
 
 
 def file_stamps(folder: Path) -> list[tuple[str, int, int]]:
-    """Name, bytes and time (ns) of each file; empty where there is no folder.
+    """Name, bytes and time (ns) of each file; empty if there is no folder.
 
-    A model trained again is another model, though it lies in the same place.
+    A retrained model is a different one, even in the same folder.
     """
     if not folder.is_dir():
         return []
@@ -40,7 +40,7 @@ def file_stamps(folder: Path) -> list[tuple[str, int, int]]:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """One of the files beside a model; None where it is not there. Raises ConfigError."""
+    """A JSON file of a model's folder, or None if it is missing. Raises ConfigError."""
     if not path.is_file():
         return None
     try:
@@ -50,12 +50,12 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def is_path(model: str) -> bool:
-    """Whether a model is a folder, for a hub name is `name` or `owner/name`."""
+    """Whether a model is a folder; a hub name is `name` or `owner/name`."""
     return Path(model).exists() or model.startswith((".", "/", "~")) or model.count("/") > 1
 
 
 def check_model_folder(model: str) -> None:
-    """Raises ConfigError where it is a path without a model."""
+    """Raises ConfigError if it is a path without a model."""
     if is_path(model) and not (Path(model) / "config.json").is_file():
         raise ConfigError(
             f"model {model}: there is no model in that folder (no config.json); train one "

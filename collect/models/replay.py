@@ -30,20 +30,20 @@ from collect.store.run_store import RunStore
 
 @dataclass(frozen=True)
 class Recording:
-    """The completions of one conversation, or of every one that fits."""
+    """The completions of one conversation, or of every matching one."""
 
     completions: tuple[Completion, ...]
     instance_id: str | None = None
-    """None here and below: any."""
+    """For this and the fields below, None matches any."""
     variant: str | None = None
     attempt: int | None = None
     role: str | None = None
     index: int | None = None
     teacher: str | None = None
-    """Who made it, as its record says; None where there is none."""
+    """The recorded teacher, or None if the record has none."""
 
     def fits(self, context: ConversationContext) -> bool:
-        """Whether this is a recording of that conversation."""
+        """Whether this recording matches a conversation."""
         wanted = (self.instance_id, self.variant, self.attempt, self.role, self.index)
         asked = (
             context.instance.id,
@@ -56,12 +56,12 @@ class Recording:
 
 
 class ReplayBackend:
-    """Gives every conversation the completions of the first recording that fits it."""
+    """Gives every conversation the completions of the first recording that matches it."""
 
     def __init__(self, name: str, recordings: Iterable[Recording]) -> None:
         self._name = name
         self.of_oracle = False
-        """Whether any of it is the oracle's, which knows the gold patch."""
+        """Whether any recording comes from the oracle, which knows the gold patch."""
         self._by_instance: dict[str | None, list[tuple[int, Recording]]] = {}
         for place, recording in enumerate(recordings):
             self._by_instance.setdefault(recording.instance_id, []).append((place, recording))
@@ -69,7 +69,7 @@ class ReplayBackend:
 
     @classmethod
     def from_config(cls, name: str, config: ReplayConfig) -> ReplayBackend:
-        """Raises ConfigError where the recording is missing or malformed."""
+        """Raises ConfigError if the recording is missing or malformed."""
         return cls(name, read_recordings(config.path))
 
     @property
@@ -92,11 +92,11 @@ class ReplayBackend:
         return ReplayModel(completions, f"{self._name}: {what}")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class ReplayModel:
-    """Gives its completions back one after the other, whatever it is asked."""
+    """Returns its completions in order, regardless of the request."""
 
     def __init__(self, completions: Sequence[Completion], what: str) -> None:
         self._completions = completions
@@ -117,10 +117,10 @@ class ReplayModel:
 
 
 class ScriptedBackend(ReplayBackend):
-    """Replies written by hand, for tests and demos. Remembers what it was asked."""
+    """Hand-written replies, for tests and demos. Records the requests."""
 
     def __init__(self, name: str, replies: Mapping[str, Sequence[Message]]) -> None:
-        """`replies` by role; each conversation of a role gets them from the first on."""
+        """`replies` by role; each conversation of a role starts with the first."""
         recordings = [
             Recording(tuple(map(scripted_completion, script)), role=role)
             for role, script in replies.items()
@@ -131,11 +131,11 @@ class ScriptedBackend(ReplayBackend):
         self._lock = threading.Lock()
 
     def open(self, context: ConversationContext) -> ReplayModel:
-        """A model that gives the replies of the conversation's role."""
+        """A model with the replies for the conversation's role."""
         return _ListeningModel(super().open(context), context.role, self)
 
     def note(self, role: str, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> None:
-        """Remember a request."""
+        """Record a request."""
         with self._lock:
             self.requests.append((role, tuple(messages), tuple(tools)))
 
@@ -154,7 +154,7 @@ class _ListeningModel(ReplayModel):
 
 
 def scripted_completion(message: Message) -> Completion:
-    """A reply that cost nothing."""
+    """A completion without cost."""
     finish_reason = "tool_calls" if message.tool_calls else "stop"
     return Completion(message, Usage(), 0.0, 0.0, finish_reason)
 
@@ -171,7 +171,7 @@ def read_recordings(path: Path) -> list[Recording]:
 
 
 def recording_of(row: Conversation) -> Recording:
-    """Everything that the model said in a recorded conversation."""
+    """The model's replies in a recorded conversation."""
     replies = (message for message in row.messages if message.message.role == "assistant")
     return Recording(
         completions=tuple(map(_from_row, replies)),
@@ -196,7 +196,7 @@ class _Plain(BaseModel):
 class _PlainCall(_Plain):
     name: str
     arguments: str
-    """The raw JSON text, as everywhere."""
+    """The raw JSON text."""
     id: str | None = None
 
 

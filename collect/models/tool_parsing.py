@@ -1,7 +1,7 @@
-"""Tool calls as text: the Hermes form, `<tool_call>{"name": ..., "arguments": ...}</tool_call>`.
+"""Tool calls as text in the Hermes form, `<tool_call>{"name": ..., "arguments": ...}</tool_call>`.
 
-The form of Qwen, Hermes and SmolLM3 templates, and of vLLM's `hermes` parser. Unlike that one, a
-call whose JSON is broken stays a call, so that the agent can answer it with an error.
+Used by the templates of Qwen, Hermes and SmolLM3, and by vLLM's `hermes` parser. Unlike that one, a
+call with broken JSON stays a call, so that the agent can answer it with an error.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _NAME = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 BROKEN = (ValueError, RecursionError)
-"""What decoding broken JSON raises; the second where a model repeats `[[[[`."""
+"""Errors on broken JSON; the second if a model repeats `[[[[`."""
 
 
 def arguments_object(arguments: str) -> dict[str, Any]:
-    """The arguments as what chat templates and strict servers take: always an object.
+    """The arguments as chat templates and strict servers require them: always an object.
 
-    vLLM, SGLang and others answer 400 or 500 to a conversation in which an earlier call's
-    arguments are no JSON object (vllm issue 43995), which would end it for one slip of the model.
-    Such text is put in an object, where the model can still read it.
+    vLLM, SGLang and others answer 400 or 500 if an earlier call's arguments are no JSON object
+    (vllm issue 43995), so one mistake would end the conversation. Such text is wrapped in an
+    object, where the model can still read it.
     """
     try:
         decoded = json.loads(arguments or "{}")
@@ -36,10 +36,10 @@ def arguments_object(arguments: str) -> dict[str, Any]:
 
 
 def parse_hermes(text: str, id_prefix: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """Split a reply into its content and its tool calls, arguments as the raw text.
+    """Split a reply into its content and its tool calls, with arguments as raw text.
 
-    A call with broken JSON has its whole body as arguments, if its name can be read; otherwise
-    it stays in the content. Without any call the content is the reply, unchanged.
+    A call with broken JSON has its whole body as arguments if its name can be read; otherwise it
+    stays in the content. Without calls the content is the unchanged reply.
     """
     outside: list[str] = []
     calls: list[ToolCall] = []
@@ -54,7 +54,7 @@ def parse_hermes(text: str, id_prefix: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text cut into calls, each from its opening tag to its closing one, and the rest."""
+    """The text split into calls, each from opening to closing tag, and the rest."""
     position = 0
     while (start := text.find(OPEN, position)) >= 0:
         yield text[position:start]
@@ -64,9 +64,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _call_end(text: str, start: int) -> int:
-    """Where the call whose body starts here ends, its closing tag included.
+    """The end of the call whose body starts here, including its closing tag.
 
-    Well-formed JSON is skipped first, since its strings may hold tags.
+    Valid JSON is skipped first, since its strings may contain tags.
     """
     body = start
     try:
@@ -94,7 +94,7 @@ def _call(piece: str, call_id: str) -> ToolCall | None:
 
 
 def _raw_members(text: str) -> dict[str, str]:
-    """The members of a JSON object, values as their own text. Raises ValueError otherwise."""
+    """The members of a JSON object, with values as raw text. Raises ValueError otherwise."""
     if not isinstance(json.loads(text), dict):
         raise ValueError("not a JSON object")
     members: dict[str, str] = {}

@@ -17,7 +17,9 @@ from collect.models.budget import Slots
 Result = TypeVar("Result")
 POLL_SECONDS = 0.2
 SLOT_SECONDS = 1.0
-"""Between two looks at the stop while a slot is waited for; on a cluster each asks a process."""
+"""Interval between checks for a stop while waiting for a slot; on a cluster each check calls a
+process.
+"""
 
 
 def result_unless_stopped(future: Future[Result], stop: threading.Event) -> Result:
@@ -26,10 +28,10 @@ def result_unless_stopped(future: Future[Result], stop: threading.Event) -> Resu
 
 
 def result_unless(future: Future[Result], check: Callable[[], None]) -> Result:
-    """The future's result, or what `check` raises before it is there."""
+    """The future's result; raises what `check` raises before that."""
     while True:
         check()
-        # Not `result(timeout)`: its TimeoutError may as well be the future's own.
+        # Not `result(timeout)`, because its TimeoutError may also come from the future itself.
         wait([future], POLL_SECONDS)
         if future.done():
             return future.result()
@@ -38,10 +40,10 @@ def result_unless(future: Future[Result], check: Callable[[], None]) -> Result:
 def call_unless_stopped(
     function: Callable[[], Result], stop: threading.Event, seconds: float = math.inf
 ) -> Result:
-    """Call in a thread of its own, which is abandoned when the run is stopped, and after `seconds`
-    with a TimeoutError.
+    """Call in a separate thread, which is abandoned if the run is stopped, or after `seconds` with
+    a TimeoutError.
 
-    A daemon thread: neither it nor the server that it waits for can hold up the program's end.
+    A daemon thread, so that neither it nor its server can delay the program's end.
     """
     future: Future[Result] = Future()
     deadline = time.monotonic() + seconds
@@ -49,7 +51,7 @@ def call_unless_stopped(
     def call() -> None:
         try:
             future.set_result(function())
-        except BaseException as error:  # handed over to the caller, whatever it is
+        except BaseException as error:  # passed to the caller
             future.set_exception(error)
 
     def check() -> None:
@@ -69,7 +71,7 @@ def sleep_unless_stopped(seconds: float, stop: threading.Event) -> None:
 
 @contextmanager
 def slot_unless_stopped(slots: Slots, stop: threading.Event) -> Iterator[None]:
-    """Hold one of a limited number of slots. Raises RolloutStopped while waiting for it."""
+    """Hold a slot. Raises RolloutStopped during the wait."""
     while not slots.acquire(timeout=SLOT_SECONDS):
         raise_if_stopped(stop)
     try:

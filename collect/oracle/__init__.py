@@ -1,7 +1,7 @@
-"""The oracle: a scripted teacher that knows the gold patch and drives the same tools as any model.
+"""The oracle: a scripted teacher that knows the gold patch and uses the same tools as any model.
 
-It makes the pipeline run without a key or a GPU, gives cold-start data, and bounds every score
-from above. What it does is never a model's result: its rows say `teacher = "oracle"`.
+It runs the pipeline without a key or GPU, provides cold-start data, and is an upper bound for every
+score. Its results are never a model's: its rows say `teacher = "oracle"`.
 """
 
 from collect.oracle.backend import OracleBackend

@@ -25,11 +25,11 @@ REPAIRS_ALONE: Mapping[str, Callable[[Patching], Script]] = {
     Variant.LDB_BLOCK: OracleLdb,
     Variant.LDB_FUNCTION: OracleLdb,
 }
-"""By variant: who finds the cause with the Patch Coder's own model."""
+"""By variant: the script that finds the cause with the Patch Coder's own model."""
 
 
 class OracleBackend:
-    """Opens a scripted conversation for the role that is asked for."""
+    """Opens a scripted conversation for the requested role."""
 
     def __init__(self, name: str, config: OracleConfig) -> None:
         self._name = name
@@ -45,7 +45,7 @@ class OracleBackend:
         return ScriptedModel(self._script(context))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
     def _script(self, context: ConversationContext) -> Script:
         rng = random.Random(_seed(context))
@@ -73,7 +73,7 @@ class OracleBackend:
 
 
 def _seed(context: ConversationContext) -> int:
-    # The variant is left out: so that its pairs differ by what they can do, not by their luck.
+    # The variant is left out, so that paired variants differ in their abilities, not in luck.
     facts = f"{context.instance.id}\0{context.attempt}\0{context.index}"
     if context.ask is not None:
         facts += f"\0{context.ask.model_dump_json()}"

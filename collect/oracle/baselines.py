@@ -1,6 +1,6 @@
-"""The oracle as AutoSD: it looks at what the buggy line works on, then tries the correct text.
+"""The oracle as AutoSD: it reads the values on the buggy line, then tries the correct text.
 
-It knows the correct program; what it says of values is only what its experiments showed.
+It knows the correct program, but states only values that its experiments showed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collect.store.messages import Message
 from sandbox.text import source_lines
 
 LOG = "# Debugging Log"
-"""How the task of a debugging conversation begins; the other kind asks for a patch."""
+"""First line of a debugging task; other tasks ask for a patch."""
 ALL_NAMES = "locals()"
 OPENINGS = (
     "Given that the failing test goes through `{place}`, I think that the line there is to blame",
@@ -39,7 +39,7 @@ OPENINGS = (
 
 
 class OracleAutoSD:
-    """Debugs, or writes the patch by a debugging log, as it is asked."""
+    """Debugs, or writes the patch from a debugging log, depending on the task."""
 
     def __init__(self, patching: Patching) -> None:
         self._patching = patching
@@ -92,7 +92,7 @@ def _looked_at(now: Instance, place: Place) -> str:
 
 
 def edit_script(now: Instance) -> str:
-    """The correct program's lines in place of the buggy one's, as an edit script."""
+    """An edit script that replaces the buggy lines with the correct ones."""
     buggy, correct = source_lines(program(now)), source_lines(correct_program(now))
     edits = []
     ranges, targets = changed_lines(now.gold_patch), changed_lines(reverse_patch(now.gold_patch))
@@ -101,7 +101,7 @@ def edit_script(now: Instance) -> str:
         new = correct[after.start - 1 : after.end] if not after.insertion else []
         if before.insertion:
             new = [*new, *old] if after.start == 1 else [old[0], *new, *old[1:]]
-        # Text is replaced, and a blank line has none: the next one that has some comes along.
+        # A blank line has no text to replace, so add a line that has some.
         for line in buggy[before.end :] if not "".join(old).strip() else []:
             old, new = [*old, line], [*new, line]
             if line.strip():
@@ -114,8 +114,8 @@ def _quoted(lines: list[str]) -> str:
     return json.dumps("\n".join(lines), ensure_ascii=False)
 
 
-# The oracle in LDB: it knows where the correct program differs, and judges the trace's blocks by
-# that; which patch it then takes, it decides by its own verdicts.
+# The oracle in LDB: it knows where the correct program differs and judges the blocks by that, but
+# chooses the patch by its own verdicts.
 
 
 BLOCK = re.compile(r"^\[BLOCK-(\d+)\]\n(.*?)(?=^\[BLOCK-|^\.\.\. \(|\Z)", re.MULTILINE | re.DOTALL)
@@ -131,7 +131,7 @@ class OracleLdb:
         self._reply = ""
 
     def turns(self, task: str) -> Turns:
-        """The verdicts where there is a trace, then the program, for each attempt."""
+        """For each attempt, the verdicts if there is a trace, then the program."""
         said = task
         while True:
             before, _, trace = said.partition(TRACE)
@@ -147,7 +147,7 @@ class OracleLdb:
         return self._reply
 
     def _verdicts(self, now: Instance, trace: str) -> str:
-        """One JSON object a block."""
+        """One JSON object per block."""
         place = place_of(now.files, changed_lines(now.gold_patch))
         line = source_lines(program(now))[place.line - 1].strip()
         return "\n".join(
@@ -167,8 +167,7 @@ def _verdict(number: str, text: str, line: str, place: Place) -> dict[str, objec
     return {"block": f"BLOCK-{number}", "correct": not has_it, "explanation": explanation}
 
 
-# The oracle as SWE-Agent: it knows its way around the shell, but only by chance which of its
-# candidate patches is right.
+# The oracle as SWE-Agent: it knows the shell, but picks the right candidate patch only by chance.
 
 
 NO_HINT = ""
@@ -185,13 +184,13 @@ REPLACE = "code = code.replace({old!r}, {new!r}, 1)"
 
 
 class OracleSweAgent:
-    """Look, run the test, edit, run the test, submit; and again after each attempt that failed."""
+    """Look, run the test, edit, run the test, submit; repeat after each failed attempt."""
 
     def __init__(self, patching: Patching) -> None:
         self._patching = patching
 
     def turns(self, task: str) -> Turns:
-        """The attempts, for as long as there are new tasks."""
+        """Make attempts as long as there are new tasks."""
         instance = self._patching.instance
         path, test = instance.solution, instance.public_tests[0]
         run = f"python -m pytest -q {test}"

@@ -1,8 +1,8 @@
-"""Candidate patches: the gold one among plausible wrong ones, and the choice among them.
+"""Candidate patches: the gold one among plausible wrong ones, and how the oracle chooses.
 
-A main agent played by the oracle may not use the gold patch on its own. It gets candidates in an
-order that says nothing, and takes the one that lies where the subagent's answer points. An answer
-that points nowhere leaves it to chance.
+As main agent the oracle may not use the gold patch directly. It gets candidates in random order and
+takes the one that the subagent's answer points at. If the answer points at none, it chooses at
+random.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from collect.errors import ModelFailure
 
 LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
 NEARBY = 5
-"""Lines that an answer may be off and still point at a candidate."""
+"""Lines by which an answer may miss a candidate and still point at it."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One patch, and where it lies."""
+    """A patch and its place."""
 
     ranges: tuple[ChangedRange, ...]
     edits: tuple[Edit, ...]
     place: str
-    """Its first statement that can be stopped at, as `file:line`."""
+    """The first statement where the debugger can stop, as `file:line`."""
     function: str
     """Qualified name; empty at module level."""
 
@@ -50,7 +50,7 @@ class Candidate:
 def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[Candidate]:
     """The gold patch and up to `count - 1` wrong ones, in random order.
 
-    The wrong ones lie in other functions where there are enough, else on other lines.
+    The wrong ones are in other functions if there are enough, else on other lines.
     """
     gold = gold_candidate(instance)
     taken = {(gold.path, gold.function)}
@@ -75,7 +75,7 @@ def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[
 
 
 def gold_candidate(instance: Instance) -> Candidate:
-    """The gold patch as a candidate. Raises ModelFailure where the oracle's tools can't make it."""
+    """The gold patch as a candidate. Raises ModelFailure if the oracle's tools can't apply it."""
     ranges = tuple(changed_lines(instance.gold_patch))
     if not ranges:
         raise _out_of_reach(instance, "it changes no line that is there, so nothing stops at it")
@@ -95,7 +95,7 @@ def _out_of_reach(instance: Instance, why: str) -> ModelFailure:
 
 
 def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:
-    """The candidate nearest to where an answer points; any one where it points at none."""
+    """The candidate nearest to the place in an answer, or a random one if it names none."""
     parsed = parse_answer(answer)
     texts = [parsed.location, f"{parsed.answer}\n{parsed.evidence}"] if parsed else [answer]
     for text in texts:
@@ -108,8 +108,9 @@ def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Cand
 
 
 def _distance(candidate: Candidate, path: str, line: int) -> float:
-    """In lines, from what it changes or from its place, which may lie far below: that of a default
-    value is the function's first statement."""
+    """In lines, from its changed lines or its place, which may be far below: the place of a changed
+    default value is the function's first statement.
+    """
     place = int(candidate.place.rpartition(":")[2])
     distances = [
         max(changed.start - line, line - changed.end, 0)
@@ -121,12 +122,14 @@ def _distance(candidate: Candidate, path: str, line: int) -> float:
 
 @dataclass(frozen=True)
 class _WrongChange:
-    """What can be made into a candidate. A large project has thousands, and a diff takes time."""
+    """A possible wrong candidate. A large project has thousands, and a diff takes time, so the diff
+    is made later.
+    """
 
     line: ChangedRange
     function: str
     text: str
-    """The whole file."""
+    """The changed file's whole text."""
 
     def candidate(self, files: Mapping[str, bytes]) -> Candidate:
         path = self.line.path

@@ -1,7 +1,7 @@
-"""The oracle as Program Inspector: it knows the correct program, and goes with the debugger to
-where the buggy one differs, looks, tries the correct code in the running program, and reports.
+"""The oracle as Program Inspector. It knows the correct program: it stops where the buggy one
+differs, looks, tries the correct code in the running program, and reports.
 
-What it says of values is only what the debugger showed it on the way.
+It states only values that the debugger showed it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from collect.oracle.scripted import Turns, say
 from collect.store.messages import Message, ToolCall
 from sandbox.text import source_lines
 
-# What to try in the running program: the correct statements in place of the wrong ones
-# (InspectCoder, section 2.3.2: missing logic, and flawed logic).
+# Experiments for the running program: the correct statements in place of the wrong ones
+# (InspectCoder, section 2.3.2: missing logic and flawed logic).
 
 
 Compound = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
 TRIED = "tried"
-"""The name that holds a value which has none of its own."""
+"""The name for a value that has none of its own."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,17 @@ class Experiment:
     code: str
     """The correct statements."""
     shows: str
-    """The expression that shows what came of it."""
+    """The expression that shows the result."""
     missing: bool
-    """Whether it adds what is missing, so that the program can go on with it."""
+    """Whether it adds missing code, so that the program can continue with it."""
     wrong: str = ""
-    """What the program computes in its place, where that can be evaluated without effect."""
+    """The expression that the program computes instead, if it can be evaluated without effects."""
     skips: bool = False
-    """Whether it is what the program would do next without the statement that is one too many."""
+    """Whether it does what follows a superfluous statement."""
 
 
 def experiment_of(instance: Instance) -> Experiment | None:
-    """The statements of the correct program at the first place where the two differ."""
+    """The correct program's statements at the first place where the two differ."""
     ranges = changed_lines(instance.gold_patch)
     targets = changed_lines(reverse_patch(instance.gold_patch))
     buggy, correct = parse(program(instance)), parse(correct_program(instance))
@@ -72,7 +72,7 @@ def experiment_of(instance: Instance) -> Experiment | None:
 def _without(
     buggy: ast.Module, removed: ChangedRange, around: Sequence[ast.stmt]
 ) -> Experiment | None:
-    """Of statements that are one too many: what comes after them in the same block."""
+    """For superfluous statements: the statement after them in the same block."""
     indents = {node.col_offset for node in _statements(buggy, removed)}
     code, shows = _piece(around[-1]) if around else ("", "")
     if not code or around[-1].col_offset not in indents:
@@ -81,8 +81,7 @@ def _without(
 
 
 def _wrong(buggy: ast.Module, changed: ChangedRange, correct: ast.stmt) -> str:
-    """The value of the wrong statement in the correct one's place, as an expression: the last of
-    those that give the same thing."""
+    """The wrong statement's value as an expression: the last statement with the same subject."""
     for statement in reversed(list(_statements(buggy, changed))):
         given = getattr(statement, "value", None) or _value(statement)
         if _gives(statement) == _gives(correct) and isinstance(given, ast.expr) and is_pure(given):
@@ -91,7 +90,7 @@ def _wrong(buggy: ast.Module, changed: ChangedRange, correct: ast.stmt) -> str:
 
 
 def _gives(node: ast.stmt) -> str:
-    """What a statement is about: two of them can be compared where it is the same."""
+    """A statement's subject; two statements are comparable if it is the same."""
     match node:
         case ast.Assign(targets=[target, *_]) | ast.AugAssign(target=target):
             return ast.unparse(target)
@@ -104,8 +103,7 @@ def _gives(node: ast.stmt) -> str:
 
 
 def replaced(instance: Instance) -> tuple[str, str]:
-    """The lines that the gold patch takes out first, and those it puts in their place, with the
-    indents that they have to each other."""
+    """The lines that the gold patch first removes, and their replacement, with relative indents."""
     before = changed_lines(instance.gold_patch)[0]
     after = changed_lines(reverse_patch(instance.gold_patch))[0]
     return _text(program(instance), before), _text(correct_program(instance), after)
@@ -119,7 +117,7 @@ def _text(code: str, changed: ChangedRange) -> str:
 
 
 def _statements(tree: ast.Module, changed: ChangedRange) -> Iterator[ast.stmt]:
-    """The innermost statements at these lines; of a removal, the one that comes next."""
+    """The innermost statements at these lines; for a removal, the next one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and _header_end(node) >= changed.start:
             starts_within = node.lineno <= changed.end
@@ -128,7 +126,7 @@ def _statements(tree: ast.Module, changed: ChangedRange) -> Iterator[ast.stmt]:
 
 
 def _header_end(node: ast.stmt) -> int:
-    """The last line of a statement, without the block below it."""
+    """The last line of a statement's header."""
     body = getattr(node, "body", None)
     if isinstance(body, list) and body:
         return max(node.lineno, int(body[0].lineno) - 1)
@@ -140,7 +138,7 @@ def _is_simple(node: ast.stmt) -> bool:
 
 
 def _piece(node: ast.stmt) -> tuple[str, str]:
-    """Code that does what the statement does, and an expression that shows it."""
+    """Code with the statement's effect, and an expression that shows it."""
     value = _value(node)
     if value is not None:
         return f"{TRIED} = {ast.unparse(value)}", TRIED
@@ -158,7 +156,7 @@ def _piece(node: ast.stmt) -> tuple[str, str]:
 
 
 def _value(node: ast.stmt) -> ast.expr | None:
-    """What a statement decides or gives by, where it binds no name to it."""
+    """The value that a statement tests or returns, if it binds no name."""
     match node:
         case ast.Return(value=value):
             return value
@@ -175,7 +173,7 @@ PAUSED = re.compile(
     r"|> (?P<path>\S+)\((?P<number>\d+)\)\S+)",
     re.MULTILINE,
 )
-"""The probe's words, and pdb's."""
+"""Output of the probe and of pdb."""
 POST_MORTEM = "(post mortem"
 RAN_OUT = "ran to its end without an exception"
 SHOWN = re.compile(r"^\s*(?P<name>\S.*?) =: (?P<value>.*)$", re.MULTILINE)
@@ -230,7 +228,7 @@ class OracleInspector:
         """The root cause report (InspectCoder, section 2.3.3)."""
         found = "; ".join(self._findings[:MAX_PROBES])
         seen = f"When the failing test was paused there, {found}." if found else ""
-        # Code of several lines stands in a block of its own.
+        # A multi-line code block stands alone.
         between = "\n" if self._plan.endswith("```") else " "
         observed = " ".join(filter(None, [seen, self._verdict]))
         return between.join(filter(None, [self._plan, observed]))
@@ -250,7 +248,7 @@ class OracleInspector:
         return False
 
     def _is_paused_in(self, seen: list[str]) -> bool:
-        """Whether the program is paused in the solution, alive."""
+        """Whether the program is paused in the solution."""
         text = "\n".join(seen)
         stops = [found["file"] or found["path"] for found in PAUSED.finditer(text)]
         paused = bool(stops) and stops[-1].endswith(self._instance.solution)
@@ -295,12 +293,12 @@ class OracleInspector:
     def _compare(
         self, experiment: Experiment, thought: str
     ) -> Generator[Message, list[str], dict[str, str]]:
-        """What the program computes, and what the correct code does; as far as it was shown."""
+        """What the program computes and what the correct code does, as far as it was shown."""
         seen: list[str] = []
         if experiment.wrong and self._may_look:
             seen += yield say(thought, ("interact_code", {"code": _show(experiment.wrong)}))
             thought = "And this is what I believe it should compute."
-        # In a turn of its own: where the wrong expression raises, what comes after is left out.
+        # In a separate turn: if the wrong expression raises, later code is skipped.
         codes = [experiment.code, *([_show(experiment.shows)] if self._may_look else [])]
         seen += yield say(thought, *(("interact_code", {"code": code}) for code in codes))
         return dict(SHOWN.findall("\n".join(seen)))
@@ -315,7 +313,7 @@ class OracleInspector:
             self._verdict = "With the missing code put in, the failing test ran to its end."
 
     def _same(self, experiment: Experiment, shown: Mapping[str, str]) -> bool:
-        """Whether wrong and correct code gave the same, as far as it was shown."""
+        """Whether wrong and correct code gave the same result, as far as it was shown."""
         return shown.get(experiment.wrong, "") == shown.get(experiment.shows, " ")
 
     def _conclude(self, experiment: Experiment, shown: Mapping[str, str]) -> None:
@@ -335,10 +333,10 @@ def _show(expression: str) -> str:
 
 
 class TerminalInspector(OracleInspector):
-    """The same at a plain pdb prompt, for the ablation without InspectWare."""
+    """The oracle at a plain pdb prompt, for the ablation without InspectWare."""
 
     def turns(self, task: str) -> Turns:
-        """The same turns, their calls as pdb's commands."""
+        """The Inspector's turns, with calls as pdb commands."""
         inner = super().turns(task)
         reply = next(inner)
         while True:
@@ -364,11 +362,12 @@ class TerminalInspector(OracleInspector):
 
 
 class OracleSimulator:
-    """Stands in for a model that makes up a debugger's answers: it says where a breakpoint would
-    stop, and of no value that it knows it."""
+    """Replaces a model that simulates a debugger: it says where a breakpoint would stop, but knows
+    no values.
+    """
 
     def turns(self, task: str) -> Turns:
-        """One answer for each action."""
+        """One answer per action."""
         said, line = task, "?"
         while True:
             breakpoint_line = re.findall(r"^> set_breakpoint\((\d+)\)", said, re.MULTILINE)
@@ -383,12 +382,11 @@ class OracleSimulator:
             said = "".join((yield say(f"{answer}\n\n{state}")))
 
     def last_word(self) -> str:
-        """Nothing."""
         return "(no output)"
 
 
 def _ways_to(now: Instance, place: Place) -> list[int]:
-    """Where to stop: at the fault, else where its function begins."""
+    """Where to stop: at the fault, or at the start of its function."""
     source = PythonSource.read(program(now).encode())
     if source is None:
         return [place.line]
@@ -422,7 +420,7 @@ def _first_line(code: str) -> str:
 
 
 def _with_code(text: str, code: str) -> str:
-    """The text with the code at its end, which keeps its lines."""
+    """The text with the code at its end, line breaks kept."""
     if "\n" not in code:
         return f"{text} `{code}`."
     return f"{text}\n```python\n{code}\n```"

@@ -1,4 +1,4 @@
-"""The oracle as main agent: it can edit, but has to be told which of its candidates is right."""
+"""The oracle as main agent: it can edit, but must find out which of its candidates is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collect.oracle.candidates import Candidate, choose, make_candidates
 from collect.oracle.scripted import Turns, say
 from collect.store.messages import Message
 
-# How the oracle as main agent runs tests in the shell, and reads what they print.
+# How the oracle as main agent runs tests in the shell and parses their output.
 
 
 ASSERTIONS = {"AssertionError", "AssertionFailedError", "ComparisonFailure"}
@@ -23,18 +23,18 @@ RAISED = r"([A-Z]\w*(?:Error|Exception))\b"
 
 @dataclass(frozen=True)
 class TestRuns:
-    """The commands for one kind of project, and the shape of their output."""
+    """Test commands and output formats for one kind of project."""
 
     __test__ = False
 
     every: str
     """Runs every test."""
     one: str
-    """Runs one: `{test}` is its name, `{dotted}` the same with a dot before the method."""
+    """Runs one test: `{test}` is its name, `{dotted}` the same with a dot before the method."""
     failed: re.Pattern[str]
-    """Finds the name of a failed test, as a whole or only its method."""
+    """Finds the name of a failed test: the full name or only its method."""
     raised: re.Pattern[str]
-    """Finds the class of the exception that a test ended with."""
+    """Finds the class of the exception that ended a test."""
     shown: str = "2>&1 | tail -{lines}"
 
     def run_every(self) -> str:
@@ -48,7 +48,7 @@ class TestRuns:
         return f"{command} {self.shown.format(lines=15)}"
 
     def failing(self, output: str, tests: Sequence[str]) -> str:
-        """The first test that failed, where that can be told, else the first of `tests`."""
+        """The first failed test if it can be identified, else the first of `tests`."""
         known = {test.rpartition("#")[2]: test for test in tests}
         names: list[str] = self.failed.findall(output)
         for name in names:
@@ -57,7 +57,7 @@ class TestRuns:
         return tests[0]
 
     def exception(self, output: str) -> str | None:
-        """What the first failed test raised; None where it was an assertion's."""
+        """The exception of the first failed test, or None for an assertion."""
         raised = self.raised.search(output)
         return raised[1] if raised and raised[1] not in ASSERTIONS else None
 
@@ -94,7 +94,7 @@ MAIN_CLASS = TestRuns(
 
 
 def test_runs(instance: Instance) -> TestRuns:
-    """What fits the instance's project, by its build file."""
+    """The commands for the instance's project, by its build file."""
     if instance.language == "python":
         return PYTEST
     if "pom.xml" in instance.files:
@@ -115,7 +115,7 @@ EXCEPTION_ORIGIN = (
 
 
 class OracleMain:
-    """One attempt at one bug. It makes one choice, and lives with it."""
+    """One attempt at one bug. It chooses one candidate and keeps it."""
 
     def __init__(self, instance: Instance, variant: str, count: int, rng: random.Random) -> None:
         self._variant = Variant(variant)
@@ -170,7 +170,7 @@ class OracleMain:
         return f"{question} I suspect one of these places: {suspects}."
 
     def _debug(self, test: str) -> Generator[Message, list[str], Candidate]:
-        """Stop at the suspects with the tools themselves, and take the first that is reached."""
+        """Stop at the suspects with the debug tools, and take the first that is reached."""
         places = [candidate.place for candidate in self._candidates]
         seen = yield say(
             "I run the test under the debugger.",

@@ -1,4 +1,4 @@
-"""How the oracle patches a program of one file: it can write patches, but not tell which is right.
+"""How the oracle patches a one-file program: it can write patches, but can't tell which is right.
 
 Its systems differ in what they know when they choose.
 """
@@ -15,7 +15,7 @@ from collect.errors import ModelFailure
 from collect.oracle.candidates import Candidate, choose, make_candidates
 from collect.oracle.scripted import Turns, say
 
-# The program as it is in the middle of a repair, against the correct one.
+# The current program during a repair, compared with the correct one.
 
 
 FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -24,21 +24,21 @@ NUMBER = re.compile(r"^ *\d+  ?", re.MULTILINE)
 
 def numbered_code(task: str) -> str:
     """The program in an Inspector's task, without its line numbers."""
-    # A coding task may hold blocks of code itself.
+    # A coding task may itself contain code blocks.
     found = FENCED.search(task.rpartition("## Buggy Code\n")[2])
     return NUMBER.sub("", found[1]) if found else ""
 
 
 def newest_code(task: str) -> str:
-    """The program in a Patch Coder's task: the last block, for versions come in order."""
+    """The program in a Patch Coder's task: the last block, since versions come in order."""
     blocks = FENCED.findall(task)
     return str(blocks[-1]) if blocks else ""
 
 
 def as_it_is(instance: Instance, code: str) -> Instance:
-    """The bug with this version of its program, and a gold patch from there.
+    """The bug with this version of its program, and a gold patch for that version.
 
-    Raises ModelFailure where no correct program is known: then the oracle knows nothing.
+    Raises ModelFailure if no correct program is known.
     """
     if not instance.gold_patch:
         raise ModelFailure(
@@ -61,37 +61,37 @@ def program(instance: Instance) -> str:
 
 
 def correct_program(instance: Instance) -> str:
-    """What the gold patch makes of it."""
+    """The program after the gold patch."""
     fixed = apply_patch(instance.files, instance.gold_patch)
     return fixed[instance.solution].decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)
 class Patching:
-    """The candidate patches of one bug, and the choice among them."""
+    """The candidate patches of one bug, and how to choose one."""
 
     instance: Instance
     count: int
-    """Candidates, the correct one among them."""
+    """Number of candidates, including the correct one."""
     rng: random.Random
 
     def now(self, code: str) -> Instance:
-        """The bug with this version of its program. Raises ModelFailure where none is correct."""
+        """The bug with this version of its program. Raises ModelFailure if none is correct."""
         return as_it_is(self.instance, code)
 
     def choose(self, now: Instance, hint: str) -> Candidate:
-        """The candidate that a text points at, or any one."""
+        """The candidate that a text points at, or a random one."""
         return choose(hint, make_candidates(now, self.count, self.rng), self.rng)
 
     def reply(self, now: Instance, hint: str) -> str:
-        """A reply with the whole program, changed by the chosen candidate."""
+        """A reply with the whole program, patched with the chosen candidate."""
         chosen, code = self.choose(now, hint), program(now)
         for edit in chosen.edits:
             code = code.replace(edit.old, edit.new, 1)
         return f"I change {chosen.place}.\n\n```python\n{code.rstrip()}\n```"
 
 
-# The oracle as Patch Coder: it can write patches, but has to be told which is right.
+# The oracle as Patch Coder: it can write patches, but must be told which is right.
 
 
 NOT_YET = "Don't write a repaired program yet"
@@ -99,14 +99,14 @@ THOUGHT = "I can't tell from reading alone which of the lines that I suspect is 
 
 
 class OraclePatchCoder:
-    """Chooses among the correct patch and wrong ones by the plan it is given, or by chance."""
+    """Chooses from the correct patch and wrong ones, by the given plan or at random."""
 
     def __init__(self, patching: Patching) -> None:
         self._patching = patching
         self._reply = ""
 
     def turns(self, task: str) -> Turns:
-        """The whole program, patched; where a message comes without one, a word on the last."""
+        """The whole patched program; a message without a program gets a comment on the last one."""
         said = task
         while True:
             code = newest_code(said)

@@ -16,24 +16,24 @@ from collect.models.base import Completion, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema
 
 Turns = Generator[Message, list[str], None]
-"""Yields replies; is sent the observations of the calls in the reply before."""
+"""Yields replies; receives the observations of the previous reply's calls."""
 
 
 class Script(Protocol):
-    """One role in one conversation."""
+    """The script of one role in one conversation."""
 
     def turns(self, task: str) -> Turns:
-        """The replies to a first user message, the last of them without a tool call."""
+        """The replies to a first user message; the last one has no tool call."""
 
     def last_word(self) -> str:
-        """The final answer, given what was seen so far: for when the steps are used up."""
+        """The final answer from what has been seen so far, once the steps are used up."""
 
 
 class ScriptedModel:
     """A model that follows a script. It uses no tokens and costs nothing.
 
-    Where it is offered no tools, it acts in its text: its calls are written into an action block,
-    and what the user says next is the observation of all of them.
+    Without tools it acts in text: it writes its calls into an action block, and the next user
+    message is the observation of all of them.
     """
 
     def __init__(self, script: Script) -> None:
@@ -98,17 +98,17 @@ def _observations(messages: Sequence[Message]) -> list[str]:
     return found[::-1]
 
 
-# What the oracle leaves to chance when it debugs.
+# Random choices of the oracle when it debugs.
 
 
 @dataclass(frozen=True)
 class ExplorationPolicy:
-    """How it words things, and which detours it makes."""
+    """Chooses wordings and detours."""
 
     rng: random.Random
     direct: bool = False
-    """Whether it goes the shortest way only."""
+    """Whether it only takes the shortest way."""
 
     def detour(self, chance: float) -> bool:
-        """Whether to do, this often, what the question does not need."""
+        """Whether to do something optional, with this probability."""
         return self.rng.random() < chance and not self.direct

@@ -1,8 +1,7 @@
-"""The oracle as Debug Subagent: it knows where the fault is, and goes there with the debugger.
+"""The oracle as Debug Subagent: it knows the fault and goes there with the debugger.
 
-What it reports is only what the debugger showed it on the way. Where the question names suspects,
-it mostly stops at all of them: which are reached at all is what an agent without its knowledge can
-find out, and so what a model can learn.
+It reports only what the debugger showed it. If the question names suspects, it mostly stops at all
+of them: an agent without its knowledge can find out which are reached, so a model can learn that.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*)$", re.MULTILI
 EXCEPTION = re.compile(r"^Exception: (?P<type>[\w.$]+)", re.MULTILINE)
 MAX_CONTINUES = 4
 IGNORES_SUSPECTS = 0.2
-"""How often, where there are suspects."""
+"""Probability of ignoring the suspects, if there are any."""
 MAX_PROBES = 3
 MAX_EVIDENCE = 8
 
@@ -72,7 +71,7 @@ class OracleSubagent:
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        """The answer block, from what was observed so far."""
+        """The answer block, from what has been observed so far."""
         where = self._never_run or self._stopped_at or "not reached"
         evidence = "; ".join(self._findings[:MAX_EVIDENCE]) or "none"
         return (
@@ -97,7 +96,7 @@ class OracleSubagent:
     def _go_to(
         self, test: str, targets: list[str], what: str
     ) -> Generator[Message, list[str], bool]:
-        """Run to the first of these that is reached. False where none is."""
+        """Run to the first of these that is reached. False if none is."""
         plural = "s" if len(targets) > 1 else ""
         seen = yield say(
             f"{what} with {'' if plural else 'a '}breakpoint{plural} at {' and '.join(targets)}.",
@@ -120,7 +119,7 @@ class OracleSubagent:
     def _visit(
         self, test: str, suspects: list[str], targets: list[str]
     ) -> Generator[Message, list[str], bool]:
-        """Stop at each suspect that is reached, up to one where the fault is."""
+        """Stop at each suspect that is reached, up to one at the fault."""
         breakpoints = list(dict.fromkeys([*suspects, *targets]))
         seen = yield say(
             "I stop at every suspect, and see which of them this test reaches.",
@@ -135,7 +134,7 @@ class OracleSubagent:
                 self._note_outcome(seen[0])
                 return False
             here = f"{stop['file']}:{stop['line']}"
-            # A wrong suspect may lie in the function of the right one.
+            # A wrong suspect may lie in the same function as the right one.
             if here in targets and self._at_place(stop):
                 self._note_stop(stop)
                 return True
@@ -153,7 +152,7 @@ class OracleSubagent:
         return False
 
     def _go_to_entry(self, test: str) -> Generator[Message, list[str], bool]:
-        """The line is never run: see whether its function is, and on what values."""
+        """The line never runs: see whether its function does, and with which values."""
         aimed = f"{self._path}:{self._place.line}"
         found = function_at(self._source, self._place.line)
         entry = min(self._source.stops(found), default=self._place.line) if found else None
@@ -167,7 +166,7 @@ class OracleSubagent:
         return reached
 
     def _at_place(self, stop: re.Match[str]) -> bool:
-        """Whether it is in a function that the fault may lie in, which then is the one."""
+        """Whether it is in a function that may hold the fault; if so, keep that function."""
         for place in self._places:
             source = read_source(place.path, self._instance.files[place.path]) or NOTHING
             found = function_at(source, int(stop["line"]))
@@ -189,7 +188,7 @@ class OracleSubagent:
         )
         used = self._source.probes(self._stopped_line, self._stopped_in)
         known = {value["name"]: value for value in VALUE.finditer(seen[0])}
-        # Where a line is never run, the function's arguments say why.
+        # If a line never runs, the function's arguments show why.
         for name in dict.fromkeys([*used, *known]) if self._never_run else used:
             if name in known:
                 self._note(known[name])
@@ -252,14 +251,13 @@ class OracleSubagent:
 
 
 class SilentSubagent:
-    """A subagent that answers nothing: what the main oracle is worth on its own."""
+    """A subagent that answers nothing, to measure the main oracle on its own."""
 
     def turns(self, task: str) -> Turns:
-        """No investigation."""
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        """A well-formed answer without content."""
+        """A valid answer without content."""
         return (
             "<debug_answer>\n**Question**: as asked\n**Answer**: I could not establish this.\n"
             "**Evidence**: none\n**Location**: unknown\n</debug_answer>"
@@ -267,5 +265,5 @@ class SilentSubagent:
 
 
 def suspects_in(question: str) -> list[str]:
-    """The places that a question names, as `file:line`, in its order."""
+    """The places in a question, as `file:line`, in order."""
     return list(dict.fromkeys(f"{path}:{line}" for path, line in LOCATION.findall(question)))

@@ -1,1 +1,1 @@
-"""Questions about a program's run whose true answers are known: made, answered and scored."""
+"""Questions about a program's run with known answers: building, answering, scoring."""

@@ -1,8 +1,8 @@
-"""Put questions to a Debug Subagent without any main agent, and judge what it answers.
+"""Asks a Debug Subagent questions without a main agent, and scores its answers.
 
-Each answer becomes a rollout row with one conversation, in the run's folder, as collect writes
-them: `resolved` says whether the answer is right, `variant` is `questions`, and `category` the
-question's. So `stepinto format` makes training data of the right answers.
+Each answer becomes a rollout row with one conversation in the run's folder, in the same form that
+collect writes: `resolved` says whether the answer is right, `variant` is `questions`, and
+`category` the question's. So `stepinto format` makes training data from right answers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from collect.store.run_store import RunStore
 
 
 def run_question(context: RolloutContext, question: Question) -> Verdict:
-    """Let the Debug Subagent answer in the context's sandbox, whose workspace is prepared.
+    """Let the Debug Subagent answer in the context's sandbox with its prepared workspace.
 
     Its conversation is the context's only one. Raises RolloutError, RolloutStopped, SandboxError.
     """
@@ -64,7 +64,7 @@ def run_question(context: RolloutContext, question: Question) -> Verdict:
 def hold_question(
     question: Question, spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
 ) -> Verdict:
-    """Put a question to the spec's model in a fresh sandbox. The trace has what was said.
+    """Ask the spec's model in a fresh sandbox. The trace records the conversation.
 
     Raises ConfigError, PatchError, RolloutError, RolloutStopped, SandboxError.
     """
@@ -75,7 +75,7 @@ def hold_question(
         lay_out(settings.benchmark, bug, sandbox, patch)
         instance = with_files(bug, bug.files, patch) if bug.files else bug
         if not bug.files and role_model.is_oracle:
-            # It reads code there where a model would call its tools.
+            # The oracle reads code there instead of through tools.
             instance = with_files(bug, sandbox.read_tree(), "")
         context = RolloutContext(
             instance=instance,
@@ -97,7 +97,7 @@ def hold_question(
 
 @dataclass(frozen=True)
 class QuestionWork:
-    """A question as it is put once."""
+    """One attempt at one question."""
 
     question: Question
     spec: QuestionSpec
@@ -130,10 +130,10 @@ class QuestionWork:
 def answer_all(
     runtime: RuntimeConfig, config: QuestionsConfig, questions: Sequence[Question], run: Path
 ) -> Answers:
-    """Answer what the run's folder does not have yet, and judge all that it has.
+    """Answer what has no answer in the run's folder yet, and score all answers there.
 
-    The config names one model. Answers of several may lie in one folder. Raises ConfigError where
-    the folder holds answers made with other settings, SandboxError.
+    The config names one model; the folder may hold answers of several. Raises ConfigError if the
+    folder's answers were made with other settings, SandboxError.
     """
     runtime = reproducible(runtime)
     benchmark = open_benchmark(config.benchmark, runtime.sandbox)
@@ -148,7 +148,7 @@ def answer_all(
 def look_before_answers(
     runtime: RuntimeConfig, config: QuestionsConfig, questions: Sequence[Question], run: Path
 ) -> list[Finding]:
-    """What `answer_all` looks at first; nothing is answered. Raises ConfigError."""
+    """The checks that `answer_all` starts with; answers nothing. Raises ConfigError."""
     runtime = reproducible(runtime)
     benchmark = open_benchmark(config.benchmark, runtime.sandbox)
     works = _works(runtime, config, questions, benchmark, run)
@@ -179,7 +179,7 @@ def _works(
 
 
 def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping[str, Instance]:
-    """The bugs that questions are about. Raises ConfigError where one is gone, or another."""
+    """The bugs of the questions. Raises ConfigError if one is missing or has changed."""
     known = {instance.id: instance for instance in benchmark.instances()}
     for question in questions:
         instance = known.get(question.instance_id)
@@ -198,7 +198,7 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
 
 
 def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> Answers:
-    """The verdicts on all answers that the folder holds, in the questions' order."""
+    """The verdicts on all answers in the folder, in the questions' order."""
     rows = {row.rollout_id: row for row in batch.rows()}
     said = {row.rollout_id: Said.of(row) for row in store.read_conversations(only=rows.keys())}
     answered: list[Answered] = []
@@ -223,11 +223,11 @@ def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> An
     )
 
 
-# Who answers a file of questions, and what the answers came to.
+# Answers a file of questions with the configured answerer.
 
 
 def answer(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Answers:
-    """Answer the config's questions, those that have no answer yet, by the one that it names.
+    """Answer the config's unanswered questions with its answerer.
 
     Raises ConfigError.
     """

@@ -1,6 +1,6 @@
-"""Make a file of runtime questions: every bug investigated, then the file and its card.
+"""Builds a file of runtime questions by investigating every bug, then writes its card.
 
-Outcomes are appended to a work file as they come, so that a killed run goes on where it stopped.
+Outcomes are appended to a work file as they come, so that a killed run can resume.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sandbox.debugger import DebugLimits
 from sandbox.debugger.opening import open_debugger
 from sandbox.errors import SandboxError, SandboxUnavailable
 
-# One bug's questions: its tests run twice each in fresh sandboxes, patched ones too.
+# One bug's questions: each test runs twice in fresh sandboxes, also with patches.
 
 
 LIMITS = DebugLimits(value_chars=400, max_frames=60)
@@ -61,7 +61,7 @@ class Investigator:
     config: QuestionsConfig
 
     def questions(self, instance: Instance, funnel: Funnel) -> list[Question]:
-        """Everything worth asking about a bug. Raises NoQuestions, SandboxError."""
+        """All questions worth asking about a bug. Raises NoQuestions, SandboxError."""
         files = self._files(instance)
         program = Program.of(instance, files)
         if not program.modules:
@@ -89,7 +89,7 @@ class Investigator:
     def _runs(
         self, instance: Instance, program: Program, test: str, patch: str = ""
     ) -> Runs | None:
-        """Two traces; None where one does not come to its end."""
+        """Two traces, or None if one does not end."""
         try:
             first = self._trace(instance, program, test, patch)
             second = self._trace(instance, program, test, patch)
@@ -115,7 +115,7 @@ class Investigator:
         test: str,
         patch: str,
     ) -> None:
-        """Ask about a changed program, where the change can be made and the test then ends."""
+        """Ask about a changed program, if the change applies and the test then ends."""
         try:
             program = Program.of(instance, with_files(instance, files, patch).files)
             status = self._status(instance, test, patch)
@@ -128,7 +128,7 @@ class Investigator:
             chooser.add_fix(runs, status is TestStatus.PASSED)
 
     def _status(self, instance: Instance, test: str, patch: str) -> TestStatus:
-        """How the test ends without a debugger; what the gold patch does to it is known."""
+        """How the test ends without a debugger; the gold patch's effect is known."""
         if patch == instance.gold_patch:
             return TestStatus.PASSED
         with open_instance_sandbox(self.sandbox, instance) as sandbox:
@@ -136,7 +136,7 @@ class Investigator:
             return self.benchmark.run_tests(instance, sandbox, [test]).statuses[test]
 
     def _patches(self, instance: Instance, files: Mapping[str, bytes]) -> Iterator[str]:
-        """The gold patch, and wrong ones of the same function."""
+        """The gold patch, and wrong patches of the same function."""
         if not instance.gold_patch:
             return
         yield instance.gold_patch
@@ -146,7 +146,7 @@ class Investigator:
 
 
 def wrong_patches(instance: Instance, files: Mapping[str, bytes]) -> Iterator[str]:
-    """Patches of the function that the gold patch changes, each with another small edit."""
+    """Patches of the function that the gold patch changes, each with a different small edit."""
     try:
         fixed = apply_patch(files, instance.gold_patch)
     except PatchError:
@@ -169,7 +169,7 @@ ADVICE = "another questions or sandbox section; remove it, or choose another que
 
 
 class Outcome(BaseModel):
-    """What one bug came to."""
+    """The result for one bug."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -179,25 +179,25 @@ class Outcome(BaseModel):
     asked: dict[Category, int] = {}
     dropped: dict[Category, dict[Drop, int]] = {}
     without: str | None = None
-    """Why there is none."""
+    """Why there are no questions."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """What a start came to."""
+    """The result of one start."""
 
     path: Path
     card: Card | None
-    """None where the run was stopped before the end."""
+    """None if the run was stopped before its end."""
 
 
 def questions_path(config: QuestionsConfig, run: Path) -> Path:
-    """Where a config's questions lie."""
+    """The path of a config's questions."""
     return Path(config.output) if config.output is not None else run / DEFAULT_NAME
 
 
 def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
-    """Make the file, in the run's folder where the config names no other place.
+    """Build the file, in the run's folder unless the config names another place.
 
     Raises ConfigError, SandboxError.
     """
@@ -242,7 +242,7 @@ def _investigate(
 
 
 def outcome_of(investigator: Investigator, instance: Instance) -> Outcome:
-    """One bug's questions and funnel; a sandbox that died costs this bug alone.
+    """One bug's questions and funnel; a broken sandbox loses only this bug.
 
     Raises SandboxUnavailable.
     """
@@ -273,7 +273,7 @@ def _without(instance: Instance, reason: str) -> Outcome:
 
 
 def _settings(runtime: RuntimeConfig, config: QuestionsConfig) -> str:
-    """A hash over what decides the outcome of a bug. Which bugs there are may change."""
+    """A hash of everything that decides a bug's outcome. The set of bugs may change."""
     facts = {
         "questions": config.model_dump(mode="json", exclude={*ANSWERING, "benchmark"}),
         "benchmark": config.benchmark.name,
@@ -312,7 +312,7 @@ def _card(config: QuestionsConfig, outcomes: Sequence[Outcome]) -> Card:
     )
 
 
-# What the commands print.
+# Tables that the commands print.
 
 
 SHORT = {
@@ -326,7 +326,7 @@ SHORT = {
 
 
 def funnel_table(card: Card) -> Table:
-    """One line a category: what could be asked, what was dropped why, and what is left."""
+    """One line per category: possible questions, the drops by reason, and what is left."""
     bugs = counted(card.instances, "bug")
     table = Table(title=f"{counted(card.questions, 'question')} about {bugs}")
     table.add_column("category", no_wrap=True)
@@ -341,7 +341,7 @@ def funnel_table(card: Card) -> Table:
 
 
 def score_table(answered: Sequence[Answered], by: str) -> Table:
-    """Accuracy by category and overall, and why the wrong answers are wrong."""
+    """Accuracy by category and overall, and why wrong answers are wrong."""
     right = sum(each.verdict.correct for each in answered)
     table = Table(title=f"{by}: {right} of {len(answered)} right ({_share(right, len(answered))})")
     table.add_column("category", no_wrap=True)

@@ -1,4 +1,4 @@
-"""From everything that could be asked to the questions that are: the rules, and their funnel."""
+"""Chooses questions from all candidates: the rules and their funnel."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from collect.questions.tracing import Stop, Trace
 from collect.questions.truths import Finding, agree, find, next_in_frame, observed, values_at
 from collect.questions.writing import Kept, Runs, write
 
-# Everything that could be asked about a run, before any rule drops some of it.
+# Everything that could be asked about a run, before the rules.
 
 
 RECEIVERS = ("self", "cls")
@@ -54,7 +54,7 @@ Candidate = tuple[Category, "ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk"]
 
 
 def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
-    """All that can be asked about one run, by category, but for what needs a patch."""
+    """All questions about one run by category, except those that need a patch."""
     for stop in trace.stops:
         yield from _values(stop, trace)
     yield from _reach(trace, program)
@@ -67,7 +67,7 @@ def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
 
 
 def varying(trace: Trace) -> Mapping[tuple[Location, str], int]:
-    """How many different values an expression had at a place."""
+    """The number of different values of an expression at a place."""
     seen: dict[tuple[Location, str], set[str]] = {}
     for stop in trace.stops:
         for name, value in values_at(stop).items():
@@ -76,7 +76,7 @@ def varying(trace: Trace) -> Mapping[tuple[Location, str], int]:
 
 
 def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseTruth | None:
-    """The statements that the gold patch changes, where the failing test runs one of them."""
+    """The statements that the gold patch changes, if the failing test runs one of them."""
     if not instance.gold_patch:
         return None
     places: dict[Location, None] = {}
@@ -155,7 +155,9 @@ def _inside(stop: Stop, names: Sequence[str]) -> list[str]:
 
 
 def _untouched(trace: Trace, place: Location) -> bool:
-    """Whether no line of the function was given up on the way: else the next stop is not next."""
+    """Whether all breakpoints in the function stayed: otherwise the next stop is not the next
+    statement.
+    """
     return not any(
         stop.statement.place.function == place.function
         and (stop.statement.place.file, stop.statement.place.line) in trace.capped
@@ -165,7 +167,7 @@ def _untouched(trace: Trace, place: Location) -> bool:
 
 
 def _reach(trace: Trace, program: Program) -> Iterator[Candidate]:
-    """Every bound line of the modules that were executed, with and without its count."""
+    """Every bound line of the executed modules, with and without its count."""
     executed = {file for file, _ in trace.hits}
     for path in sorted(executed):
         for statement in program.modules[path].statements:
@@ -177,7 +179,7 @@ def _reach(trace: Trace, program: Program) -> Iterator[Candidate]:
 
 @dataclass
 class Funnel:
-    """What became of everything that could be asked about one bug."""
+    """What became of all candidates of one bug."""
 
     asked: Counter[Category] = field(default_factory=Counter)
     dropped: Counter[tuple[Category, Drop]] = field(default_factory=Counter)
@@ -196,7 +198,7 @@ class Chooser:
         self._known: set[tuple[object, ...]] = set()
 
     def add_runs(self, runs: Runs) -> None:
-        """Put every ask about the buggy program to both runs."""
+        """Check every candidate about the buggy program against both runs."""
         varied = varying(runs.first)
         asks = list(candidates(runs.first, runs.program))
         self._rng.shuffle(asks)
@@ -209,7 +211,7 @@ class Chooser:
         self._add_root_cause(runs)
 
     def add_fix(self, runs: Runs, passes: bool) -> None:
-        """Put every ask about the values of a changed program to both runs."""
+        """Check every candidate about a changed program's values against both runs."""
         if passes is runs.first.failed or passes is runs.second.failed:
             return
         if not passes:
@@ -229,7 +231,7 @@ class Chooser:
             self._keep(Category.POST_FIX, asked, replace(finding, truth=truth), runs, readable)
 
     def _add_new_failure(self, runs: Runs) -> None:
-        """How the test fails with a change that is no fix."""
+        """Ask how the test fails with a change that is no fix."""
         asks: list[tuple[Category, ExceptionAsk | AssertionAsk]] = [
             (Category.EXCEPTION, ExceptionAsk(ends_test=True)),
             (Category.ASSERTION, AssertionAsk()),
@@ -240,7 +242,7 @@ class Chooser:
                 self._keep(category, ask, finding, runs, readable=False)
 
     def questions(self) -> list[Question]:
-        """The chosen ones, at most the limit of each category."""
+        """The chosen questions, up to the limit of each category."""
         chosen: list[Kept] = []
         for category in Category:
             kept = self._balanced([each for each in self._kept if each.category is category])
@@ -251,7 +253,7 @@ class Chooser:
         return [write(self._instance, self._config.seed, each) for each in chosen]
 
     def _balanced(self, kept: list[Kept]) -> list[Kept]:
-        """Without the yes to a line's reachability that is one too many to be worth a guess."""
+        """Drop surplus "yes" answers on reachability, so that guessing does not pay."""
         truths = [each.finding.truth for each in kept]
         noes = sum(isinstance(truth, ReachTruth) and not truth.reached for truth in truths)
         balanced: list[Kept] = []
@@ -265,7 +267,7 @@ class Chooser:
         return balanced
 
     def _agreed(self, category: Category, ask: Ask, runs: Runs) -> Finding | None:
-        """The answer of the first run, where there is one and the second agrees."""
+        """The first run's answer, if there is one and the second run agrees."""
         assert not isinstance(ask, RootCauseAsk | PostFixAsk)
         one = find(ask, runs.first, runs.program)
         if one is None and not isinstance(ask, ValueAsk):
@@ -303,7 +305,6 @@ class Chooser:
 
 
 def _is_yes(kept: Kept) -> bool:
-    """Whether yes is the whole answer."""
     ask, truth = kept.ask, kept.finding.truth
     plain = isinstance(ask, ReachAsk) and not ask.count
     return plain and isinstance(truth, ReachTruth) and truth.reached
@@ -328,8 +329,7 @@ def _is_readable(
 
 
 def _spread(kept: Sequence[Kept], limit: int) -> list[Kept]:
-    """At most `limit`, as different from each other as there are: a round over all groups, then
-    another."""
+    """Up to `limit` questions, as different as possible: one from each group, then another."""
     groups: dict[object, list[Kept]] = defaultdict(list)
     for each in kept:
         groups[_group(each)].append(each)
@@ -340,7 +340,7 @@ def _spread(kept: Sequence[Kept], limit: int) -> list[Kept]:
 def _group(kept: Kept) -> object:
     ask, truth = kept.ask, kept.finding.truth
     if isinstance(truth, ReachTruth) and isinstance(ask, ReachAsk):
-        # A line that is passed by in a function that runs is harder to tell than one in another.
+        # A skipped line in a function that runs is harder than one in a function that does not.
         entered = (ask.place.file, ask.place.function) in kept.runs.first.entered
         return truth.reached, entered
     if isinstance(ask, PostFixAsk):
@@ -351,7 +351,7 @@ def _group(kept: Kept) -> object:
 
 
 def _key(category: Category, ask: Ask, truth: Truth, runs: Runs) -> tuple[object, ...]:
-    """What makes two questions one."""
+    """Two questions with the same key count as one."""
     match ask, truth:
         case ValueAsk(), ValueTruth():
             return category, ask.place.file, ask.place.function, ask.expression, truth.text

@@ -1,6 +1,6 @@
-"""What an answer's text claims: places, exceptions, counts, and that it does not know.
+"""Reads the claims in an answer's text: places, exceptions, counts, and admissions of not knowing.
 
-Only what the text itself says is read, by its form. Nothing is inferred from what was asked.
+It reads only the text itself, by patterns; nothing is inferred from the question.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONTEXT = re.compile(
     r"(?:from|in) the test|not (?:at|in|from))\W*(?:[\w.]+\W+){0,4}$",
     re.IGNORECASE,
 )
-"""What comes before a place that is only on the way."""
+"""Text before a place that is only on the way."""
 EXCEPTION = re.compile(
     r"\b(?:[a-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Failure|Fault)\b"
 )
@@ -45,7 +45,7 @@ NOT_RAISED = re.compile(
     r"caused by|wraps?|wrapping)\s+(?:an?\s+|the\s+)?`?$",
     re.IGNORECASE,
 )
-"""What comes before an exception that is not the one in question."""
+"""Text before an exception that is not the one in question."""
 COUNT = re.compile(
     r"\b(?P<number>\d+|once|twice|thrice|zero|one|two|three|four|five|six|seven|eight|nine|ten|"
     r"eleven|twelve)(?:\s+(?:separate\s+|different\s+)?(?:times?|hits?|visits?|stops?)\b)?"
@@ -74,19 +74,19 @@ def is_evasive(text: str) -> bool:
 
 
 def is_hedged(text: str) -> bool:
-    """Whether a text says that it only supposes."""
+    """Whether a text only guesses."""
     return HEDGED.search(text) is not None
 
 
 def places(text: str) -> list[tuple[str, int, int]]:
-    """Every place that a text names, in its order: file, line, and where in the text it stands."""
+    """Every place in a text, in order: file, line, and position in the text."""
     found = [*LOCATION.finditer(text), *LINE_OF.finditer(text)]
     found.sort(key=lambda each: each.start())
     return [(each["file"].removeprefix("./"), int(each["line"]), each.start()) for each in found]
 
 
 def locations(text: str) -> list[tuple[str, int]]:
-    """The places that a text names, in its order, but for those that it names as the way there."""
+    """The places in a text, in order, except those on the way."""
     main = [
         (file, line)
         for file, line, start in places(text)
@@ -96,14 +96,14 @@ def locations(text: str) -> list[tuple[str, int]]:
 
 
 def same_file(one: str, other: str) -> bool:
-    """Whether two paths can be of the same file, one perhaps named without all its folders."""
+    """Whether two paths may name the same file; one may lack leading folders."""
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
 def exceptions(text: str, known: str) -> list[str]:
-    """The classes of exceptions that a text says are raised, without their modules.
+    """The exception classes that are raised according to a text, without modules.
 
-    `known` is one that is looked for, whatever its name ends in.
+    `known` is an expected class, whatever its suffix.
     """
     found = [*EXCEPTION.finditer(text), *re.finditer(rf"\b(?:\w+\.)*{re.escape(known)}\b", text)]
     names = [
@@ -115,7 +115,7 @@ def exceptions(text: str, known: str) -> list[str]:
 
 
 def counts(text: str) -> list[int]:
-    """The numbers of times that a text names."""
+    """The counts in a text, such as `3 times`."""
     found = []
     for each in COUNT.finditer(NOT_COUNTS.sub(" ", text.lower())):
         word = each["number"]
@@ -126,7 +126,7 @@ def counts(text: str) -> list[int]:
 
 
 def visits(text: str) -> list[int]:
-    """Which visits of a line a text speaks of: `the second time`, `hit 3`."""
+    """The visits of a line in a text: `the second time`, `hit 3`."""
     found: dict[int, None] = {}
     for each in VISIT.finditer(text):
         if each["word"]:

@@ -1,4 +1,4 @@
-"""Values compared by what they are, not by how they are written.
+"""Compares values by meaning, not by spelling.
 
 Literals are compared as values (floats within a tolerance, sets and dicts without order), calls
 such as `Decimal('1.5')` by name and arguments, and other representations as text without addresses.
@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 RELATIVE = 1e-6
-"""How far two floats may be apart."""
+"""Relative tolerance for floats."""
 ADDRESS = re.compile(r"\s+at 0x[0-9a-fA-F]+")
 BARE = re.compile(r"<(?:[\w.]|<locals>)+>|<[\w ]+, not evaluated>")
-"""An object of which nothing is shown."""
+"""An object whose representation shows no contents."""
 PASSING = ("...", "0x", "pytest-of-")
-"""What stands for something left out, or differs from run to run: an address, a path with the
-number of pytest's run."""
+"""Marks of text that is cut or differs between runs: an address, a path with the number of pytest's
+run.
+"""
 OBJECT = re.compile(
     r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?P<object><[A-Za-z_](?:[^<>'\"]|'(?:[^'\\]|\\.)*'|->)*>)"
 )
@@ -29,7 +30,7 @@ SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Name:
-    """An identifier that stands for a value: `inf`, a class."""
+    """A name used as a value: `inf`, a class."""
 
     name: str
 
@@ -45,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Text:
-    """A representation that is no expression: `<Cart items=3>`."""
+    """A representation that is not an expression: `<Cart items=3>`."""
 
     text: str
 
@@ -67,7 +68,7 @@ def _as_text(text: str) -> Text:
 
 
 def _without_objects(text: str, objects: dict[str, Text]) -> str:
-    """The text with each `<...>` outside strings replaced by a name, under which it is kept."""
+    """Replace each `<...>` outside strings by a name, and store it under that name."""
 
     def name(found: re.Match[str]) -> str:
         if found["object"] is None:
@@ -80,7 +81,7 @@ def _without_objects(text: str, objects: dict[str, Text]) -> str:
 
 
 def is_comparable(text: str) -> bool:
-    """Whether a representation says what the value is, and nothing of it is left out."""
+    """Whether a representation shows the value completely."""
     value = parse_value(text)
     is_unread = isinstance(value, Text) and not text.startswith("<")
     says_nothing = is_unread or isinstance(value, Name) or BARE.fullmatch(text) is not None
@@ -88,17 +89,17 @@ def is_comparable(text: str) -> bool:
 
 
 def without_addresses(text: str) -> str:
-    """A text without the addresses of objects, which differ on every run."""
+    """Remove object addresses, which differ between runs."""
     return ADDRESS.sub("", text)
 
 
 def same_text(one: str, other: str) -> bool:
-    """Whether two representations are of equal values."""
+    """Whether two representations show equal values."""
     return same(parse_value(one), parse_value(other))
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two parsed values are equal. True is not 1, a list is no tuple."""
+    """Whether two parsed values are equal. True is not 1, a list is not a tuple."""
     if isinstance(one, float | int) and isinstance(other, float | int):
         return _same_number(one, other)
     if type(one) is not type(other):
@@ -146,7 +147,7 @@ def _same_call(one: Call, other: Call) -> bool:
 
 
 def _same_items(ones: list[object], others: list[object]) -> bool:
-    """Whether they are equal in some order."""
+    """Whether they are equal in any order."""
     left = list(others)
     for one in ones:
         found = next((i for i, other in enumerate(left) if same(one, other)), None)

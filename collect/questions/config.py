@@ -1,4 +1,4 @@
-"""What a config says about runtime questions."""
+"""Config of runtime questions."""
 
 from __future__ import annotations
 
@@ -11,45 +11,49 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.question_records import Category
 
 SOURCE_READER = "source_reader"
-"""Stands for a model in `answer_with`: the baseline that never runs the program."""
+"""A value of `answer_with` instead of a model: the baseline that never runs the program."""
 ANSWERING = {"answer_with", "answer_limit", "answer_shuffle_seed", "attempts", "output"}
-"""Settings that change nothing about which questions are made."""
+"""Settings that don't affect which questions are made."""
 
 
 class QuestionsConfig(BaseModel):
-    """Which bugs are asked about, how much, and who answers."""
+    """Which bugs are asked about, how many questions, and who answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
     per_category: int = Field(default=3, ge=0)
-    """Most questions of one category about one bug."""
+    """Maximum questions per category and bug."""
     limits: Mapping[Category, int] = {}
-    """The same for single categories: `{root_cause: 1}`."""
+    """Maximum per bug for single categories: `{root_cause: 1}`."""
     max_tests: int = Field(default=2, ge=1)
-    """Failing tests of one bug that are run for questions, the first ones."""
+    """Failing tests per bug that are run for questions, starting with the first."""
     wrong_patches: int = Field(default=1, ge=0)
-    """Wrong patches of one bug that are asked about beside the gold patch."""
+    """Wrong patches per bug to ask about, in addition to the gold patch."""
     seed: int = 0
-    """Decides which questions are chosen, and how they are worded."""
+    """Decides the choice and the wording of questions."""
     max_stops: int = Field(default=600, ge=10)
-    """After this many stops in one traced run, each line is stopped at only once more."""
+    """After this many stops in a traced run, each line is stopped at only once more."""
     test_timeout: float = Field(default=60.0, gt=0)
     """Seconds for one traced run of a test."""
     output: str | None = None
-    """The file of questions; its card is written beside it. None: `questions.jsonl` in the run's
-    folder."""
+    """The question file; its card is written next to it. None: `questions.jsonl` in the run's
+    folder.
+    """
     answer_with: str | tuple[str, ...] = "oracle"
     """Who answers in `stepinto bench answer`: a model of `models`, or `source_reader`; or several
-    of them, one after the other."""
+    of them in turn.
+    """
     attempts: int = Field(default=1, ge=1, le=10_000)
-    """Answers of each model to each question. They differ where the model samples: at a temperature
-    of 0 all would be the same."""
+    """Answers of each model to each question. They differ if the model samples: at temperature 0
+    all would be equal.
+    """
     answer_limit: int | None = Field(default=None, ge=1)
-    """Answer at most so many questions, the first ones."""
+    """Answer at most this many questions, starting with the first."""
     answer_shuffle_seed: int | None = None
-    """Shuffles the questions, in the same way for the same seed, so that `answer_limit` draws from
-    all bugs and categories. None: the file's order."""
+    """Shuffles the questions reproducibly, so that `answer_limit` draws from all bugs and
+    categories. None: the file's order.
+    """
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -61,14 +65,14 @@ class QuestionsConfig(BaseModel):
 
     @property
     def answerers(self) -> tuple[str, ...]:
-        """All who answer, each once."""
+        """All answerers, each once."""
         names = (self.answer_with,) if isinstance(self.answer_with, str) else self.answer_with
         return tuple(dict.fromkeys(names))
 
     def answered_by(self, name: str) -> Self:
-        """The same, answered by one alone."""
+        """A copy with a single answerer."""
         return self.model_copy(update={"answer_with": name})
 
     def limit(self, category: Category) -> int:
-        """Most questions of a category about one bug."""
+        """Maximum questions of a category per bug."""
         return self.limits.get(category, self.per_category)

@@ -1,7 +1,6 @@
-"""A question's workspace and debug session, for whoever holds the conversation elsewhere.
+"""A question's workspace and debug session, for callers that run the conversation themselves.
 
-The Debug Subagent's tools are called one by one, as its agent loop would; the model, the messages
-and the end are the caller's.
+The caller makes the Debug Subagent's tool calls one by one, and handles model, messages and end.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from sandbox.debugger import Action, Debugger
 from sandbox.debugger.opening import open_debugger
 from sandbox.text import storable
 
-# A bug's workspace as it is when a question is asked.
+# A bug's workspace in the state in which a question is asked.
 
 
 def reproducible(runtime: RuntimeConfig) -> RuntimeConfig:
-    """With a hash seed, where the sandbox has none: sets then have one order on all runs."""
+    """Adds a hash seed if the sandbox has none, so that set order is the same in all runs."""
     sandbox = runtime.sandbox
     environment = {"PYTHONHASHSEED": "0", **sandbox.environment}
     return runtime.model_copy(
@@ -42,7 +41,7 @@ def reproducible(runtime: RuntimeConfig) -> RuntimeConfig:
 
 
 def lay_out(benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: str) -> None:
-    """Prepare the buggy tree, and make the question's change in it.
+    """Prepare the buggy tree and apply the question's change.
 
     Raises PatchError, SandboxError.
     """
@@ -54,14 +53,14 @@ def lay_out(benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: s
 
 
 def with_files(instance: Instance, files: Mapping[str, bytes], patch: str) -> Instance:
-    """The bug with its files at hand, also those of an image, and the question's change in them.
+    """The bug with all its files, including an image's, and the question's change applied.
 
     Raises PatchError.
     """
     return replace(instance, files=apply_patch(files, patch) if patch else files)
 
 
-# A schema is read off the tool's class; what the tool would act on is never touched.
+# A schema needs only the tool's class, so its debugger is never used.
 _NO_DEBUGGER = cast(Debugger, None)
 _NO_SANDBOX = cast(Sandbox, None)
 
@@ -76,20 +75,20 @@ class EpisodeSettings:
 
 
 def tool_schemas(language: str, agents: AgentsConfig) -> list[ToolSchema]:
-    """The Debug Subagent's tools as they are sent to a model."""
+    """The schemas of the Debug Subagent's tools."""
     tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, agents.debug_run_code)
     return Toolbox(tools, wording(language).values()).schemas()
 
 
 class Episode:
-    """One attempt at a question, from an untouched workspace on."""
+    """One attempt at a question, starting from a clean workspace."""
 
     def __init__(self, settings: EpisodeSettings, instance: Instance, question: Question) -> None:
-        """Open the sandbox, with the question's change made. Raises PatchError, SandboxError."""
+        """Open the sandbox and apply the question's change. Raises PatchError, SandboxError."""
         self.question = question
         self.outcomes: list[ToolOutcome] = []
         self.has_session = False
-        """Whether a debug session was started."""
+        """Whether a debug session was ever started."""
         self._max_calls = settings.agents.sub_max_steps
         self._open = ExitStack()
         try:
@@ -109,10 +108,10 @@ class Episode:
         return Toolbox(tools, wording(instance.language).values())
 
     def call(self, name: str, arguments: str) -> str:
-        """What a tool answers to arguments in JSON. Raises SandboxError.
+        """A tool's answer to JSON arguments. Raises SandboxError.
 
-        From the last allowed call on, an answer ends with the demand for the final one: whoever
-        calls has no message of the user's to say it in.
+        From the last allowed call on, the answer ends with a request for the final answer, since
+        the caller has no user message for it.
         """
         call = ToolCall(f"call_{len(self.outcomes)}", name, arguments)
         reply = self._toolbox.call(call)
@@ -131,5 +130,5 @@ class Episode:
 
 
 def invalid(outcomes: Sequence[ToolOutcome]) -> int:
-    """How many calls were not carried out, for what was wrong with them."""
+    """The number of calls that were not executed because they were invalid."""
     return sum(outcome is ToolOutcome.INVALID for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""A Java file, read for questions: its statements, and what is written out in it."""
+"""Reads a Java file for questions: its statements and literals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sandbox.text import source_lines
 LITERAL = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)+'|(?<![\w.])-?\d[\d_]*(?:\.\d+)?")
 LEAVES = re.compile(r"\b(?:return|throw)\b")
 MAY_STOP_TWICE = re.compile(r"->|::|\b(?:for|while|do|try|switch)\b")
-"""What makes a debugger stop at a line more often than its statement is begun."""
+"""Code that can make a debugger stop several times per execution of its line."""
 NAME = re.compile(r"[A-Za-z_]\w*")
 FIELD = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*")
 ENDS = (";", "{", "}")
@@ -32,13 +32,13 @@ class JavaModule:
 
     @classmethod
     def read(cls, path: str, data: bytes) -> JavaModule | None:
-        """The file; None where it holds no type."""
+        """The file, or None if it has no type."""
         source = JavaSource.read(data)
         return None if source is None else cls(path, data.decode("utf-8", "replace"), source)
 
     @cached_property
     def statements(self) -> Sequence[Statement]:
-        """All statements in methods, in the order of their lines, the first of each line."""
+        """All statements in methods, by line; only the first of each line."""
         found: dict[int, Statement] = {}
         for function in self._source.functions:
             lines = self._source.stops(function)
@@ -53,11 +53,11 @@ class JavaModule:
         return [found[line] for line in sorted(found)]
 
     def at(self, line: int) -> Statement | None:
-        """The innermost statement whose lines hold this one."""
+        """The innermost statement that spans this line."""
         return innermost(self.statements, line)
 
     def literals(self, function: str) -> Iterator[str]:
-        """What is written out in a method, and outside all methods: in initialisers, too."""
+        """Literals in a method, and outside all methods, including initialisers."""
         inside = [each for each in self._source.functions if each.name == function]
         methods = [each for each in self._source.functions if not each.name.endswith("init>")]
         others = [each for each in methods if each.name != function]
@@ -67,7 +67,7 @@ class JavaModule:
                 yield from LITERAL.findall(text)
 
     def all_literals(self) -> Iterator[str]:
-        """Everything that is written out."""
+        """All literals of the file."""
         yield from LITERAL.findall(self.text)
 
     def raising_lines(self, function: str) -> list[int]:

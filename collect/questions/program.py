@@ -14,7 +14,8 @@ from collect.questions.statements import SourceModule, is_test_file
 
 FIXTURES = "conftest.py"
 PARSED = 128
-"""Files that are kept parsed: a patch changes few, and the next bug is often of that project."""
+"""Number of files kept parsed: a patch changes few, and the next bug is often in the same project.
+"""
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,11 @@ class Program:
     _written: dict[tuple[str, str, str], Sequence[object]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """What `written_out` has found before: it is asked of each of hundreds of values."""
+    """Cache of `written_out`, which is called for each of hundreds of values."""
 
     @classmethod
     def of(cls, instance: Instance, files: Mapping[str, bytes]) -> Program:
-        """Files in no language that is read, and invalid ones, are left out."""
+        """Invalid files, and files in other languages, are left out."""
         modules: dict[str, SourceModule] = {}
         tests: dict[str, SourceModule] = {}
         for path, data in sorted(files.items()):
@@ -41,11 +42,11 @@ class Program:
         return cls(modules, tests)
 
     def module(self, path: str) -> SourceModule | None:
-        """The module at a path, wherever it belongs."""
+        """The module at a path, in the program or the tests."""
         return self.modules.get(path) or self.tests.get(path)
 
     def written_out(self, file: str, function: str, test: str) -> Sequence[object]:
-        """The values written out where one would look for those of a function, parsed."""
+        """The parsed literals in the places where one would look for a function's values."""
         key = file, function, test
         if key not in self._written:
             texts = dict.fromkeys(self._literals(file, function, test))

@@ -1,4 +1,4 @@
-"""A Python file, read for questions: its statements, and what is written out in it."""
+"""Reads a Python file for questions: its statements and literals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAY_STOP_TWICE = (
     ast.AsyncWith,
     ast.Match,
 )
-"""What makes a debugger stop at a line more often than its statement is begun."""
+"""Expressions that can make a debugger stop several times per execution of their line."""
 EMPTY = {
     "set": ("set()",),
     "frozenset": ("frozenset()",),
@@ -40,7 +40,7 @@ EMPTY = {
     "tuple": ("()",),
     "str": ("''",),
 }
-"""What a call without arguments gives, which is as good as written out."""
+"""What a call without arguments returns, as a literal."""
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 NO_STOP = (*SCOPES, ast.Try, ast.Global, ast.Nonlocal)
 
@@ -57,7 +57,7 @@ class PythonModule:
 
     @cached_property
     def statements(self) -> Sequence[Statement]:
-        """All statements in functions, in the order of their lines, the first of each line."""
+        """All statements in functions, by line; only the first of each line."""
         found: dict[int, Statement] = {}
         for name, function in self.functions.items():
             for node, conditional in _body(function.body, False):
@@ -67,16 +67,17 @@ class PythonModule:
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:
-        """By qualified name, as the debugger shows it."""
+        """Functions by qualified name, as shown by the debugger."""
         return dict(_functions(self.tree, ""))
 
     def at(self, line: int) -> Statement | None:
-        """The innermost statement whose lines hold this one."""
+        """The innermost statement that spans this line."""
         return innermost(self.statements, line)
 
     def literals(self, function: str) -> Iterator[str]:
-        """What is written out in a function, in its defaults, and outside all functions; of a
-        test also in the helpers and fixtures beside it that it uses."""
+        """Literals in a function, in its defaults and at module level; for a test also in the
+        helpers and fixtures of its file that it uses.
+        """
         node = self.functions.get(function)
         if node is not None:
             yield from _literals(node)
@@ -87,7 +88,7 @@ class PythonModule:
             yield from _literals(statement)
 
     def all_literals(self) -> Iterator[str]:
-        """Everything that is written out."""
+        """All literals of the file."""
         yield from _literals(self.tree)
 
     def raising_lines(self, function: str) -> list[int]:
@@ -129,7 +130,7 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
 
 
 def _body(statements: Sequence[ast.stmt], conditional: bool) -> Iterator[tuple[ast.stmt, bool]]:
-    """Every statement of a function with whether it can be left out; inner functions not."""
+    """Every statement of a function, without inner functions, and whether it may be skipped."""
     for node in statements:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
@@ -138,7 +139,7 @@ def _body(statements: Sequence[ast.stmt], conditional: bool) -> Iterator[tuple[a
             certain = isinstance(node, ast.With | ast.AsyncWith)
             for block in _blocks(node):
                 yield from _body(block, conditional or not certain)
-            # What follows a branch that leaves the function is not always run either.
+            # Code after a branch that leaves the function may be skipped too.
             conditional = conditional or any(isinstance(part, LEAVES) for part in ast.walk(node))
 
 
@@ -192,7 +193,7 @@ def _unique(names: Iterator[str]) -> tuple[str, ...]:
 
 
 def _called(node: ast.AST) -> list[str]:
-    """The names that a function calls or, for fixtures, takes."""
+    """The names that a function calls or takes as fixtures."""
     calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
     names = [call.id for call in calls if isinstance(call, ast.Name)]
     if isinstance(node, Function):

@@ -1,22 +1,20 @@
-"""Which answers can be read off the source, so that no program need run to give them.
+"""Which answers can be read off the source without running the program.
 
-The rule. A value is dropped where
+A value is dropped if
 
 1. anybody would guess it: None, True, False, -1, 0, 1, 2, an empty text or container, unless the
-   expression had other values at other stops of the same line, so that the asked visit decides;
-2. it stands verbatim as a literal, however written, in the function that is asked about, in one of
-   its defaults, at the module's or the class's own level, in the function of the test that runs,
-   in the fixtures and the constants beside it (an argument that the test passes on, the expected
-   result of an assertion);
-   None, True and False do stand in most functions: at a later visit they are kept where they vary.
-3. it is a function, a class or a module, which its name gives away.
+   expression had other values at other stops of the same line, so that the visit decides;
+2. it is a literal, in any notation, in the function in question, in one of its defaults, at module
+   or class level, in the function of the test, or in the fixtures and constants next to it (an
+   argument that the test passes on, the expected result of an assertion). None, True and False
+   occur in most functions: at a later visit they are kept if they vary;
+3. it is a function, a class or a module, since its name gives it away.
 
-A line's reachability is dropped where it is reached and no branch decides that, and a count where
-it is once. There are no more plain yes than noes about one bug, but for one. A root cause is
-dropped where the whole run has no more than two statements of the program to choose from. An
-exception raised in a function that is named is dropped where that function holds one `raise`, and
-nothing else in it has raised. Other exceptions, and assertions, depend on the run whatever the
-source says: no line of it tells which of them comes about, and what an assertion saw.
+Reachability is dropped if the line is reached and no branch decides that, and a count if it is one.
+Per bug, plain yes answers exceed noes by at most one. A root cause is dropped if the whole run has
+at most two statements of the program to choose from. An exception in a named function is dropped if
+that function holds one `raise`, and nothing else in it raised. Other exceptions and all assertions
+depend on the run: the source does not say which of them occurs, or what an assertion saw.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ FEW_STATEMENTS = 2
 def value_is_readable(
     ask: ValueAsk, truth: ValueTruth, varies: bool, program: Program, test: str
 ) -> bool:
-    """Whether a value needs no run. `varies`: whether it had others at other stops there."""
+    """Whether a value needs no run. `varies`: whether it had other values at other stops there."""
     value = parse_value(truth.text)
     if truth.type in CODE_TYPES or isinstance(value, Name):
         return True
@@ -47,7 +45,7 @@ def value_is_readable(
 
 
 def reach_is_readable(ask: ReachAsk, trace: Trace, program: Program) -> bool:
-    """Whether no branch decides that a line is reached, or the count is once."""
+    """Whether the line is reached without any branch deciding it, or the count is one."""
     module = program.module(ask.place.file)
     statement = module.at(ask.place.line) if module is not None else None
     if module is None or statement is None:
@@ -58,12 +56,12 @@ def reach_is_readable(ask: ReachAsk, trace: Trace, program: Program) -> bool:
 
 
 def exception_is_readable(ask: ExceptionAsk, truth: ExceptionTruth, program: Program) -> bool:
-    """Whether the function that is named can raise by one statement alone, and does."""
+    """Whether the named function has a single raising statement, and that one raised."""
     module = program.module(truth.origin.file)
     raising = module.raising_lines(ask.function) if module is not None and ask.function else []
     return raising == [truth.origin.line]
 
 
 def root_cause_is_readable(trace: Trace) -> bool:
-    """Whether there is next to nothing to choose from."""
+    """Whether there are too few statements to choose from."""
     return len({stop.statement.place for stop in trace.stops}) <= FEW_STATEMENTS

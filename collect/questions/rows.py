@@ -35,12 +35,12 @@ class QuestionSpec(RolloutSpec):
 
 
 def question_spec(question: Question, bug: Instance, model: str, attempt: int) -> QuestionSpec:
-    """The rollout in which a model, by its name in the config, answers a question."""
+    """The rollout in which a model, by its config name, answers a question."""
     return QuestionSpec(bug, Variant.DEBUG2FIX, model, model, attempt, question.id)
 
 
 def question_rollout_id(question_id: str, instance_hash: str, model: str, attempt: int) -> str:
-    """The id of the rollout in which a model, by its name in the config, answers a question."""
+    """The id of the rollout in which a model, by its config name, answers a question."""
     key = "\0".join((VARIANT, question_id, instance_hash, model, str(attempt)))
     return hashlib.sha256(key.encode()).hexdigest()[:16]
 
@@ -48,7 +48,7 @@ def question_rollout_id(question_id: str, instance_hash: str, model: str, attemp
 def rollouts_of(
     questions: Iterable[Question], answering: Collection[tuple[str, int]]
 ) -> Iterator[tuple[str, Question]]:
-    """The ids of the rollouts in which models, each at an attempt, answer questions."""
+    """Rollout ids for questions answered by models, each at an attempt."""
     for question in questions:
         for model, attempt in answering:
             yield question_rollout_id(question.id, question.instance_hash, model, attempt), question
@@ -68,12 +68,12 @@ def as_question(
     return row, [replace(conversation, variant=VARIANT) for conversation in conversations]
 
 
-# Questions that were asked, and what came of them.
+# Answered questions and their results.
 
 
 @dataclass(frozen=True)
 class Said:
-    """What is needed of a conversation."""
+    """The part of a conversation that scoring needs."""
 
     text: str = ""
     """The final answer."""
@@ -89,17 +89,18 @@ class Said:
 
 @dataclass(frozen=True)
 class Answered:
-    """One question and the verdict on its answer."""
+    """A question and the verdict on its answer."""
 
     question: Question
     verdict: Verdict
     rollout: Rollout | None = None
-    """What it took; None where nobody held a conversation."""
+    """The rollout's row, or None if there was no conversation."""
     tool_calls: int = 0
-    """Calls of tools in the conversation, of whatever outcome."""
+    """Number of tool calls in the conversation, whatever their outcome."""
     grounding: float | None = None
-    """Share of what the answer claims that its conversation had observed, in 0..1; None where it
-    claims nothing."""
+    """Share of the answer's claims that the conversation observed, in 0..1; None if it has no
+    claims.
+    """
 
     @property
     def steps(self) -> int:
@@ -109,24 +110,24 @@ class Answered:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the run's folder holds of what was asked."""
+    """All answers in a run's folder."""
 
     answered: tuple[Answered, ...]
     missing: int
-    """Questions without an answer: the run was stopped, or they failed."""
+    """Questions without an answer because the run was stopped or they failed."""
     conversations: Path | None
-    """Where they lie as Parquet; None where nobody held any."""
+    """The conversations' Parquet files, or None if there are none."""
     reasons: tuple[str, ...] = ()
-    """Different failures of the infrastructure or the budget, as `type: message`."""
+    """Distinct infrastructure or budget failures, as `type: message`."""
     stopped: bool = False
-    """Whether the user, the budget or too many failures in a row ended it before the end."""
+    """Whether the user, the budget or too many failures in a row stopped it early."""
 
 
-# A question as the messages that a Debug Subagent's conversation begins with.
+# Builds the messages that start a Debug Subagent's conversation about a question.
 
 
 def arguments_for(question: Question) -> DebugSubagentArguments:
-    """What the main agent's call of the subagent would have held."""
+    """The arguments of the main agent's call for this question."""
     hints = question.hints
     return DebugSubagentArguments(
         question=question.question,
@@ -138,7 +139,7 @@ def arguments_for(question: Question) -> DebugSubagentArguments:
 
 
 def opening_messages(question: Question, agents: AgentsConfig) -> tuple[Message, Message]:
-    """The system's message and the user's, as in a rollout with these settings."""
+    """The system message and the user message, as in a rollout with these settings."""
     values = wording(question.language).values()
     return (
         Message("system", subagent_prompt(values, agents.debug_run_code)),

@@ -1,8 +1,7 @@
-"""The verdict on an answer: its claims against the truth, fact by fact, never by a language model.
+"""Scores an answer: its claims against the truth, fact by fact, never by a language model.
 
-An answer is right where every fact that was asked for is claimed, once, and is true. A text that
-says it does not know, that names several candidates, or that contradicts itself is wrong, also
-where the truth is among what it says.
+An answer is right if every fact asked for is claimed, once, and is true. A text that says it does
+not know, names several candidates or contradicts itself is wrong, even if it contains the truth.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from collect.questions.value_claims import (
 )
 from collect.store.records import DebugAnswer
 
-# Whether a text says yes or no: that a line is reached, that a test passes.
+# Whether a text says yes or no: a line is reached, a test passes.
 
 
 LEADING = re.compile(r"^\W*(yes|no|nope|yep|true|false|correct)\b", re.IGNORECASE)
@@ -55,12 +54,12 @@ NEGATION = (
 
 @dataclass(frozen=True)
 class Wording:
-    """How a claim is made, and how it is denied, without yes and no."""
+    """How a claim is affirmed or denied without yes and no."""
 
     affirmed: re.Pattern[str]
     denied: re.Pattern[str]
     is_exclusive: bool
-    """Whether a sentence that denies it affirms nothing: it then tells what happens instead."""
+    """Whether a sentence that denies it affirms nothing: it says what happens instead."""
 
 
 def _wording(verbs: str, denials: str, is_exclusive: bool) -> Wording:
@@ -84,10 +83,10 @@ PASSES = _wording(
 
 
 def says(text: str, wording: Wording, about: tuple[str, ...] = ()) -> set[bool]:
-    """Every answer that a text gives; both where it contradicts itself.
+    """Every answer that a text gives; both if it contradicts itself.
 
-    A leading yes or no counts for the whole, and what is said beside it only where it names one of
-    `about` (a line, a name).
+    A leading yes or no counts for the whole text. Other statements then count only if they name one
+    of `about` (a line, a name).
     """
     leading = LEADING.match(text)
     said: set[bool] = set()
@@ -116,22 +115,21 @@ def _names(sentence: str, name: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", sentence) is not None
 
 
-# What an answer is worth, as a whole and fact by fact.
+# The verdict on an answer, as a whole and fact by fact.
 
 
 class Reason(StrEnum):
-    """Why a fact, or a whole answer, is judged as it is."""
+    """Why a fact or an answer is right or wrong."""
 
     RIGHT = "right"
     WRONG = "wrong"
     MISSING = "missing"
-    """Not claimed at all."""
     SEVERAL = "several"
-    """More than one answer is given to one question."""
+    """One question gets more than one answer."""
     EVASIVE = "evasive"
     """It says that it does not know."""
     NO_ANSWER = "no_answer"
-    """There is no well-formed answer block."""
+    """There is no valid answer block."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +148,6 @@ class Fact:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is worth."""
-
     reason: Reason
     facts: tuple[Fact, ...] = ()
 
@@ -161,7 +157,7 @@ class Verdict:
 
     @property
     def share(self) -> float:
-        """Of the facts, how many are right."""
+        """The share of right facts."""
         return sum(fact.ok for fact in self.facts) / len(self.facts) if self.facts else 0.0
 
 
@@ -203,7 +199,7 @@ def _facts(ask: Ask, truth: Truth, answer: DebugAnswer) -> list[Fact]:
 
 
 def value_fact(text: str, expression: str, truth: ValueTruth) -> Fact:
-    """Whether the text gives the expression this value, and no other."""
+    """Whether the text gives the expression this value and no other."""
     named = distinct(named_values(text, expression))
     if named:
         return _of_claims("value", truth, named)
@@ -214,8 +210,8 @@ def value_fact(text: str, expression: str, truth: ValueTruth) -> Fact:
 
 
 def _stated_moment(text: str, ask: ValueAsk) -> Iterator[Fact]:
-    """Where and when the value was seen, as far as the text says so: the right value of another
-    line, or of another visit, is luck."""
+    """Where and when the value was seen, if the text says so: the right value of another line or
+    visit is luck."""
     places = claims.locations(text)
     if places and not ask.after:
         right = any(_within(file, line, ask.place) for file, line in places)
@@ -239,14 +235,14 @@ def _of_claims(name: str, truth: ValueTruth, found: list[ValueClaim]) -> Fact:
 
 
 def _is_bare(text: str, expression: str, truth: ValueTruth) -> bool:
-    """Whether a text gives a string without its quotes, in backticks."""
+    """Whether a text gives a string in backticks without its quotes."""
     content = parse_value(truth.text)
     words = bare_words(text, expression)
     return bool(words) and all(word == content for word in words)
 
 
 def _may_be_of(text: str, claim: ValueClaim, expression: str) -> bool:
-    """Whether no other name is given the value, and it is not the expression itself."""
+    """Whether the value is given to no other name and is not the expression itself."""
     name = other_names(text, claim)
     part_of_name = f"{expression}" in text[max(0, claim.start - len(expression)) : claim.end] and (
         claim.text in expression
@@ -304,14 +300,14 @@ def _exception_type(text: str, truth: ExceptionTruth) -> Fact:
 
 
 def _without_message(text: str, truth: ExceptionTruth) -> str:
-    """The message may itself name other exceptions."""
+    """Blank out the message, which may name other exceptions."""
     return text.replace(truth.message, "") if truth.message else text
 
 
 def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact:
-    """Whether every place that is claimed lies in the span of a true one.
+    """Whether every claimed place lies in a true span.
 
-    An answer without a place is taken at the block's own location.
+    An answer without a place uses the block's own location.
     """
     found = claims.locations(answer.answer) or claims.locations(answer.location)[:1]
     shown = " | ".join(f"{file}:{line}" for file, line in found)
@@ -330,7 +326,7 @@ def _within(file: str, line: int, place: Location) -> bool:
 
 
 def _function(answer: DebugAnswer, truth: RootCauseTruth) -> Fact:
-    """Whether the function is named; a place within it names it too."""
+    """Whether the function is named, by its name or by a place inside it."""
     names = {place.function for place in truth.places}
     text = f"{answer.answer}\n{answer.location}"
     short = {name.rpartition(".")[2] for name in names}

@@ -1,4 +1,4 @@
-"""The two sides of an assertion, read from its source."""
+"""Reads the two sides of an assertion from its source."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Sides:
 
     actual: str
     expected: str | None
-    """None where it compares with nothing."""
+    """None if it compares with nothing."""
     wanted: bool = True
-    """Of an assertion that compares with nothing: which truth it wants."""
+    """For an assertion without a comparison: the truth value that it expects."""
 
 
 def sides_at(tree: ast.Module, line: int) -> Sides | None:
-    """What the assertion around a line compares; None where there is none that can be told."""
+    """What the assertion at a line compares, or None if there is none or it is unclear."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or 0):
             continue
@@ -52,7 +52,7 @@ def _of_call(call: ast.Call) -> Sides | None:
 
 
 def is_literal(node: ast.expr) -> bool:
-    """Whether an expression is written out."""
+    """Whether an expression is a literal."""
     try:
         ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

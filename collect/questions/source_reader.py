@@ -1,8 +1,8 @@
-"""A baseline that answers from the source alone: it never runs the program.
+"""A baseline that answers from the source alone, without running the program.
 
-It does what a hurried reader does: takes the nearest assignment, default or literal for a value,
-says yes to every reachability, takes the first assertion for the failing one and the first `raise`
-for the exception. Its score says how much of a file of questions needs no debugger.
+It acts like a hurried reader: for a value it takes the nearest assignment, default or literal, it
+says yes to every reachability question, and takes the first assertion as the failing one and the
+first `raise` as the exception. Its score shows how much of a question file needs no debugger.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ NO_GUESS = "None"
 
 
 def read_all(questions: Sequence[Question], instances: Mapping[str, Instance]) -> list[Answered]:
-    """Answer and judge every question."""
+    """Answer and score every question."""
     answered: dict[str, Answered] = {}
-    # Those about one program together, which takes long to parse.
+    # Grouped by program, since parsing takes long.
     for _, asked in groupby(sorted(questions, key=_program_of), _program_of):
         first, *rest = asked
         bug = instances[first.instance_id]
@@ -54,8 +54,6 @@ def _program_of(question: Question) -> tuple[str, str]:
 
 
 class SourceReader:
-    """Reads one program."""
-
     def __init__(self, program: Program, test: str) -> None:
         self._program = program
         path, _, name = test.partition("::")
@@ -64,7 +62,7 @@ class SourceReader:
         self._test_name = name.partition("[")[0].replace("::", ".")
 
     def answer(self, ask: Ask) -> DebugAnswer:
-        """The guess, in the form of a subagent's answer."""
+        """A guess in the form of a subagent's answer."""
         match ask:
             case ValueAsk():
                 text = f"`{ask.expression}` is {self._value(ask)}."
@@ -82,7 +80,7 @@ class SourceReader:
         return DebugAnswer(question="", answer=text, evidence="source only", location="")
 
     def _value(self, ask: ValueAsk) -> str:
-        """The nearest literal that the name is given: above the line, as a default, in the test."""
+        """The nearest literal given to the name: above the line, as a default, in the test."""
         module = self._program.module(ask.place.file)
         name = ask.expression.partition("[")[0]
         if not isinstance(module, PythonModule):
@@ -111,7 +109,7 @@ class SourceReader:
         ]
 
     def _assertion(self) -> str:
-        """The first assertion of the test, else of its file; `None` is as good a guess as any."""
+        """The first assertion of the test, else of its file; else `None` is a fair guess."""
         if self._test is None:
             return "The first assertion of the test fails."
         for node in filter(None, (self._test_node(), self._test.tree)):
@@ -151,7 +149,7 @@ class SourceReader:
 
 
 def _given(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:
-    """The literals that a name is assigned, or has as its default, with their lines."""
+    """The literals that a name is assigned or has as its default, with their lines."""
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=targets, value=value) if is_literal(value):

@@ -1,4 +1,4 @@
-"""The statements of a program that a question can name, and what they work on."""
+"""The statements of a program that a question can name, and the names they use."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Statement:
     source: str
     """Its first line, without indentation."""
     conditional: bool
-    """Whether another way through the function leaves it out."""
+    """Whether some path through the function skips it."""
     once: bool
     """Whether a debugger stops at its line exactly once each time it runs."""
     assigned: tuple[str, ...]
-    """The names it gives values."""
+    """The names that it assigns."""
     used: tuple[str, ...]
     """The names it reads."""
     attributes: tuple[str, ...]
@@ -43,23 +43,23 @@ class SourceModule(Protocol):
 
     @property
     def statements(self) -> Sequence[Statement]:
-        """All statements in functions, in the order of their lines, the first of each line."""
+        """All statements in functions, by line; only the first of each line."""
 
     def at(self, line: int) -> Statement | None:
-        """The innermost statement whose lines hold this one."""
+        """The innermost statement that spans this line."""
 
     def literals(self, function: str) -> Iterator[str]:
-        """What is written out in a function, and outside all functions."""
+        """Literals in a function, and outside all functions."""
 
     def all_literals(self) -> Iterator[str]:
-        """Everything that is written out."""
+        """All literals of the file."""
 
     def raising_lines(self, function: str) -> list[int]:
-        """The lines at which a function raises by a statement of its own."""
+        """The lines of a function's own `raise` or `throw` statements."""
 
 
 def innermost(statements: Sequence[Statement], line: int) -> Statement | None:
-    """The one that begins last of those whose lines hold this one."""
+    """The last-starting statement that spans this line."""
     around = [each for each in statements if each.place.line <= line <= each.place.last_line]
     return max(around, key=lambda each: each.place.line, default=None)
 

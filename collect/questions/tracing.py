@@ -1,6 +1,7 @@
-"""Run a test under the debugger, stopping at every statement of the program, and note what is seen.
+"""Runs a test under the debugger, stops at every statement of the program, and records what is
+seen.
 
-The questions, and their true answers, are made of what such a run showed.
+Questions and their true answers are made from such runs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from sandbox.debugger import (
     Value,
 )
 
-# What a failing assertion compared, read post mortem from the frame that holds it.
+# What a failing assertion compared, read post mortem in its frame.
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def see_assertion(
 ) -> SeenAssertion | None:
     """Evaluate both sides in the frame post mortem.
 
-    None where it compares in another way than by `==` or truth, or where evaluating it again gives
-    something else than the message says: then the comparison has changed what it reads.
+    None if it compares other than by `==` or truth, or if the values differ from the message: then
+    evaluating has side effects.
     """
     frame = next((f for f in frames if f.file in program.tests), None)
     if frame is None or ending.exception is None or ending.exception.type != "AssertionError":
@@ -78,9 +79,9 @@ def _evaluated(debugger: Debugger, expression: str, frame: int) -> Value | None:
 
 
 def _fits(message: str, sides: Sides, actual: Value, expected: Value | None) -> bool:
-    """Whether the values fail the assertion, and are those that its message shows.
+    """Whether the values fail the assertion and match its message.
 
-    The message cuts long values in the middle: then their ends are compared.
+    The message cuts the middle of long values, so only their ends are compared.
     """
     wanted_pure = all(map(is_pure_text, filter(None, (sides.actual, sides.expected))))
     first = message.partition("\n")[0]
@@ -106,14 +107,14 @@ def _shows(shown: str, text: str) -> bool:
 
 
 def is_pure_text(expression: str) -> bool:
-    """Whether evaluating an expression again changes nothing that it reads."""
+    """Whether an expression can be evaluated again without side effects."""
     return is_pure(ast.parse(expression, mode="eval").body)
 
 
 MAX_HITS = 12
-"""Stops at one line, after which it stops no more."""
+"""Stops at a line, after which its breakpoint is removed."""
 MAX_LOOKS = 4
-"""Of these, the first ones at which variables are read: later visits only test patience."""
+"""Stops at a line at which variables are read; later visits add little."""
 OPEN = (State.RUNTIME, State.RUNTIME_ERROR)
 
 
@@ -126,12 +127,12 @@ class Stop:
     depth: int
     locals: Mapping[str, Value]
     fields: Mapping[str, Value]
-    """What is inside the objects that the statement reads, by dotted name."""
+    """Attributes and entries of the objects that the statement reads, by dotted name."""
 
 
 @dataclass(frozen=True)
 class Raise:
-    """One exception that the program raised, handled or not."""
+    """An exception that the program raised, handled or not."""
 
     type: str
     message: str
@@ -150,26 +151,26 @@ class Trace:
     bound: set[tuple[str, int]] = field(default_factory=set)
     """The lines that had breakpoints from the start."""
     capped: set[tuple[str, int]] = field(default_factory=set)
-    """The lines whose breakpoints were removed on the way: executed, uncounted."""
+    """Lines whose breakpoints were removed during the run: executed, but not counted."""
     mixed: set[tuple[str, int]] = field(default_factory=set)
-    """The lines at which also inner scopes stopped: a comprehension, a lambda."""
+    """Lines at which inner scopes (a comprehension, a lambda) stopped too."""
     ending: DebugEvent | None = None
-    """None where the run did not come to its end."""
+    """None if the run did not end."""
     frames: tuple[Frame, ...] = ()
     """The stack post mortem."""
     failed: bool = False
     assertion: SeenAssertion | None = None
-    """What the assertion that failed has compared."""
+    """What the failed assertion compared."""
     hits: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     @cached_property
     def entered(self) -> set[tuple[str, str]]:
-        """The files and functions in which it stopped; once the run has ended."""
+        """The files and functions in which it stopped; known once the run has ended."""
         places = {stop.statement.place for stop in self.stops}
         return {(place.file, place.function) for place in places}
 
     def position(self, place: Location, hit: int = 1) -> int | None:
-        """Where among the stops a visit of a statement is; once the run has ended."""
+        """The index among the stops of a visit of a statement; known once the run has ended."""
         index = self._positions.get((place.file, place.line, hit))
         return index if index is not None and self.stops[index].statement.place == place else None
 
@@ -193,10 +194,10 @@ class Tracer:
     timeout: float
 
     def trace(self, debugger: Debugger, test: str, files: Collection[str] | None = None) -> Trace:
-        """Run a test to its end, or to the time-out. The session is left post mortem, or done.
+        """Run a test to its end or timeout. The session is then post mortem or done.
 
-        `files`: the modules whose statements it stops at; None: all. Raises InfrastructureFailure
-        where the test can't be started.
+        `files` are the modules to stop in, None for all. Raises InfrastructureFailure if the test
+        can't be started.
         """
         chosen = [m for path, m in self.program.modules.items() if files is None or path in files]
         statements = {
@@ -204,7 +205,7 @@ class Tracer:
         }
         points = [BreakpointRequest(file=file, line=line) for file, line in statements]
         if all(path.endswith(".py") for path in self.program.modules):
-            # In Java this would stop wherever the class loader has looked in vain.
+            # In Java this would stop at each failed lookup of the class loader.
             points.append(BreakpointRequest(exception="Exception"))
         event = debugger.start(Launch(test, tuple(points), stop_at_entry=False))
         if event.state is State.START:
@@ -272,7 +273,7 @@ class _Run:
                 self._debugger.remove_breakpoint(number)
 
     def _look(self, event: DebugEvent, statement: Statement, hit: int) -> None:
-        """Read the variables, and what is inside the objects that the statement reads."""
+        """Read the variables, and the contents of the objects that the statement reads."""
         values: dict[str, Value] = {}
         fields: dict[str, Value] = {}
         if hit <= MAX_LOOKS:

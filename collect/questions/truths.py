@@ -1,6 +1,6 @@
-"""What a traced run says to an ask: the true answer, and the stops that showed it.
+"""Finds the true answer to a question in a traced run, with the stops that showed it.
 
-A pure function of the run, so that the same ask can be put to a second run in a fresh sandbox.
+It depends only on the run, so that a second run in a fresh sandbox can confirm it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from collect.questions.tracing import Raise, Stop, Trace
 from sandbox.debugger import Value
 
 MAX_VALUE = 160
-"""Characters of a value that one would still repeat in an answer."""
+"""Maximum length of a value that is reasonable to repeat in an answer."""
 MAX_SEEN = 300
 ASSERTIONS = ("AssertionError", "AssertionFailedError", "ComparisonFailure", "Failed")
-"""How tests fail by an assertion; `Failed` is pytest's own."""
+"""Exceptions of failing assertions; `Failed` is pytest's own."""
 MAX_COUNT = 8
-"""Visits that one would still count by continuing."""
+"""Maximum number of visits that is reasonable to count by continuing."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A true answer, and where it was seen."""
+    """A true answer and where it was seen."""
 
     truth: Truth
     seen: tuple[Observation, ...]
@@ -48,7 +48,7 @@ class Finding:
 def find(
     ask: ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk, trace: Trace, program: Program
 ) -> Finding | None:
-    """The answer that a run gives; None where it gives none that can be compared."""
+    """The answer from a run, or None if there is no comparable one."""
     match ask:
         case ValueAsk():
             return _value(ask, trace)
@@ -61,7 +61,7 @@ def find(
 
 
 def agree(one: Truth, other: Truth) -> bool:
-    """Whether two runs answered alike."""
+    """Whether two runs gave the same answer."""
     match one, other:
         case AssertionTruth(), AssertionTruth():
             pairs = [(one.actual, other.actual)]
@@ -90,14 +90,14 @@ def entries(name: str, value: Value) -> Iterator[Value]:
 
 
 def values_at(stop: Stop) -> Mapping[str, Value]:
-    """Everything that was seen at a stop, by its expression."""
+    """All values seen at a stop, by expression."""
     seen = {**stop.locals, **stop.fields}
     inside = [entry for name, value in seen.items() for entry in entries(name, value)]
     return {**seen, **{entry.name: entry for entry in inside}}
 
 
 def next_in_frame(stop: Stop, trace: Trace) -> Stop | None:
-    """The next stop of the same call; None where it can't be told, or there is none."""
+    """The next stop of the same call; None if unknown or if there is none."""
     position = trace.position(stop.statement.place, stop.hit)
     for other in trace.stops[position + 1 :] if position is not None else ():
         if other.depth < stop.depth:
@@ -125,7 +125,7 @@ def _value(ask: ValueAsk, trace: Trace) -> Finding | None:
 
 
 def observed(stop: Stop, text: str) -> Observation:
-    """A stop as evidence, without the addresses of objects, which differ on every run."""
+    """A stop as evidence, without object addresses, which differ between runs."""
     return Observation(
         place=str(stop.statement.place),
         function=stop.statement.place.function,
@@ -145,7 +145,7 @@ def _exception(ask: ExceptionAsk, trace: Trace, program: Program) -> Finding | N
 
 
 def _ending(trace: Trace, program: Program) -> Finding | None:
-    """The exception post mortem, by the innermost frame of the workspace."""
+    """The exception post mortem, located at the innermost frame in the workspace."""
     if not trace.failed or trace.ending is None or trace.ending.exception is None:
         return None
     info = trace.ending.exception
@@ -168,7 +168,7 @@ def _raised(raised: Raise, program: Program) -> Finding:
 
 
 def _location(program: Program, file: str, line: int, function: str) -> Location:
-    """The statement around a line."""
+    """The statement at a line."""
     module = program.module(file)
     statement = module.at(line) if module is not None else None
     if statement is not None and statement.place.function == function:

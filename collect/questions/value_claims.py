@@ -1,4 +1,4 @@
-"""The values that stand in an answer's text, and the names that it gives them to."""
+"""Finds values in an answer's text, and the names they are given to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FILLER = (
     r"instance)\b(?!\()|\s*[`*:])*\s*"
 )
 OR = re.compile(r"[`*]*\s*(?P<word>,|/|\bor\b|,\s*or\b|,?\s*(?:maybe|possibly|perhaps)\b)" + FILLER)
-"""Between two candidates."""
+"""Separates two candidates."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ValueClaim:
 
 
 def read_value(text: str, start: int) -> ValueClaim | None:
-    """The longest representation of a value that begins at a position."""
+    """The longest representation of a value that starts at a position."""
     for pattern in (STRING, WORD):
         found = pattern.match(text, start)
         if found:
@@ -65,7 +65,7 @@ def read_value(text: str, start: int) -> ValueClaim | None:
 
 
 def values_in(text: str) -> list[ValueClaim]:
-    """Every value that stands in a text, but for line numbers, ordinals and counts."""
+    """Every value in a text, except line numbers, ordinals and counts."""
     hidden = _without_places(text)
     claims: list[ValueClaim] = []
     position = 0
@@ -90,7 +90,7 @@ def values_in(text: str) -> list[ValueClaim]:
 
 
 def named_values(text: str, name: str) -> list[ValueClaim]:
-    """The values that a text gives to one name: `name` = value, the value of `name` at ... is."""
+    """The values that a text gives to a name: `name` = value, the value of `name` at ... is."""
     hidden = _without_places(text)
     spot = re.compile(rf"(?<![\w.\]'\"]){re.escape(name)}(?![\w(\[]|\.\w)")
     claims: list[ValueClaim] = []
@@ -109,7 +109,7 @@ def named_values(text: str, name: str) -> list[ValueClaim]:
 
 
 def _alternatives(text: str, position: int) -> list[ValueClaim]:
-    """The other candidates that follow a value: `5, 6 or 7`."""
+    """Further candidates after a value: `5, 6 or 7`."""
     found: list[ValueClaim] = []
     words: list[str] = []
     while joined := OR.match(text, position):
@@ -124,44 +124,44 @@ def _alternatives(text: str, position: int) -> list[ValueClaim]:
 
 @lru_cache(64)
 def _without_places(text: str) -> str:
-    """The text with what is no value blanked out, and the code that only says where."""
+    """The text with non-values blanked out, including code that only names a place."""
     hidden = NOT_VALUES.sub(blank, text)
     return WHERE.sub(blank, hidden)
 
 
 def without_values(text: str) -> str:
-    """The text with every value in it blanked out."""
+    """The text with every value blanked out."""
     for claim in values_in(text):
         text = text[: claim.start] + " " * (claim.end - claim.start) + text[claim.end :]
     return text
 
 
 def blank(found: re.Match[str]) -> str:
-    """As many spaces: what is left keeps its places."""
+    """The same number of spaces, so that positions stay valid."""
     return " " * len(found[0])
 
 
 def bare_words(text: str, name: str) -> list[str]:
-    """What stands unquoted in backticks where a text gives a value to a name."""
+    """The unquoted text in backticks if a text gives a value to a name."""
     pattern = re.compile(rf"{re.escape(name)}[`*]*[^.;\n`]{{0,80}}?{IS}\s*`([^`\n]*)`")
     return [found[1] for found in pattern.finditer(text)]
 
 
 def other_names(text: str, claim: ValueClaim) -> str | None:
-    """The name in code that a value is given to just before it stands there; None: no name."""
+    """The name in code that a value is given to just before it, or None."""
     before = text[: claim.start]
     found = re.search(rf"(?:`([^`\n]+)`|\b([A-Za-z_][\w.\[\]'\"]*))[`*]*\s*{IS}{FILLER}$", before)
     if found is None:
         return None
     if found[1]:
-        # `total = a + b` evaluates to ...: it is the target that has the value.
+        # In `total = a + b` evaluates to ..., the target has the value.
         return re.split(r"\s*(?<![=!<>])=(?!=)\s*", found[1])[0]
     is_code = re.search(r"[_.\[]", found[2]) or re.search(r"=\s*`?$", before)
     return found[2] if is_code else None
 
 
 def distinct(claims: list[ValueClaim]) -> list[ValueClaim]:
-    """One of each value."""
+    """Each value once."""
     kept: list[ValueClaim] = []
     for claim in claims:
         if not any(same(claim.value, other.value) for other in kept):
@@ -174,7 +174,7 @@ def _claim(text: str, start: int, end: int) -> ValueClaim:
 
 
 def _balanced(text: str, start: int) -> int | None:
-    """Where the brackets that begin here are closed again; strings inside are passed over."""
+    """Where the brackets that start here are closed; strings inside are skipped."""
     stack: list[str] = []
     position = start
     while position < len(text):
@@ -194,7 +194,7 @@ def _balanced(text: str, start: int) -> int | None:
 
 
 def _is_prose(claim: ValueClaim) -> bool:
-    """A remark in brackets is no value: `(the second visit)`."""
+    """Whether it is a remark in brackets: `(the second visit)`."""
     opening = claim.text[0]
     said = isinstance(claim.value, Name) and opening == "("
     return said or (isinstance(claim.value, Text) and opening != "<")
@@ -210,7 +210,7 @@ def _is_apostrophe(text: str, start: int) -> bool:
     return text[start] == "'" and start > 0 and text[start - 1].isalnum()
 
 
-# What a text says a failing assertion has compared.
+# What a failing assertion compared, according to a text.
 
 
 EXPECTED = (
@@ -231,14 +231,12 @@ UNEQUAL = re.compile(r"[`*\s]*(?:==|!=|≠|is not|vs\.?|against|does not equal)[
 
 @dataclass(frozen=True)
 class Compared:
-    """What a text says a failing assertion has compared."""
-
     actual: list[ValueClaim]
     expected: list[ValueClaim]
 
 
 def compared(text: str) -> Compared:
-    """The actual and the expected value that a text tells, by the words around each."""
+    """The actual and expected value in a text, by the words around each."""
     told = _compared(ASSERT_CODE.sub(blank, text))
     return told if told.actual or told.expected else _compared(text)
 

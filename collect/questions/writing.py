@@ -1,4 +1,4 @@
-"""From an ask that was kept to the line of the file."""
+"""Writes a chosen question: its wording, hints and record."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from collect.questions.program import Program
 from collect.questions.tracing import Stop, Trace
 from collect.questions.truths import Finding
 
-# How a main agent would put an ask into words: several ways a category, chosen by seed.
+# How a main agent would word a question: several ways per category, chosen by seed.
 
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -136,7 +136,7 @@ def ordinal(hit: int) -> str:
 def word(
     ask: Ask, rng: random.Random, *, source: str = "", compares: bool = True, changed: str = ""
 ) -> str:
-    """The question. `source` is the text of the place's line, `changed` what was edited."""
+    """The question's text. `source` is the line at the place, `changed` what was edited."""
     match ask:
         case ValueAsk():
             text = _value(ask, rng, source)
@@ -154,7 +154,7 @@ def word(
 
 
 def hints(ask: Ask, rng: random.Random) -> Hints:
-    """What the main agent gives beside the question: sometimes all, sometimes less."""
+    """What the main agent gives besides the question: sometimes everything, sometimes less."""
     value = ask.value if isinstance(ask, PostFixAsk) else ask
     variables: tuple[str, ...] = ()
     if isinstance(value, ValueAsk):
@@ -215,14 +215,14 @@ class Runs:
     first: Trace
     second: Trace
     patch: str = ""
-    """What was changed in the workspace before both."""
+    """The change made in the workspace before both runs."""
 
     @cached_property
     def unsteady(self) -> frozenset[tuple[str, str]]:
-        """The files and functions in which the runs differ in any value, or visit of a statement.
+        """The files and functions in which the runs differ in any value or visit.
 
-        Where the order of objects in a set decides, as by their addresses, two runs agree on
-        single values by chance.
+        If the order of a set decides (by addresses), two runs agree on single values only by
+        chance.
         """
         pairs = ((self.first, self.second), (self.second, self.first))
         return frozenset(
@@ -248,7 +248,7 @@ def _is_alike(stop: Stop, other: Trace) -> bool:
 
 @dataclass(frozen=True)
 class Kept:
-    """An ask that has passed the rules."""
+    """A candidate that has passed the rules."""
 
     category: Category
     ask: Ask
@@ -257,7 +257,6 @@ class Kept:
 
 
 def write(instance: Instance, seed: int, kept: Kept) -> Question:
-    """The question, worded by seed."""
     runs, ask = kept.runs, kept.ask
     facts = [instance.benchmark, instance.id, runs.test, runs.patch, ask.model_dump_json()]
     digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:10]
@@ -289,14 +288,14 @@ def write(instance: Instance, seed: int, kept: Kept) -> Question:
 
 
 def _source(ask: Ask, program: Program) -> str:
-    """The text of the line that is asked about."""
+    """The source line in question."""
     place = getattr(ask.value if isinstance(ask, PostFixAsk) else ask, "place", None)
     module = program.module(place.file) if place is not None else None
     return module.lines[place.line - 1].strip() if place is not None and module is not None else ""
 
 
 def _changed(runs: Runs) -> str:
-    """`Cart.total in shop/cart.py`: what a patch changed."""
+    """What a patch changed, as `Cart.total in shop/cart.py`."""
     for path in sorted(changed_paths(runs.patch)) if runs.patch else ():
         module = runs.program.modules.get(path)
         if module is None:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whatever ends the process that writes them."""
+"""Files that appear completely or not at all, however the writing process ends."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import IO
 from collect.errors import ConfigError
 
 TEMPORARY = ".tmp-"
-"""How the name of a file that is not finished begins."""
+"""Prefix of unfinished files' names."""
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A path to write to; what was written there takes the target's place, durable on return."""
+    """A path to write to; the new file then replaces the target, durably on return."""
     temporary = target.with_name(f"{TEMPORARY}{target.name}")
     yield temporary
     _sync(temporary)
@@ -28,8 +28,9 @@ def replacing(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
-    """A folder to write to, which takes the target's place when the block ends, and vanishes where
-    it raises."""
+    """A folder to write to, which replaces the target when the block ends, and is removed if it
+    raises.
+    """
     temporary = target.with_name(f"{TEMPORARY}{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -43,17 +44,17 @@ def replacing_folder(target: Path) -> Iterator[Path]:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Replace a text file, or make it."""
+    """Create or replace a text file."""
     with replacing(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def locked(path: Path) -> IO[str]:
-    """A file that one process at a time has open, until it closes it.
+    """A file that only one process at a time can hold open.
 
-    Raises ConfigError where another process has.
+    Raises ConfigError if another process holds it.
     """
-    # A POSIX lock is gone with its process, however that ended, and is not inherited by a fork.
+    # A POSIX lock ends with its process in any case, and a fork does not inherit it.
     file = path.open("w")
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Which StepInto made a row."""
+"""The StepInto version that made a row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def code_version() -> str:
 
 @cache
 def code_commit() -> str | None:
-    """The commit of a source checkout, `-dirty` where it was changed; None in an installed copy."""
+    """The commit of a source checkout, with `-dirty` if it was changed; None for an installed
+    package.
+    """
     if not (REPOSITORY / ".git").exists():
         return None
     try:
@@ -39,9 +41,9 @@ def _git(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-# What tells one piece of work from another.
+# Identifies pieces of work.
 
 
 def digest(facts: Any) -> str:
-    """16 hexadecimal digits that are the same for the same facts, given as JSON."""
+    """16 hexadecimal digits that depend only on the facts, given as JSON."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What passes between an agent and a model, kept exactly as it was sent and received."""
+"""Messages between an agent and a model, stored exactly as sent and received."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ToolSchema = dict[str, Any]
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call as the model emitted it."""
+    """One call as the model wrote it."""
 
     id: str
     name: str
@@ -23,7 +23,7 @@ class ToolCall:
     """The raw JSON text of the arguments, valid or not."""
 
     def text(self, name: str) -> str:
-        """A text among the arguments; empty where they are no JSON object that has it."""
+        """A text argument; empty if the arguments are no JSON object with it."""
         try:
             decoded = json.loads(self.arguments)
         except (ValueError, RecursionError):
@@ -32,7 +32,7 @@ class ToolCall:
         return text if isinstance(text, str) else ""
 
     def storable(self) -> ToolCall:
-        """The same in storable text."""
+        """A copy in storable text."""
         return ToolCall(*map(storable, (self.id, self.name, self.arguments)))
 
 
@@ -43,15 +43,15 @@ class Message:
     role: Role
     content: str = ""
     reasoning: str | None = None
-    """The model's separate reasoning text, where its server gives one."""
+    """The model's separate reasoning text, if its server provides it."""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-    """For role `tool`: which call this answers."""
+    """For role `tool`: the call that this answers."""
     name: str | None = None
     """For role `tool`: the tool's name."""
 
     def storable(self) -> Message:
-        """The same in storable text."""
+        """A copy in storable text."""
         return replace(
             self,
             content=storable(self.content),
@@ -63,7 +63,7 @@ class Message:
 
 
 def to_openai(message: Message) -> dict[str, Any]:
-    """The message in the form of OpenAI's chat completions, arguments as the raw string."""
+    """The message in OpenAI's chat-completions form, arguments as the raw string."""
     plain: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         plain["tool_calls"] = [

@@ -1,7 +1,7 @@
-"""Observations without what differs from one run of a command to the next though nothing changed.
+"""Removes from observations what differs between runs of the same command.
 
-Each kind of line is known by its whole form, so that a value which a program computes stays as it
-is: `2026-03-02` alone, `3 seconds`, `1234`. docs/replay.md lists what is left out.
+Each kind of line is recognised by its whole form, so that values computed by a program stay:
+`2026-03-02` alone, `3 seconds`, `1234`. docs/replay.md lists what is removed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ SIZE = r"(?:\d[\d.]*[KMGTPE]?i?|-)"
 
 
 def _listed(mode: str) -> str:
-    """A line of `ls -l` up to its name, with the inode and the blocks of `-i`, `-s` and `find` or
-    not, without the owner or the group or not."""
+    """A line of `ls -l` up to the name, with or without the inode and blocks of `-i`, `-s` and
+    `find`, the owner or the group.
+    """
     return (
         rf"^[ \t]*(?:\d+ +)?(?:\d[\d.]*[KMGT]? +)?(?P<mode>{mode})[.+@]? +\d+ +"
         r"(?:\S+ +){0,2}?(?P<size>\d+, +\d+|\d[\d.]*[KMGTPE]?) +"
@@ -29,7 +30,7 @@ def _listed(mode: str) -> str:
 
 LISTINGS = (
     (_listed("[-lbcpsD][-rwxsStT]{9}"), r"\g<mode> ? \g<size> ? "),
-    # How large a folder is, and how many links it has, is the file system's affair.
+    # A folder's size and link count depend on the file system.
     (_listed("d[-rwxsStT]{9}"), r"\g<mode> ? ? "),
     (r"^total \d[\d.]*[KMGT]?$(?=\n[-dlbcpsD][-rwxsStT]{9} \? )", "total ?"),
     (r"^(  Size: )\d+( .*)\bBlocks: \d+ +IO Block: \d+ +directory$", r"\1? directory"),
@@ -44,7 +45,7 @@ SYSTEM = (
     (r"^\S+ +\d+ +\d+(?:\.\d)? +\d+(?:\.\d)? +\d+ +\d+ +\S+ +\S+ +\S+ +\d+:\d\d (?=\S)", "? "),
     (r"^\S+(?: +\d+){3} +(?:\d\d:\d\d|[A-Z][a-z]{2}\d\d) +\S+ +\d\d:\d\d:\d\d (?=\S)", "? "),
     (r"^ *\d+ (?:\?|pts/\d+|tty\d+) +\d\d:\d\d:\d\d (?=\S)", "? "),
-    # Of the sandbox's own processes.
+    # The sandbox's own processes.
     (r"(--re[ug]id|\bstepinto-ready) \d+\b", r"\1 ?"),
     (r"^(Filesystem) +.* (Mounted on)$", r"\1 ? \2"),
     (rf"^(\S+) +{SIZE} +{SIZE} +{SIZE} +(?:\d+%|-) (?=/)", r"\1 ? "),
@@ -61,9 +62,9 @@ GIT = (
     (r"^(Saved working directory and [^:]+:|HEAD is now at) [0-9a-f]{7,40} ", r"\1 ? "),
     (r"^(Dropped \S+) \([0-9a-f]{40}\)$", r"\1 (?)"),
 )
-"""The ids of commits, which hold their time, where git names them in lines of its own."""
+"""Commit ids, which depend on the time, on lines that git prints."""
 TEST_RUNS = (
-    # As many signs at both ends as the line has room for.
+    # The line is filled with the signs on both sides.
     (r"^=+ (.*) in \d+\.\d\d(?:s| seconds)(?: \(\d+:\d\d:\d\d\))? =+$", r"= \1 in ? s ="),
     (r"(?<= in )\d+\.\d\ds \(\d+:\d\d:\d\d\)$", "? s"),
     (r"^(BUILD (?:SUCCESSFUL|FAILED) in) (?:\d+h ?)?(?:\d+m ?)?(?:\d+s)?(?:\d+ms)?$", r"\1 ?"),
@@ -90,17 +91,17 @@ NAMES = (
     (r"(?<=/tmp/)[\w.-]+", "?"),
     (scratch.NAME.pattern, ".stepinto-?"),
 )
-"""Addresses, and folders that get another name each time."""
+"""Addresses, and temporary folders with a new name each time."""
 
 PASSING = tuple(
     (re.compile(pattern, re.MULTILINE), stands_in)
     for pattern, stands_in in (*LISTINGS, *SYSTEM, *GIT, *TEST_RUNS, *TIMES, *NAMES)
 )
-"""What is left out, and what stands in its place, in this order."""
+"""Patterns to replace and their replacements, in this order."""
 
 
 def normalised(text: str) -> str:
-    """An observation as it is compared."""
+    """An observation in the form used for comparison."""
     for pattern, stands_in in PASSING:
         text = pattern.sub(stands_in, text)
     return "\n".join(line.rstrip() for line in text.strip().splitlines())

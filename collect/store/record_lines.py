@@ -1,4 +1,4 @@
-"""Files with one JSON record a line, as StepInto, a user's script or an editor writes them."""
+"""Reads JSON-lines files written by StepInto, a script or an editor."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from collect.field_errors import first_wrong_field
 
 Record = TypeVar("Record", bound=BaseModel)
 SHOWN = 5
-"""Wrong lines that a message names."""
+"""Wrong lines listed in a message."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks."""
 
 
 def read_lines(path: Path, kind: type[Record], how_to_get: str) -> list[Record]:
-    """The records of a file, empty lines left out; `how_to_get` says what to do if it is missing.
+    """The records of a file without empty lines; `how_to_get` says what to do if it is missing.
 
     Lines may end in LF, CRLF or CR. Raises ConfigError naming the wrong lines and their fields.
     """
@@ -38,7 +38,7 @@ def read_lines(path: Path, kind: type[Record], how_to_get: str) -> list[Record]:
 
 
 def stream_lines(path: Path, kind: type[Record], how_to_get: str) -> Iterator[Record]:
-    """What `read_lines` gives, one record at a time, up to the first wrong one."""
+    """Like `read_lines`, but one record at a time, up to the first wrong one."""
     for number, line in _lines_of(path, how_to_get):
         try:
             yield _record(line, kind)
@@ -47,7 +47,7 @@ def stream_lines(path: Path, kind: type[Record], how_to_get: str) -> Iterator[Re
 
 
 def numbered_lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, str]]:
-    """The lines that are not empty, from 1 on; `path` is what messages call the file.
+    """The non-empty lines, numbered from 1; `path` is the file's name in messages.
 
     Raises ConfigError if it is not UTF-8.
     """
@@ -59,8 +59,9 @@ def numbered_lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, str]]:
 
 
 def refuse_wrong(path: Path, wrong: list[str], told: str) -> None:
-    """Raise ConfigError with the first few of what is wrong in a file, if anything is; `told` says
-    how much that is, if it is more than one thing."""
+    """Raise ConfigError listing the first few errors of a file, if there are any; `told` describes
+    their number if there are several.
+    """
     if len(wrong) == 1:
         raise ConfigError(f"{path}: {wrong[0]}")
     if wrong:
@@ -101,7 +102,7 @@ def _check_encoding(path: Path, number: int, line: str) -> None:
 
 
 def _record(line: str, kind: type[Record]) -> Record:
-    """Raises ValueError saying what is wrong."""
+    """Raises ValueError with the reason."""
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
@@ -114,10 +115,10 @@ def _record(line: str, kind: type[Record]) -> Record:
         raise ValueError(first_wrong_field(error, kind)) from error
 
 
-# What all records on disk share.
+# The base of all records on disk.
 
 
 class StrictRecord(BaseModel):
-    """A record that does not change, and refuses fields that it does not know."""
+    """An immutable record that rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

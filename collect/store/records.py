@@ -1,7 +1,7 @@
-"""The two tables of a run: one row a rollout, one row a conversation.
+"""The two tables of a run: one row per rollout, one row per conversation.
 
-`collect.store.schema` gives their Parquet form. Read them back with
-`collect.store.run_store.RunStore`, or with `datasets.load_dataset("parquet", data_files=...)`.
+`collect.store.schema` gives their Parquet form. Read them with `collect.store.run_store.RunStore`,
+or with `datasets.load_dataset("parquet", data_files=...)`.
 """
 
 from __future__ import annotations
@@ -17,46 +17,47 @@ SCHEMA_VERSION = 4
 ORACLE_TEACHER = "oracle"
 MODEL_TEACHER = "model"
 SESSION_START = "session_start"
-"""Stands for the call of an event with which a session was started before any call of the
-model's: InspectCoder's sessions are open when the Inspector begins."""
+"""Replaces the call id of an event that started a session before the model's first call:
+InspectCoder's sessions are open when the Inspector starts.
+"""
 
 
 class StopReason(StrEnum):
-    """Why an agent, and so its conversation, ended."""
+    """Why an agent's conversation ended."""
 
     FINISHED = "finished"
     """It answered without calling a tool."""
     STEP_LIMIT = "step_limit"
-    """It used up its steps; the debug subagent is then made to answer."""
+    """It used up its steps; a debug subagent is then asked for its answer."""
     ATTEMPT_LIMIT = "attempt_limit"
-    """Of a rollout: the system that repairs a program used up its patch attempts."""
+    """For a rollout: the repair system used up its patch attempts."""
     FAILURE = "failure"
-    """Something failed; the rollout's failure columns say what."""
+    """Something failed; see the rollout's failure columns."""
 
 
 class ToolOutcome(StrEnum):
-    """What became of one tool call."""
+    """The result of a tool call."""
 
     OK = "ok"
     ERROR = "error"
-    """Carried out, and failed: no such file, an expression that raised ..."""
+    """Executed, but failed: no such file, an expression that raised ..."""
     INVALID = "invalid"
-    """Not carried out: arguments are not JSON or not of the tool's schema, or no such tool."""
+    """Not executed: unknown tool, or arguments that are not JSON or violate the schema."""
     REFUSED = "refused"
-    """Not carried out: the debugger's state or the tool limit forbids it."""
+    """Not executed: the debugger's state or the tool limit forbids it."""
 
 
 class Role(StrEnum):
-    """Which agent holds a conversation."""
+    """The agent that a conversation belongs to."""
 
     MAIN = "main"
     DEBUG_SUBAGENT = "debug_subagent"
     INSPECTOR = "inspector"
     """InspectCoder's Program Inspector."""
     PATCH_CODER = "patch_coder"
-    """What writes the patches of InspectCoder, and of the baselines it is compared with."""
+    """Writes the patches in InspectCoder and its baselines."""
     SIMULATOR = "simulator"
-    """Makes up what a debugger would answer (InspectCoder's ablation "without debugger tool")."""
+    """Simulates a debugger (InspectCoder's ablation "without debugger tool")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +70,18 @@ class TestRow:
     group: str
     """fail_to_pass or pass_to_pass."""
     before: str
-    """Status with the buggy code, as the benchmark states it."""
+    """Status with the buggy code, according to the benchmark."""
     after: str
     """Status with the agent's patch, measured in a fresh sandbox."""
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """One attempt of one system at one bug."""
+    """One attempt of one system on one bug."""
 
     schema_version: int
     rollout_id: str
-    """16 hex digits, a hash of everything that says which rollout this is."""
+    """16 hex digits, a hash of everything that identifies the rollout."""
     run: str
     system: str
     """debug2fix, inspectcoder ..."""
@@ -96,12 +97,11 @@ class Rollout:
     seed: int
     main_model: str
     sub_model: str
-    """Empty where the variant has no subagent."""
+    """Empty if the variant has no subagent."""
     teacher: str
-    """oracle where any of the models is the scripted oracle, which knows the gold patch; else
-    model."""
+    """oracle if any model is the scripted oracle, which knows the gold patch; else model."""
     sampling: str
-    """JSON, by role."""
+    """JSON object with the sampling settings of each role."""
     sandbox: str
     image_digest: str | None
     code_version: str
@@ -109,36 +109,37 @@ class Rollout:
     config_hash: str
 
     resolved: bool
-    """Every fail_to_pass and pass_to_pass test passes with the patch, and nothing tampered with
-    them."""
+    """All fail_to_pass and pass_to_pass tests pass with the patch, without tampering."""
     tampered: str | None
-    """What showed that the patched code interfered with the run of its own tests, whatever `tests`
-    say; null if nothing did. The model's doing: never resolved, and not done again."""
+    """Evidence that the patched code interfered with its own test run, regardless of `tests`; null
+    if there is none. The model is responsible: such a rollout is never resolved, and not repeated.
+    """
     tests: tuple[TestRow, ...]
     patch: str
-    """Unified diff of what the agent changed outside the tests and what steers them."""
+    """Unified diff of the agent's changes, except tests and test configuration."""
     patch_marks: tuple[str, ...]
-    """What the patch adds that reaches for the test runner and the gold patch does not have, by the
-    names in `collect.patch_marks`."""
+    """Names from `collect.rollouts.rows` for code in the patch, but not in the gold patch, that
+    accesses the test runner.
+    """
     stop_reason: StopReason
     failure_kind: FailureKind | None
     failure_type: str | None
     failure_message: str | None
 
     patch_attempts: int
-    """Patches tried on the public tests, the last one standing; 0 where a system tries none."""
+    """Patches tried on the public tests, including the final one; 0 if the system tries none."""
     actions: str
-    """JSON object: how often each action was called, by its name (InspectCoder, figure 8)."""
+    """JSON object: number of calls by action name (InspectCoder, figure 8)."""
     main_steps: int
-    """Completions of the agents that edit: the main agent, or the Patch Coder."""
+    """Completions of the editing agents: the main agent or the Patch Coder."""
     sub_steps: int
-    """Completions of all those that debug for it."""
+    """Completions of all debugging agents."""
     sub_calls: int
-    """How often one of those was asked."""
+    """Number of requests to debugging agents."""
     debug_calls: int
-    """Calls of debug tools, by whichever agent."""
+    """Calls of debug tools by any agent."""
     debug_stops: int
-    """How often the debugged program stopped."""
+    """Number of stops of the debugged program."""
     invalid_tool_calls: int
     refused_tool_calls: int
     main_prompt_tokens: int
@@ -149,34 +150,35 @@ class Rollout:
     started_at: float
     """Unix time, seconds."""
     seconds: float
-    """Wall time of the whole rollout, scoring included; where it has gone on with replies that were
-    made in an earlier start, with the time that these took then."""
+    """Wall time of the whole rollout, scoring included. If it reused replies from an earlier start,
+    their time is included.
+    """
     scoring_seconds: float
 
     @property
     def failure(self) -> str:
-        """What a rollout with a `failure_kind` failed of, as `type: message`."""
+        """The error of a rollout with a `failure_kind`, as `type: message`."""
         return f"{self.failure_type}: {self.failure_message}"
 
     @property
     def main_tokens(self) -> int:
-        """Of the main agent, read and written."""
+        """Input and output tokens of the main agent."""
         return self.main_prompt_tokens + self.main_completion_tokens
 
     @property
     def sub_tokens(self) -> int:
-        """Of the subagents, read and written."""
+        """Input and output tokens of the subagents."""
         return self.sub_prompt_tokens + self.sub_completion_tokens
 
     @property
     def tokens(self) -> int:
-        """Of all agents."""
+        """Tokens of all agents."""
         return self.main_tokens + self.sub_tokens
 
 
 @dataclass(frozen=True)
 class MessageRow:
-    """One message, and for a reply or a tool's answer what it took."""
+    """One message, with the cost of a reply or a tool's answer."""
 
     message: Message
     prompt_tokens: int = 0
@@ -184,17 +186,17 @@ class MessageRow:
     cached_tokens: int = 0
     dollars: float = 0.0
     seconds: float = 0.0
-    """Latency of the completion, or of the tool."""
+    """Latency of the completion or the tool."""
     finish_reason: str | None = None
     tool_outcome: ToolOutcome | None = None
 
 
 @dataclass(frozen=True)
 class EventRow:
-    """One debugger event, and the message whose tool call caused it."""
+    """A debugger event, and the message whose tool call caused it."""
 
     message_index: int
-    """Index into the conversation's messages of the assistant message with the call."""
+    """Index of the assistant message with the call in the conversation."""
     tool_call_id: str
     event: DebugEvent
 
@@ -218,13 +220,13 @@ class Conversation:
     """`ROLLOUT_ID-INDEX`."""
     rollout_id: str
     index: int
-    """In the order in which they were begun."""
+    """Position in the order of the conversations' starts."""
     role: Role
     parent_conversation_id: str | None
     parent_call_id: str | None
-    """The tool call of the parent that this conversation answers."""
+    """The parent's tool call that this conversation answers."""
     patch_attempt: int
-    """Which patch it worked towards, from 1; 0 where a system does not count them."""
+    """The patch that it worked on, from 1; 0 if the system does not count patches."""
     benchmark: str
     instance_id: str
     repository: str
@@ -239,14 +241,14 @@ class Conversation:
     """JSON, exactly as sent with every request."""
     events: tuple[EventRow, ...]
     final_answer: str
-    """The last message's text; empty where there is none."""
+    """The last message's text; empty if there is none."""
     answer: DebugAnswer | None
-    """None where this is no subagent, or its answer has no well-formed block."""
+    """None for agents other than subagents, or without a valid answer block."""
     steps: int
-    """Completions."""
+    """Number of completions."""
     stop_reason: StopReason
 
     @property
     def calls(self) -> dict[str, ToolCall]:
-        """All calls of its tools, by their ids."""
+        """All tool calls by id."""
         return {call.id: call for row in self.messages for call in row.message.tool_calls}

@@ -3,19 +3,18 @@
 Layout of a run folder::
 
     rollouts/part-ROLLOUT_ID.parquet         one finished rollout
-    rollouts/data-N.parquet                  compacted rows; N grows with every rewrite, of both
-    conversations/...                        the same, every conversation of a rollout in one part
-    .lock                                    held by the process that writes
+    rollouts/data-N.parquet                  compacted rows; N grows with every rewrite of both
+    conversations/...                        the same; a part holds all conversations of a rollout
+    .lock                                    held by the writing process
 
-A rollout counts once its file under `rollouts/` exists, which is written last; a part stands for
-the compacted rows of the same id. Each file appears whole, by rename. Reading passes over what an
-interrupted writer left: temporary files, conversations without their rollout, and compacted files
-that don't count.
+A rollout counts once its file under `rollouts/` exists, which is written last; a part replaces the
+compacted rows of the same id. Files appear whole, by rename. Readers skip what an interrupted
+writer left: temporary files, conversations without their rollout, and invalid compacted files.
 
-Both tables are compacted together. The new files count once `rollouts/data-N.parquet` is there,
-which is written after that of the conversations; what they replace is removed after it, and
-rollouts' parts before those of conversations. So a conversations part without a rollouts part of
-the same id is always one whose rollout was never finished, or stands in the compacted files.
+Both tables are compacted together. The new files become valid once `rollouts/data-N.parquet`
+exists, which is written after the one of the conversations. The files they replace are removed
+after that, parts of rollouts before parts of conversations. So a conversations part without a
+rollouts part of the same id belongs to an unfinished rollout, or is in the compacted files.
 """
 
 from __future__ import annotations
@@ -37,20 +36,21 @@ from collect.store.schema import (
 )
 from collect.store.tables import Table
 
-# Stored conversations in Arrow's form, cut between rollouts alone.
+# Stored conversations in Arrow's form, split only between rollouts.
 
 
 ROWS_AT_ONCE = 32
-"""Which are held as Python's objects."""
+"""Rows converted to Python objects at once."""
 BYTES_AT_ONCE = 16_000_000
-"""Of a table: conversations may be long."""
+"""Size of a table in bytes, since conversations may be long."""
 
 
 def rollout_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int
 ) -> Iterator[pa.Table]:
-    """The batches as tables of at least so many rows, or `BYTES_AT_ONCE`, but for the last; in none
-    is a part of a rollout, whose rows stand together."""
+    """The batches as tables of at least `rows` rows or `BYTES_AT_ONCE`, except the last. A
+    rollout's rows, which are adjacent, stay in one table.
+    """
     held: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:
@@ -71,19 +71,19 @@ def rollout_batches(
 
 
 def conversations_of(table: pa.Table) -> Iterator[Conversation]:
-    """Its rows, as records."""
+    """The table's rows as records."""
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
         yield from map(conversation_from_plain, batch.to_pylist())
 
 
 def _of_rollout(batch: pa.RecordBatch, rollout_id: pa.StringScalar) -> int:
-    """How many rows at its beginning are of a rollout."""
+    """The number of leading rows that belong to a rollout."""
     ids = batch["rollout_id"]
     return next((i for i, each in enumerate(ids) if each != rollout_id), len(ids))
 
 
 class RunStore:
-    """The rollouts and conversations below one folder. One writing process at a time."""
+    """The rollouts and conversations in a folder. One writing process at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -93,10 +93,10 @@ class RunStore:
 
     @classmethod
     def open(cls, folder: Path) -> RunStore:
-        """Open for writing: make the folders, and remove what an interrupted writer left, but for
-        conversations without their rollout: they show that it had a row, until `compact`.
+        """Open for writing: make the folders and remove what an interrupted writer left.
+        Conversations without their rollout stay until `compact`, since they show that it had a row.
 
-        Raises ConfigError where another process writes here, or a file is broken or foreign.
+        Raises ConfigError if another process writes here, or a file is broken or of another schema.
         """
         store = cls(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -109,16 +109,16 @@ class RunStore:
         return store
 
     def close(self) -> None:
-        """Let another process write. Reading still works."""
+        """Release the lock. Reading still works."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def add(self, rollout: Rollout, conversations: Sequence[Conversation]) -> None:
-        """Make one finished rollout durable, in place of an earlier row of the same id.
+        """Store a finished rollout durably; it replaces an earlier row of the same id.
 
-        Thread-safe for different rollouts. A crash within leaves no row, or an earlier compacted
-        one as it was. Raises RowRefused, and then nothing has changed.
+        Thread-safe for different rollouts. A crash leaves no row, or the earlier compacted one.
+        Raises RowRefused and then changes nothing.
         """
         strangers = [c.conversation_id for c in conversations if c.rollout_id != rollout.rollout_id]
         assert not strangers, f"conversations {strangers} are not of rollout {rollout.rollout_id}"
@@ -129,12 +129,12 @@ class RunStore:
         self.rollouts.write(rollout.rollout_id, row)
 
     def remove(self, rollout_ids: Collection[str]) -> None:
-        """Forget rollouts, so that they can be done again. Nothing may be added meanwhile."""
+        """Remove rollouts so that they can be repeated. Nothing may be added meanwhile."""
         if not set(self.rollouts.ids()).isdisjoint(rollout_ids):
             self._rewrite(without=rollout_ids)
 
     def compact(self) -> None:
-        """Merge the part files into one file a table. Nothing may be added meanwhile."""
+        """Merge the part files into one file per table. Nothing may be added meanwhile."""
         if self.rollouts.parts():
             self._rewrite(without=())
         else:
@@ -150,30 +150,32 @@ class RunStore:
         self.conversations.mend()
 
     def read_rollouts(self, only: Collection[str] | None = None) -> Iterator[Rollout]:
-        """Every rollout once, or those of some ids, in no particular order.
+        """Every rollout once, or only those with some ids, in no particular order.
 
-        Raises ConfigError on a foreign schema.
+        Raises ConfigError on an unknown schema.
         """
         return (rollout_from_plain(row) for row in self.rollouts.rows(only=only))
 
     def read_conversations(
         self, only: Collection[str] | None = None, finished: Container[str] | None = None
     ) -> Iterator[Conversation]:
-        """Every conversation of a finished rollout once, or those of some rollouts; those of a
-        rollout together. `finished` are the ids of the rollouts, where they are known already."""
+        """Every conversation of a finished rollout, or only those of some rollouts, grouped by
+        rollout. `finished` are the finished rollouts' ids if they are already known.
+        """
         if finished is None:
             finished = set(self.rollouts.ids())
         rows = self.conversations.rows(self._finished_parts(), only=only)
         return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
 
     def conversation_tables(self, rows: int) -> Iterator[pa.Table]:
-        """The conversations as they are stored, whole rollouts together; of about so many rows
-        each, which `conversations_of` reads."""
+        """The conversations as stored, in tables of about `rows` rows that don't split a rollout;
+        read them with `conversations_of`.
+        """
         batches = self.conversations.batches(self._finished_parts())
         return rollout_batches(batches, self.conversations.schema, rows)
 
     def _finished_parts(self) -> dict[str, Path]:
-        """Of the conversations."""
+        """Part files of conversations whose rollout is finished."""
         conversations = self.conversations.parts()
         rollouts = self.rollouts.parts()
         return {key: path for key, path in conversations.items() if key in rollouts}

@@ -1,4 +1,4 @@
-"""The records' Parquet form: explicit Arrow schemas, and the way there and back."""
+"""The records' Parquet form: Arrow schemas and conversions."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def rollout_from_plain(row: dict[str, Any]) -> Rollout:
 
 
 def _test(row: dict[str, str]) -> TestRow:
-    """Rows of one bug name the same tests, and a bug may have thousands."""
+    """Test rows are shared: rows of one bug name the same tests, and there may be thousands."""
     return TestRow(**{field: sys.intern(text) for field, text in row.items()})
 
 

@@ -1,4 +1,4 @@
-"""One Parquet table as a folder of part files and a compacted file; `collect.store` holds two."""
+"""One Parquet table: a folder of part files and a compacted file. `collect.store` holds two."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from collect.errors import ConfigError, RowRefused
 from collect.store.atomic_files import TEMPORARY, replacing
 from collect.store.records import SCHEMA_VERSION
 
-# Parquet files that are read piece by piece.
+# Reading Parquet files in batches.
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
-    """A file to be read in batches, of which no more than a row group is held at once.
+    """Open a file for reading in batches, with at most one row group in memory.
 
-    pyarrow reads ahead otherwise, and keeps all that it has read of the file.
+    By default pyarrow reads ahead and keeps everything that it has read.
     """
     return pq.ParquetFile(path, pre_buffer=False)
 
@@ -29,18 +29,20 @@ def open_parquet(path: Path) -> pq.ParquetFile:
 ROWS_PER_GROUP = 1_024
 ROWS_PER_BATCH = 32
 BYTES_PER_GROUP = 64_000_000
-"""In memory. The footer, read whole, grows with each group: small ones make large files dear."""
+"""In memory. Readers load the whole footer, which grows with each group, so small groups make large
+files slow.
+"""
 
 
 class TableChanged(ConfigError):
-    """A file is gone that was there a moment ago: its rows now stand elsewhere."""
+    """A file disappeared because its rows were moved to another one."""
 
 
 class Table:
-    """One folder of part files and a compacted file, all of one schema, keyed by rollout id.
+    """A folder of part files and a compacted file with one schema, keyed by rollout id.
 
-    Of a table that belongs to another, that compacted file counts which has the other's number: so
-    the compacted rows of both change in one moment, when the other's file appears.
+    If the table belongs to another, its valid compacted file is the one with the other's number. So
+    the compacted rows of both change at once, when the other's file appears.
     """
 
     def __init__(self, folder: Path, schema: pa.Schema, belongs_to: Table | None = None) -> None:
@@ -54,17 +56,17 @@ class Table:
         return {path.stem.removeprefix("part-"): path for path in found}
 
     def compacted(self) -> Path | None:
-        """The compacted file that counts; it holds all that older ones held."""
+        """The valid compacted file; it includes the contents of older ones."""
         newest = self._numbered_by._newest()
         return self.folder / newest.name if newest is not None else None
 
     def next_generation(self) -> int:
-        """The number of the compacted file that comes after the newest."""
+        """The number for the next compacted file."""
         newest = self._newest()
         return _generation(newest) + 1 if newest is not None else 0
 
     def ids(self) -> list[str]:
-        """The rollout ids of all rows, each once."""
+        """The rollout ids of all rows, without duplicates."""
         return list(dict.fromkeys([*self.parts(), *self._compacted_ids()]))
 
     def rows(
@@ -73,11 +75,10 @@ class Table:
         only: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """All rows as plain dicts, read batch by batch.
+        """All rows as plain dicts, read in batches.
 
-        `parts`: the part files that count, where it is not all of them. `only`: the rollouts whose
-        rows are wanted, where it is not all of them. `columns`: what is wanted of each row, the
-        rollout's id among it.
+        `parts`: the valid part files, if not all are. `only`: the rollouts to read, default all.
+        `columns`: the columns to read, including the rollout's id.
         """
         for batch in self.batches(parts, only, columns):
             yield from batch.to_pylist()
@@ -88,7 +89,7 @@ class Table:
         only: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The same in Arrow's form, some rows at a time."""
+        """Like `rows`, but as Arrow batches."""
         parts = self.parts() if parts is None else parts
         wanted = None if only is None else pa.array(list(only), pa.string())
         read = {key: path for key, path in parts.items() if only is None or key in only}
@@ -96,19 +97,19 @@ class Table:
             yield batch if wanted is None else _among(batch, wanted)
 
     def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
-        """Rows as they are stored. Raises RowRefused."""
+        """Rows in their stored form. Raises RowRefused."""
         try:
             return pa.Table.from_pylist(rows, schema=self.schema)
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise RowRefused(f"no row of {self.folder.name} can hold it: {error}") from error
 
     def write(self, rollout_id: str, table: pa.Table) -> None:
-        """Write one part file, durable when this returns."""
+        """Write one part file; it is durable on return."""
         target = self.folder / f"part-{rollout_id}.parquet"
         _write_atomically(target, lambda file: pq.write_table(table, file, compression="zstd"))
 
     def check(self) -> None:
-        """Raises ConfigError where the compacted file is missing, broken or foreign."""
+        """Raises ConfigError if the compacted file is missing, broken or of another schema."""
         path = self.compacted()
         if path is None:
             return
@@ -121,7 +122,7 @@ class Table:
             pass
 
     def mend(self) -> None:
-        """Remove temporary files, and compacted files that don't count."""
+        """Remove temporary files and invalid compacted files."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in self.folder.glob(f"{TEMPORARY}*"):
             leftover.unlink()
@@ -131,7 +132,7 @@ class Table:
                 path.unlink()
 
     def drop_parts(self, rollout_ids: Collection[str]) -> None:
-        """Remove part files; the compacted rows of these rollouts, if any, stand again."""
+        """Remove part files; older compacted rows of these rollouts become valid again."""
         for rollout_id in rollout_ids:
             (self.folder / f"part-{rollout_id}.parquet").unlink(missing_ok=True)
 
@@ -148,7 +149,7 @@ class Table:
     ) -> None:
         """Write the compacted rows and those of some parts to a new compacted file.
 
-        `without`: rollouts whose rows are left out. What the file replaces stays.
+        `without`: rollouts to leave out. The replaced files stay.
         """
         read = {key: path for key, path in parts.items() if key not in without}
         batches = self._batches(read, without={*parts, *without})
@@ -180,7 +181,7 @@ class Table:
         without: Collection[str],
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The compacted rows but for some rollouts, then these parts."""
+        """The compacted rows except some rollouts, then these parts."""
         path = self.compacted()
         if path is not None:
             left_out = pa.array(list(without), pa.string())
@@ -208,7 +209,7 @@ def _among(batch: pa.RecordBatch, rollout_ids: pa.Array) -> pa.RecordBatch:
 
 
 def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The batches joined into tables of a row group's size."""
+    """The batches joined into tables of row-group size."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Outcomes kept as they come, so that a killed run goes on where it stopped."""
+"""Saves outcomes as they come, so that a killed run can resume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Outcome = TypeVar("Outcome", bound=BaseModel)
 
 
 class WorkFile(Generic[Outcome]):
-    """The outcomes so far, one a line below a line with the settings. Thread-safe."""
+    """The outcomes so far, one per line, after a line with the settings. Thread-safe."""
 
     def __init__(
         self,
@@ -27,9 +27,10 @@ class WorkFile(Generic[Outcome]):
         key: Callable[[Outcome], str],
         advice: str,
     ) -> None:
-        """`settings` is a hash over what decides the outcomes, `advice` says what it covers.
+        """`settings` is a hash of everything that decides the outcomes, `advice` says what it
+        covers.
 
-        Raises ConfigError where the file is of a run with other settings, or another process
+        Raises ConfigError if the file belongs to a run with other settings, or another process
         writes it.
         """
         name = output.name.removesuffix(".jsonl")
@@ -45,14 +46,14 @@ class WorkFile(Generic[Outcome]):
             write_text(self._path, json.dumps({"settings": settings}) + "\n")
 
     def add(self, outcome: Outcome) -> None:
-        """Keep one."""
+        """Append one outcome."""
         with self._lock:
             self.outcomes[self._key(outcome)] = outcome
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(outcome.model_dump_json() + "\n")
 
     def remove(self) -> None:
-        """The finished file holds all of it now."""
+        """Remove the file once the finished file contains everything."""
         self._path.unlink()
         self._lock_path.unlink()
         self._held.close()
@@ -66,7 +67,8 @@ class WorkFile(Generic[Outcome]):
             try:
                 outcome = self._kind.model_validate_json(line)
             except ValidationError:
-                # The last line of a run that was killed while it wrote, maybe within a character.
+                # The last line of a run that was killed while writing, possibly cut within a
+                # character.
                 continue
             self.outcomes[self._key(outcome)] = outcome
             kept.append(line)

@@ -37,7 +37,7 @@ from collect.store.records import Role, ToolOutcome
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, Launch, StopReason
 from sandbox.debugger.rendering import render
 
-# One of AutoSD's debugger scripts, run to the end of the test in a session of its own.
+# An AutoSD debugger script, run to the end of the test in its own session.
 
 
 ACTION = "experiment/debugger"
@@ -46,7 +46,7 @@ NOT_COVERED = "[The breakpoint line was not covered by the test.]"
 
 @dataclass(frozen=True)
 class Shown:
-    """What one `p` printed at one hit."""
+    """What a `p` printed at one hit."""
 
     expression: str
     text: str
@@ -55,16 +55,16 @@ class Shown:
 
 @dataclass(frozen=True)
 class ScriptRun:
-    """Runs to each hit of the script's breakpoints, and prints there what it asks for."""
+    """Runs to each hit of the script's breakpoints and prints the requested values there."""
 
     debugger: Debugger
     script: DebuggerScript
     solution: str
-    """The file of a breakpoint that names none."""
+    """The file for breakpoints that name none."""
     max_hits: int
 
     def observe(self, test: str) -> ToolReply:
-        """Run a test under the script. The debugger's record is that of the first stop."""
+        """Run a test under the script. The reply's debugger record is that of the first stop."""
         points = tuple(self._placed(point) for point in self.script.breakpoints)
         started = self.debugger.start(Launch(test, points, stop_at_entry=False))
         if started.stop_reason is not StopReason.BREAKPOINT:
@@ -92,7 +92,7 @@ class ScriptRun:
     def _do(self, command: Command) -> Shown | None:
         match command:
             case Print(expression="locals()"):
-                # Evaluated as an expression it would show the module's names among them.
+                # Evaluated as an expression it would include the module's names.
                 return _shown_names(self.debugger.locals())
             case Print(expression=expression):
                 return _shown(expression, self.debugger.evaluate(expression))
@@ -124,14 +124,14 @@ def _shown_names(event: DebugEvent) -> Shown:
 
 
 def _values(shown: list[Shown]) -> Iterator[str]:
-    """By expression, as AutoSD's paper shows them: the value, or a list where there were more."""
+    """By expression, as in AutoSD's paper: the value, or a list if there are several."""
     expressions = dict.fromkeys(each.expression for each in shown)
     if not expressions:
         yield "[The test ended before the script came to what it prints.]"
     for expression in expressions:
         of_it = [each for each in shown if each.expression == expression]
         label = f"{expression}: " if len(expressions) > 1 else ""
-        # What fails each time fails alike, for the expression is wrong.
+        # An expression that fails each time is itself wrong.
         if len(of_it) == 1 or not any(each.ok for each in of_it):
             yield f"{label}{of_it[0].text}"
         else:
@@ -154,8 +154,7 @@ def _stopped(event: DebugEvent) -> str:
     return f"[The test did not end, and was interrupted at {event.file}:{event.line}.]"
 
 
-# AutoSD's experiments, carried out: scripts in a debug session of their own, and edits that are
-# taken back.
+# Runs AutoSD's experiments: scripts in their own debug session, and temporary edits.
 
 
 EDIT = "experiment/edit"
@@ -169,7 +168,7 @@ class ExperimentArguments(Arguments):
 
 @dataclass(frozen=True)
 class Experiment:
-    """Carries out one experiment on the failing test; the program stays as it is."""
+    """Runs one experiment on the failing test; the program stays as it is."""
 
     context: RolloutContext
     test: str
@@ -207,9 +206,9 @@ class Experiment:
         return ToolReply(self._result(), action=EDIT)
 
     def _result(self) -> str:
-        """How the test ends, in one line."""
+        """The test's result, in one line."""
         context, test = self.context, self.test
-        # An edit may make the program endless: it gets the time that a debug session has to start.
+        # An edit may cause an endless loop, so it gets the time that a session has to start.
         seconds = context.config.debugger.start_timeout
         results = run_tests(context.instance, context.sandbox, [test], seconds)
         if results.statuses[test] is TestStatus.PASSED:
@@ -220,9 +219,9 @@ class Experiment:
 
 
 def error_line(section: str) -> str:
-    """The exception in what pytest says of a test: where the last lines marked `E` name it."""
+    """The exception in pytest's output, named by the last lines marked `E`."""
     lines = section.splitlines()
-    # What belongs to an exception is set in below it; a SyntaxError's source stands above it.
+    # Lines that belong to an exception are indented below it; a SyntaxError's source is above it.
     named = [bool(NAMED.match(line)) for line in lines]
     first = [n for n, line in enumerate(lines) if named[n] and not (n and named[n - 1])]
     if first:
@@ -235,7 +234,7 @@ PREAMBLE = 2
 
 
 class ScientificDebugger:
-    """One conversation a round; all rounds share the reasoning steps."""
+    """One conversation per round; all rounds share a budget of reasoning steps."""
 
     def __init__(self, context: RolloutContext) -> None:
         self._context = context
@@ -246,7 +245,7 @@ class ScientificDebugger:
         return self._steps_left <= 0
 
     def diagnose(self, current: Round) -> str:
-        """The debugging log, without the hypotheses that were rejected."""
+        """The debugging log, without rejected hypotheses."""
         context, test = self._context, current.version.failing.id
         spec = AgentSpec(
             prompt("autosd/system", steps=str(self._steps_left)),
@@ -263,7 +262,7 @@ class ScientificDebugger:
 
 
 def autosd_task(coding_task: str, current: Round) -> str:
-    """The bug to debug: the task, the program and the test it fails."""
+    """The bug to debug: the task, the program and the failing test."""
     failing = current.version.failing
     return prompt(
         "autosd/task",

@@ -1,4 +1,4 @@
-"""AutoSD's experiments, read by a real parser: debugger scripts and edit scripts.
+"""Parses AutoSD's experiments: debugger scripts and edit scripts.
 
 A debugger script is a line of PDB commands, `b 12 ;; c ;; p total`.
 """
@@ -19,13 +19,12 @@ from collect.store.records import MessageRow
 from sandbox.debugger import Action, BreakpointRequest
 from sandbox.text import source_lines
 
-# AutoSD's edit scripts: `REPLACE(12, "c>b", "c>=b") AND REPLACE(14, "x", "y") AND RUN`.
-#
-# Models quote carelessly, so a quoted text can be read in more than one way; the one that the
-# program holds, and that leaves it a program, is meant.
+# AutoSD's edit scripts: `REPLACE(12, "c>b", "c>=b") AND REPLACE(14, "x", "y") AND RUN`. Models
+# quote carelessly, so a quoted text can have several readings. The right one occurs in the program
+# and leaves it valid.
 
 
-# With its number, and after no dot: the texts to replace may hold calls of `str.replace`.
+# With its line number and not after a dot, since texts may contain calls of `str.replace`.
 REPLACE = re.compile(
     r"(?<![.\w])REPLACE\s*\(\s*(?:line(?:no)?\s*=?\s*)?(\d+)\s*,\s*", re.IGNORECASE
 )
@@ -36,41 +35,41 @@ COMMA = re.compile(r"\s*,\s*(?=(?:new\s*=\s*)?[\"'])")
 NAME = re.compile(r"^(?:old|new)\s*=\s*")
 QUOTES = ('"""', "'''", '"', "'")
 ESCAPES = (("", ""), ('""', '"'), ('\\"', '"'), ("\\'", "'"), ("\\n", "\n"))
-"""What a text that Python does not read as it was meant may hold, and what it stands for."""
+"""Careless escapes in texts that Python can't read, and what they stand for."""
 
 MAX_COMMAS = 50
-"""At which the two texts of a replacement may part."""
+"""Maximum number of commas to try as the separator of the two texts."""
 MAX_QUOTED = 200
-"""Characters of a script that a message repeats."""
+"""Characters of a script that a message quotes."""
 
 
 class UnreadableExperiment(Exception):
-    """A script that can't be carried out; the message tells the model why."""
+    """A script that can't be run; the message tells the model why."""
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Text to be replaced on one line, or from that line on."""
+    """Text to replace on one line, or from that line on."""
 
     line: int
     readings: tuple[tuple[str, str], ...]
-    """Old and new text, in each way in which the quotes can be read."""
+    """Old and new text, for each reading of the quotes."""
 
 
 @dataclass(frozen=True)
 class EditScript:
-    """Replacements to be made together, before the test is run. Lines count as in the original."""
+    """Replacements to make together before the test runs. Line numbers refer to the original."""
 
     replacements: tuple[Replacement, ...]
 
 
 def quoted(text: str) -> str:
-    """What a message repeats of a script."""
+    """The part of a script that a message quotes."""
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
 
 
 def is_edit_script(text: str) -> bool:
-    """Whether a script is to change the program."""
+    """Whether a script edits the program."""
     return REPLACE.search(text) is not None
 
 
@@ -90,7 +89,7 @@ def parse_edits(text: str) -> EditScript:
 def apply_edits(code: str, script: EditScript) -> str:
     """The program with all replacements made.
 
-    Raises UnreadableExperiment where the program does not hold what is to be replaced.
+    Raises UnreadableExperiment if the old text is not in the program.
     """
     lines = source_lines(code, keepends=True)
     for edit in script.replacements:
@@ -103,7 +102,7 @@ def apply_edits(code: str, script: EditScript) -> str:
 
 
 def _edited(lines: list[str], edit: Replacement) -> list[str]:
-    """Each entry stays the line that it was, whatever its text becomes."""
+    """Entries stay original lines, even if their new text has several."""
     results = [
         result for old, new in edit.readings if (result := _replaced(lines, edit.line, old, new))
     ]
@@ -117,7 +116,7 @@ def _edited(lines: list[str], edit: Replacement) -> list[str]:
 
 
 def _replaced(lines: list[str], line: int, old: str, new: str) -> list[str] | None:
-    """None where the line does not hold the old text, nor begins it."""
+    """None if the old text is not on the line and does not start there."""
     first = line - 1
     covered = lines[first : line + old.count("\n")]
     text = "".join(covered)
@@ -128,7 +127,7 @@ def _replaced(lines: list[str], line: int, old: str, new: str) -> list[str] | No
 
 
 def _readings(opening: str, rest: str, closing: re.Pattern[str]) -> tuple[tuple[str, str], ...]:
-    """What a replacement's two texts can mean."""
+    """Possible readings of a replacement's two texts."""
     rest = rest.strip()
     end = closing.search(rest)
     found = list(_pairs(rest[: end.start()])) if end else []
@@ -141,7 +140,7 @@ def _readings(opening: str, rest: str, closing: re.Pattern[str]) -> tuple[tuple[
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Two quoted texts: as Python reads them, and as they stand between their quotes."""
+    """Two quoted texts: as Python reads them, and raw between their quotes."""
     try:
         value: object = literal(f"({text})")
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
@@ -155,7 +154,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _inside(text: str) -> str | None:
-    """What stands between the outermost quotes."""
+    """The text between the outermost quotes."""
     text = NAME.sub("", text.strip())
     for quotes in QUOTES:
         if text.startswith(quotes) and text.endswith(quotes) and len(text) >= 2 * len(quotes):
@@ -188,7 +187,7 @@ FUNCTION = re.compile(r"[A-Za-z_][\w.:/]*")
 
 @dataclass(frozen=True)
 class Print:
-    """Show the value of an expression where the program stands."""
+    """Show an expression's value at the current stop."""
 
     expression: str
 
@@ -198,11 +197,11 @@ Command = Print | BreakpointRequest | Action
 
 @dataclass(frozen=True)
 class DebuggerScript:
-    """Breakpoints, and what to do where they are hit."""
+    """Breakpoints, and commands for their hits."""
 
     breakpoints: tuple[BreakpointRequest, ...]
     at_hits: tuple[tuple[Command, ...], ...]
-    """By hit: what to do there. The last entry is for all further ones as well."""
+    """Commands by hit. The last entry applies to all later hits too."""
 
 
 def parse_experiment(text: str) -> DebuggerScript | EditScript:
@@ -231,7 +230,7 @@ def _debugger_script(text: str) -> DebuggerScript:
         elif hits:
             hits[-1].append(command)
         else:
-            # What is to be done at a breakpoint is clear, also where nothing continues to it.
+            # Commands at a breakpoint run even if no `c` continues to it.
             hits.append([command])
     if not breakpoints:
         raise UnreadableExperiment(f"The script sets no breakpoint before it goes on. {HOW_TO}")
@@ -257,7 +256,7 @@ def _command(piece: str) -> Command:
 
 
 def _breakpoint(text: str, temporary: bool) -> BreakpointRequest:
-    """`12`, `solution.py:12` or a function's name, each with a condition after a comma."""
+    """`12`, `solution.py:12` or a function's name, with an optional condition after a comma."""
     where, _, condition = (part.strip() for part in text.partition(","))
     request = BreakpointRequest(condition=condition or None, temporary=temporary)
     place = PLACE.match(where)
@@ -270,7 +269,7 @@ def _breakpoint(text: str, temporary: bool) -> BreakpointRequest:
 
 
 def _pieces(text: str) -> list[str]:
-    """The commands: split at `;`, `;;` and line ends, but not within quotes or brackets."""
+    """The commands: split at `;`, `;;` and line breaks, except in quotes or brackets."""
     pieces, quote, depth, start, escaped = list[str](), "", 0, 0, False
     for index, character in enumerate(text):
         if quote:
@@ -285,13 +284,13 @@ def _pieces(text: str) -> list[str]:
         elif character in ";\n" and depth <= 0:
             pieces.append(text[start:index])
             start = index + 1
-    # Quotes or brackets that never close hide no separator.
+    # Unclosed quotes or brackets must not hide separators.
     pieces = re.split(r"[;\n]", text) if quote or depth > 0 else [*pieces, text[start:]]
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-# AutoSD's form of acting: hypothesis, prediction, experiment; then, with what was observed, a
-# conclusion and the next hypothesis.
+# AutoSD's form: hypothesis, prediction, experiment; after the observation, a conclusion and the
+# next hypothesis.
 
 
 EXPERIMENT_TOOL = "experiment"
@@ -318,7 +317,7 @@ WARN_AT = 2
 
 @dataclass(frozen=True)
 class Trial:
-    """One turn of the scientific method; parts that the model left out are empty."""
+    """One turn of the scientific method; parts that the model omitted are empty."""
 
     hypothesis: str = ""
     prediction: str = ""
@@ -328,13 +327,13 @@ class Trial:
 
     @property
     def rejected(self) -> bool:
-        """Whether the conclusion says so of the hypothesis."""
+        """Whether the conclusion rejects the hypothesis."""
         verdict = VERDICT.search(self.conclusion)
         return verdict is not None and verdict.lastgroup == "rejected"
 
 
 class ScientificForm:
-    """One experiment a reply; a reply that ends the debugging has none."""
+    """One experiment per reply; a reply without one ends the debugging."""
 
     by_tools = False
     stop: tuple[str, ...] = ("\nObservation:", "\n**Observation")
@@ -364,10 +363,10 @@ class ScientificForm:
 
 
 def sections(text: str) -> Iterator[tuple[str, str]]:
-    """The headed parts of a reply, names in lower case.
+    """The headed parts of a reply, with names in lower case.
 
-    It is read up to where the model makes up an observation, or goes on after its experiment as
-    if it had one, and up to where it says that it is done.
+    Stops where the model invents an observation, continues past its experiment, or says that it is
+    done.
     """
     text = _until_done(text)
     marks = list(HEADING.finditer(text))
@@ -392,7 +391,7 @@ def _until_done(text: str) -> str:
 
 
 def script_of(text: str) -> str:
-    """The script in an experiment's text: in a fenced block, in backticks, or the text itself."""
+    """The script in an experiment's text: in a fenced block, in backticks, or the whole text."""
     blocks = [block for block in fenced_blocks(text) if block.strip()]
     if blocks:
         return blocks[0].strip()
@@ -403,7 +402,7 @@ def script_of(text: str) -> str:
 
 
 def trials_of(messages: Sequence[Message]) -> list[Trial]:
-    """What a debugging conversation has tried, from the messages after its task."""
+    """The trials of a debugging conversation, from the messages after its task."""
     trials: list[Trial] = []
     for message in messages:
         if message.role == "assistant":
@@ -424,7 +423,7 @@ def _note_reply(trials: list[Trial], parts: dict[str, str]) -> None:
 
 
 def debugging_log(trials: Sequence[Trial]) -> str:
-    """The log as a Patch Coder reads it: without the hypotheses that were rejected."""
+    """The log for the Patch Coder, without rejected hypotheses."""
     kept = [trial for trial in trials if not trial.rejected]
     if not kept:
         return "No hypothesis about the cause was supported by an experiment."

@@ -1,7 +1,7 @@
-"""LDB: the failing test's execution, traced, goes to the model block by block for its verdict on
-each, and then the program is repaired (arXiv:2402.16906).
+"""LDB: the model judges the failing test's trace block by block, then repairs the program
+(arXiv:2402.16906).
 
-The conversation goes on over the patch attempts, as in its published code.
+The conversation continues over the patch attempts, as in its published code.
 """
 
 from __future__ import annotations
@@ -29,11 +29,9 @@ from collect.agents.tools import Toolbox
 from collect.code.syntax import literal
 from collect.store.records import Role
 
-# The verdicts on the blocks of a trace, read out of a model's reply.
-#
-# They are asked for as JSON objects with `block`, `correct` and `explanation`. Models also write
-# Python's literals, leave fields out, put the objects in a list or under the blocks' names, break
-# their quotes, or answer in prose.
+# Reads verdicts on trace blocks from a model's reply. The prompt asks for JSON objects with
+# `block`, `correct` and `explanation`. Models also write Python literals, omit fields, put the
+# objects in a list or under block names, break quotes, or answer in prose.
 
 
 TRUE = ("true", "yes", "correct", "right", "1")
@@ -50,24 +48,24 @@ PROSE = re.compile(
 
 MAX_ENDS = 8
 MAX_OBJECT = 20_000
-"""Characters of what is read as Python's literals."""
+"""Maximum length of text read as Python literals."""
 MAX_UNREADABLE = 1000
-"""Braces that begin nothing, after which no more are tried: a model may repeat them for ever."""
+"""Braces that start no object, after which the search ends: a model may repeat them endlessly."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a model says of one block."""
+    """A model's verdict on one block."""
 
     block: int | None
-    """Its number; None where the reply does not tell it."""
+    """Its number, or None if the reply does not say."""
     correct: bool | None
-    """None where the reply does not tell it."""
+    """None if the reply does not say."""
     explanation: str = ""
 
 
 def parse_verdicts(reply: str) -> list[Verdict]:
-    """The verdicts of a reply, in its order; none where there is nothing like one."""
+    """The verdicts of a reply, in order; empty if it has none."""
     found = list(_objects(reply)) or list(_broken(reply))
     if found:
         return found
@@ -78,7 +76,7 @@ def parse_verdicts(reply: str) -> list[Verdict]:
 
 
 def _objects(text: str) -> Iterator[Verdict]:
-    """Verdicts in whatever can be read as JSON, or as Python's literals."""
+    """Verdicts in everything that can be read as JSON or Python literals."""
     position = unreadable = 0
     while unreadable < MAX_UNREADABLE and (start := text.find("{", position)) >= 0:
         value, position = _value_at(text, start)
@@ -87,7 +85,7 @@ def _objects(text: str) -> Iterator[Verdict]:
 
 
 def _value_at(text: str, start: int) -> tuple[object, int]:
-    """The value that begins there and where it ends; None where it can't be read."""
+    """The value that starts there and its end; None if it can't be read."""
     try:
         value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -105,7 +103,7 @@ def _literal_at(text: str, start: int) -> tuple[object, int]:
 
 
 def _ends(text: str, start: int) -> Iterator[int]:
-    """The first few places where an object may end."""
+    """The first few possible ends of an object."""
     end = start
     for _ in range(MAX_ENDS):
         end = text.find("}", end) + 1
@@ -120,7 +118,7 @@ def _with_json_names(text: str) -> str:
 
 
 def _collect(value: object, name: str = "") -> Iterator[Verdict]:
-    """The verdicts in a value, however deep; `name` is the key above it."""
+    """The verdicts in a value at any depth; `name` is the key above it."""
     if isinstance(value, list | tuple):
         for each in value:
             yield from _collect(each, name)
@@ -139,7 +137,7 @@ def _collect(value: object, name: str = "") -> Iterator[Verdict]:
 
 
 def _broken(text: str) -> Iterator[Verdict]:
-    """Verdicts by their fields alone, where quotes or braces are broken."""
+    """Verdicts from single fields, if quotes or braces are broken."""
     marks = list(FIELD.finditer(text))
     ends = [mark.start() for mark in marks[1:]] + [len(text)] * bool(marks)
     fields: dict[str, str] = {}
@@ -177,7 +175,7 @@ def _truth(value: object) -> bool | None:
 
 
 class Ldb:
-    """One conversation: in each attempt the verdicts on the blocks, then the repaired program."""
+    """One conversation: in each attempt verdicts on the blocks, then the repaired program."""
 
     exhausted = False
 
@@ -187,7 +185,9 @@ class Ldb:
         self._agent: AgentRun | None = None
 
     def repair(self, current: Round) -> Patch:
-        """Trace, ask for the verdicts, ask for the program; without a trace ask for it at once."""
+        """Trace, ask for verdicts, ask for the program; without a trace, ask for the program
+        directly.
+        """
         agent = self._agent = self._agent or self._open()
         agent.log.patch_attempt = current.number
         try:
@@ -228,7 +228,7 @@ class Ldb:
 
 
 def repair_request(wrong: list[Verdict]) -> str:
-    """Asks for the program, naming the blocks that were found wrong."""
+    """Asks for the program and names the blocks judged wrong."""
     numbers = dict.fromkeys(each.block for each in wrong if each.block is not None)
     names = ", ".join(f"BLOCK-{number}" for number in numbers)
     found = prompt("ldb/found", blocks=names) + " " if names else ""

@@ -1,4 +1,6 @@
-"""A trace in blocks of LDB's three levels, and their text (arXiv:2402.16906, section 3.1)."""
+"""Splits a trace into blocks at LDB's three levels and formats them (arXiv:2402.16906, section
+3.1).
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,9 @@ from sandbox.errors import SandboxFileError
 from sandbox.scratch import scratch_folder
 from sandbox.text import source_lines
 
-# The statements of a program and the basic blocks they form, from its syntax tree.
-#
-# A block begins with a function, at a loop's header, at the target of a branch and after one, at
-# a handler, and where `with`, `try` and `match` begin; it holds what is then executed in a row.
-# What is within an expression, comprehensions and lambdas too, stays with its statement. Each
-# function and class has blocks of its own.
+# Statements and basic blocks from the syntax tree. A block begins at a function, a loop's header, a
+# branch target, after a branch, at a handler, and at `with`, `try` and `match`. Comprehensions and
+# lambdas belong to their statement. Each function and class has its own blocks.
 
 
 ENDS_OF_BLOCKS = ast.Return | ast.Raise | ast.Break | ast.Continue
@@ -39,36 +38,37 @@ class Statement:
     """A simple statement, or the header of a compound one."""
 
     first: int
-    """Line, from 1."""
+    """Line number, from 1."""
     last: int
     block: int
     leads: bool
-    """Whether it is the first of its block."""
+    """Whether it starts a block."""
     declares: bool = False
-    """Whether it is a definition or an import outside of all functions."""
+    """Whether it is a definition or import outside all functions."""
     managed: tuple[int, int] | None = None
-    """Of a `with`, the lines of its body: at its end the interpreter comes back to the header."""
+    """For a `with`, the lines of its body: at the body's end the interpreter returns to the header.
+    """
 
 
 def statements_of(code: str) -> Mapping[int, Statement]:
-    """The statements by their first line; of several in one line, the first. Raises SyntaxError."""
+    """The statements by first line; if a line has several, the first one. Raises SyntaxError."""
     reader = _Reader()
     reader.scope(parse(code).body, outside=True)
     return reader.found
 
 
 class _Reader:
-    """Goes through a program in the order of its lines."""
+    """Visits a program in line order."""
 
     def __init__(self) -> None:
         self.found: dict[int, Statement] = {}
         self._count = 0
         self._block = 0
         self._leads = True
-        """Whether the next statement begins the block."""
+        """Whether the next statement starts a block."""
 
     def scope(self, body: Sequence[ast.stmt], outside: bool) -> None:
-        """A function, class or module; the block around a definition goes on behind it."""
+        """Visit a function, class or module. The block around a definition continues after it."""
         around = self._block
         self._begin_block()
         for statement in body:
@@ -106,7 +106,7 @@ class _Reader:
             self._leads = False
 
     def _parts(self, node: ast.stmt, outside: bool) -> None:
-        """The bodies of a compound statement."""
+        """Visit the bodies of a compound statement."""
         goes_on = isinstance(node, ast.With | ast.AsyncWith | ast.Try | ast.TryStar)
         self._body(getattr(node, "body", ()), outside, leads=not goes_on)
         for part in [*getattr(node, "cases", ()), *getattr(node, "handlers", ())]:
@@ -130,7 +130,7 @@ def _first_line(node: ast.stmt) -> int:
 
 
 def _header_end(node: ast.stmt) -> int:
-    """The last line of a simple statement, or of what stands above a compound one's body."""
+    """The last line of a simple statement, or of a compound statement's header."""
     if isinstance(node, ast.Match):
         return max(node.lineno, node.cases[0].pattern.lineno - 1)
     body: Sequence[ast.stmt] = getattr(node, "body", ())
@@ -151,16 +151,16 @@ def _managed(node: ast.stmt) -> tuple[int, int] | None:
     return None
 
 
-# Real traces for LDB: a failing test, run in the sandbox with a tracer (see `ldb_tracer`).
+# Real traces for LDB: a failing test runs in the sandbox under a tracer (see `ldb_tracer`).
 
 
 PACKAGE = "stepinto_tracing"
 MODULES = ("ldb_tracer.py", "ldb_values.py")
 OPTIONS = ("-p", "no:cacheprovider", "--color=no", "--tb=no", "-q")
 MAX_STEPS = 500
-"""Steps kept of the trace's beginning, and as many of its end."""
+"""Steps kept from the start of the trace, and the same number from its end."""
 VALUE_CHARS = 200
-"""Longest text of one value."""
+"""Maximum length of a value's text."""
 _LAUNCHER = f"""\
 import os, sys
 
@@ -174,7 +174,7 @@ if __name__ == "__main__":
 
 
 class TraceUnavailable(Exception):
-    """There is no trace; the message tells the model why, as the rest of a sentence."""
+    """There is no trace. The message tells the model why, as the end of a sentence."""
 
 
 class Step(BaseModel):
@@ -183,38 +183,38 @@ class Step(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     activation: int
-    """Which call of a function it belongs to."""
+    """Identifies the function call that the step belongs to."""
     root: int
-    """The outermost function call that led to it."""
+    """Identifies the outermost function call that led to the step."""
     is_function: bool
-    """Whether it lies in a function, not in a module's or class's body."""
+    """Whether it lies in a function, not in a module or class body."""
     function: str
     line: int
-    """The statement's first, from 1."""
+    """First line of the statement, from 1."""
     before: dict[str, str]
-    """The local variables before it, as text."""
+    """The local variables before the step, as text."""
     after: dict[str, str] | None
-    """The same after it; None where the run was over before."""
+    """The local variables after it, or None if the run ended before."""
     gave: str | None
-    """What the function returned by it, or the generator yielded: `return=3`."""
+    """What the function returned or the generator yielded: `return=3`."""
     raised: str | None
-    """The exception that came of it."""
+    """The exception that it raised."""
 
 
 class Trace(BaseModel):
-    """What the program did when the test failed: what the test's last statement set off in it."""
+    """What the program did during the last statement of the failing test."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     head: tuple[Step, ...]
     tail: tuple[Step, ...]
-    """The last steps, where there are more than fit into the head."""
+    """The last steps, if there are more than fit into the head."""
     dropped: int
-    """Steps between the two that were not kept."""
+    """Steps between head and tail that were dropped."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Those that were kept, in order."""
+        """The kept steps, in order."""
         return (*self.head, *self.tail)
 
 
@@ -279,7 +279,7 @@ def _command(sandbox: Sandbox, folder: str, timeout: float) -> Command:
 
 
 def _read(sandbox: Sandbox, folder: str, result: CommandResult, timeout: float) -> Trace:
-    """The trace; the program under test may have ended before it, or have broken the file."""
+    """Read the trace. The program under test may have ended before it, or broken the file."""
     try:
         return Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
     except (SandboxFileError, ValidationError):
@@ -296,14 +296,14 @@ MAX_STATEMENT_LINES = 12
 
 
 class Level(StrEnum):
-    """What one block is."""
+    """The unit of a block."""
 
     LINE = "line"
     """One execution of a statement."""
     BLOCK = "block"
     """One execution of a basic block."""
     FUNCTION = "function"
-    """One call from outside of the program, with all that it executes."""
+    """One call from outside the program, with everything that it executes."""
 
 
 @dataclass
@@ -315,10 +315,10 @@ class Block:
     before: Mapping[str, str] = field(default_factory=dict)
     after: Mapping[str, str] | None = None
     ending: tuple[str, ...] = ()
-    """What it returned or raised."""
+    """What the block returned or raised."""
 
     def add(self, step: Step) -> None:
-        """Go on with a step of the same function call."""
+        """Add a step of the same function call."""
         if not self.lines:
             self.before = step.before
         self.lines.append(step.line)
@@ -326,13 +326,13 @@ class Block:
 
 
 def endings(step: Step) -> tuple[str, ...]:
-    """What a statement gave back or raised, as text."""
+    """What a statement returned, yielded or raised, as text."""
     given = () if step.gave is None else (step.gave,)
     return given if step.raised is None else (*given, f"raised {step.raised}")
 
 
 def blocks_of(trace: Trace, code: str, level: Level) -> list[Block]:
-    """The trace's blocks, in the order in which they begin."""
+    """The trace's blocks, in order of their start."""
     statements = statements_of(code)
     steps = _told(trace.steps, statements)
     if level is Level.FUNCTION:
@@ -350,7 +350,7 @@ def _block(steps: Sequence[Step]) -> Block:
 
 
 def _told(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[Step]:
-    """Without definitions and imports outside of functions, and ways back to a `with`."""
+    """Drop definitions and imports outside functions, and returns to a `with` header."""
     told: list[Step] = []
     latest: dict[int, int] = {}
     for step in steps:
@@ -367,13 +367,13 @@ def _told(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[St
 
 
 def _goes_back(statement: Statement, earlier: Step) -> bool:
-    """Whether a `with` is met again at its end."""
+    """Whether this is the return to a `with` header at the end of its body."""
     managed = statement.managed
     return managed is not None and managed[0] <= earlier.line <= managed[1]
 
 
 def _ended_by(step: Step, leaving: Step) -> Step:
-    """The last step within a `with`, as things are once that is left."""
+    """The last step inside a `with`, with the variables as they are after leaving it."""
     raised = leaving.raised if leaving.raised or leaving.gave else step.raised
     given = {"after": leaving.after, "gave": step.gave or leaving.gave, "raised": raised}
     return step.model_copy(update=given)
@@ -394,7 +394,7 @@ def _basic_blocks(steps: Iterable[Step], statements: Mapping[int, Statement]) ->
 
 
 def _calls(steps: Sequence[Step]) -> list[Block]:
-    """The outermost function calls; a program without any is one itself."""
+    """The outermost function calls; a program without calls is one block."""
     chosen = [step for step in steps if step.is_function] or list(steps)
     roots: dict[int, Block] = {}
     for step in chosen:
@@ -407,7 +407,7 @@ def _calls(steps: Sequence[Step]) -> list[Block]:
 
 
 def first_and_last(items: Sequence[Item], count: int) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Up to so many items, half of them from the beginning and the rest from the end."""
+    """Up to `count` items: half of them from the start, the rest from the end."""
     if len(items) <= count:
         return items, ()
     return items[: count // 2], items[len(items) - (count - count // 2) :]
@@ -415,17 +415,17 @@ def first_and_last(items: Sequence[Item], count: int) -> tuple[Sequence[Item], S
 
 @dataclass(frozen=True)
 class Sampling:
-    """How much of a trace is told."""
+    """How much of a trace is shown."""
 
     blocks: int
     lines: int
-    """In a block."""
+    """Lines per block."""
     value_chars: int
-    """In one comment with values."""
+    """Characters per comment with values."""
 
 
 def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
-    """The blocks, each with a heading and its values as comments before and after the code."""
+    """The blocks, each with a heading, and its values in comments before and after the code."""
     statements, source = statements_of(code), source_lines(code)
     head, tail = first_and_last(blocks, sampling.blocks)
     texts = []

@@ -1,8 +1,8 @@
-"""Run one test with the program's executed lines and values of variables recorded.
+"""Runs one test and records the program's executed lines and variables.
 
-It is copied into the sandbox (see `ldb_trace`) and runs there beside the program under test:
+It is copied into the sandbox (see `ldb_blocks`) and runs there next to the program under test:
 standard library and pytest only, CPython 3.8 or later. `job.json` next to it says what to trace;
-`trace.json` next to it gets the steps once the test has failed, or has ended.
+the steps go to `trace.json` once the test has failed or ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from .ldb_values import ATOMS, SILENT, Values
 
-# What is used once the test runs is held here: tests replace functions of the standard library.
+# Functions used during the test are saved here: tests replace functions of the standard library.
 open_file = open
 WITHIN_A_LINE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
 ENDS_OF_ITERATION = (StopIteration, GeneratorExit, StopAsyncIteration)
@@ -27,7 +27,7 @@ MAX_VARIABLES = 40
 
 
 class Activation:
-    """One call of a function of the program, or one resumption of a generator."""
+    """One call of a program function, or one resumption of a generator."""
 
     def __init__(self, number: int, frame: FrameType, parent: Activation | None) -> None:
         self.number = number
@@ -35,16 +35,16 @@ class Activation:
         self.root: int = parent.root if parent is not None and parent.is_function else number
         generators = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
         self.is_generator = bool(frame.f_code.co_flags & generators)
-        # What is in a module before its first line, the program did not put there.
+        # Names in a module before its first line don't come from the program.
         self.given: dict[str, object] = {} if self.is_function else dict(frame.f_locals)
         self.step: dict[str, Any] | None = None
         self.exception: str | None = None
-        """The latest."""
+        """The latest exception."""
         self.rendered: dict[str, tuple[object, str]] = {}
 
 
 class Recorder:
-    """The steps of what the last statement of the test has set off in the program."""
+    """The steps in the program caused by the last statement of the test."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.program = realpath(job["program"])
@@ -57,21 +57,21 @@ class Recorder:
         self.running: dict[FrameType, Activation] = {}
         self.calls = 0
         self.statement = 0
-        """How many lines of the test have begun."""
+        """Number of test lines started."""
         self.caused_by = -1
         self.written = False
         self.clear()
 
     def clear(self) -> None:
-        """Forget the steps: what comes is set off by another statement of the test."""
+        """Forget the steps, since another statement of the test causes the next ones."""
         self.head: list[dict[str, Any]] = []
         self.tail: deque[dict[str, Any]] = deque(maxlen=self.max_steps)
         self.count = 0
         self.objects: dict[int, object] = {}
-        """The `self` of the methods that the test itself has called, by identity."""
+        """The `self` of methods called by the test itself, by identity."""
 
     def on_call(self, frame: FrameType, event: str, arg: object) -> Any:
-        """Trace what is of the program's file; the interpreter calls this for each new frame."""
+        """Trace frames of the program's file; the interpreter calls this for each new frame."""
         path = self.path_of(frame.f_code.co_filename)
         if path == self.test:
             return self.on_test
@@ -84,7 +84,7 @@ class Recorder:
         return self.on_program
 
     def path_of(self, name: str) -> str:
-        """The real path of a file, as far as a test lets one see the file system."""
+        """The real path of a file, if the test's mocks allow finding it."""
         path = self.files.get(name)
         if path is None:
             try:
@@ -100,7 +100,7 @@ class Recorder:
         return self.on_test
 
     def enter(self, frame: FrameType) -> None:
-        """Begin an activation, and the recording anew where another statement set it off."""
+        """Start an activation; restart the recording if another statement of the test caused it."""
         parent = self.caller(frame)
         if parent is None:
             owner = frame.f_locals.get("self")
@@ -114,14 +114,14 @@ class Recorder:
         self.running[frame] = Activation(self.calls, frame, parent)
 
     def caller(self, frame: FrameType) -> Activation | None:
-        """The activation that a frame was called from, through whatever lies between."""
+        """The program activation that led to a frame, possibly through other code."""
         back = frame.f_back
         while back is not None and back not in self.running:
             back = back.f_back
         return self.running[back] if back is not None else None
 
     def on_program(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """Record a line of the program, and what became of the one before it."""
+        """Record a line of the program, and the effect of the one before it."""
         activation = self.running.get(frame)
         if activation is None:
             return self.on_program
@@ -132,7 +132,7 @@ class Recorder:
                 self.raised(activation, arg)
             elif event == "return":
                 self.returned(activation, frame, arg)
-        except RecursionError:  # the program is about to get one itself
+        except RecursionError:  # the program will get one itself
             return self.on_program
         if event == "return":
             self.running.pop(frame, None)
@@ -162,20 +162,20 @@ class Recorder:
         (self.head if len(self.head) < self.max_steps else self.tail).append(activation.step)
 
     def raised(self, activation: Activation, arg: tuple[type, object, object]) -> None:
-        """Note an exception; the end of an iterator that a loop runs over is none."""
+        """Record an exception, except the StopIteration of a loop's iterator."""
         kind, value = arg[0], arg[1]
         if activation.step is not None and kind not in ENDS_OF_ITERATION:
             activation.exception = self.values.exception(kind, value)
             activation.step["raised"] = activation.exception
 
     def returned(self, activation: Activation, frame: FrameType, arg: object) -> None:
-        """Note what is given back; an exception that ends the frame comes here too."""
+        """Record the returned value; an exception that ends the frame is handled here too."""
         step = activation.step
         if step is None:
             return
         step["after"] = self.state(activation, frame)
         name = opname[frame.f_code.co_code[frame.f_lasti]]
-        # From 3.13 on a generator stands behind its `yield`, where it will go on.
+        # From 3.13 on, a suspended generator points behind its `yield`.
         yields = name.startswith(("YIELD", "RESUME"))
         if arg is None and not yields and not name.startswith("RETURN"):
             step["raised"] = activation.exception
@@ -185,7 +185,7 @@ class Recorder:
             step["gave"] = "return=" + self.values.text(arg)
 
     def state(self, activation: Activation, frame: FrameType) -> dict[str, str]:
-        """The local variables with their values, in their order."""
+        """The local variables and their values, in order."""
         found: dict[str, str] = {}
         known = activation.rendered
         for name, value in list(frame.f_locals.items()):
@@ -201,7 +201,7 @@ class Recorder:
         return found
 
     def write(self) -> None:
-        """Stop, and save what there is; only the first time counts."""
+        """Stop tracing and save the steps; only the first call counts."""
         sys.settrace(None)
         threading.settrace(None)
         if self.written:
@@ -225,7 +225,7 @@ class Recorder:
 
 
 def main(folder: str) -> int:
-    """Run the test of the folder's `job.json` with everything traced that is of the program."""
+    """Run the test of the folder's `job.json` and trace the program."""
     import pytest
 
     with open(join(folder, "job.json"), encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""Values of a program's variables as bounded text, without running any of the program's code.
+"""Formats variables as bounded text without running the program's code.
 
-It is copied into the sandbox beside `ldb_tracer`: standard library only, CPython 3.8 or later.
+It is copied into the sandbox next to `ldb_tracer`: standard library only, CPython 3.8 or later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None))
-"""Types whose values never change, and show themselves by C code."""
+"""Immutable types whose repr is C code."""
 PLAIN_ATOMS: tuple[Any, ...] = (int, float, str, bytes)
 TEXTS = (str, bytes, bytearray)
 SEQUENCES: tuple[tuple[Any, str, str], ...] = (
@@ -28,21 +28,19 @@ SEQUENCES: tuple[tuple[Any, str, str], ...] = (
     (array, "[", "]"),
 )
 PLAIN = (list, tuple, dict, set)
-"""Containers whose brackets say what they are."""
+"""Containers identified by their brackets."""
 SILENT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
-"""What variables hold that says nothing about the execution."""
+"""Values that say nothing about the execution."""
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 MAX_ITEMS = 30
-"""Parts of one value, those of its parts included."""
+"""Maximum parts of one value, nested ones included."""
 MAX_DEPTH = 5
 MAX_BITS = 2_000
 SLOW = 0.05
-"""Seconds for one `__repr__` of a library, after which its type is shown by attributes."""
+"""Seconds for a library's `__repr__`, after which its type is shown by attributes."""
 
 
 class Values:
-    """Makes the texts."""
-
     def __init__(self, max_chars: int, own_files: tuple[str, ...]) -> None:
         """`own_files`: real paths of the files whose `__repr__` methods must not run."""
         self.max_chars = max_chars
@@ -50,17 +48,17 @@ class Values:
         self.refused: set[type] = set()
 
     def exception(self, kind: type, value: object) -> str:
-        """An exception by its name and its arguments."""
+        """An exception as name and arguments."""
         arguments = value.args if isinstance(value, BaseException) else (value,)
         return "{}({})".format(kind.__name__, ", ".join(self.text(each) for each in arguments))
 
     def text(self, value: object) -> str:
-        """One value, in one line. Raises RecursionError."""
+        """One value on one line. Raises RecursionError."""
         try:
             text = self.render(value, MAX_DEPTH, [MAX_ITEMS])
         except RecursionError:
             raise
-        except Exception as error:  # another thread may change it meanwhile
+        except Exception as error:  # another thread may change it concurrently
             text = f"<{type(value).__name__}, {type(error).__name__}>"
         return shortened(text, self.max_chars)
 
@@ -84,13 +82,15 @@ class Values:
         return self.instance(value, kind, depth - 1, budget)
 
     def sequence(self, value: Any, base: Any, depth: int, budget: list[int]) -> str:
-        """What is inside the brackets; asked of the base class, for a subclass may be odd."""
+        """The text inside the brackets, by the base class's methods, since a subclass may behave
+        differently.
+        """
         each = islice(base.__iter__(value), budget[0] + 2)
         inside = joined((self.render(part, depth, budget) for part in each), budget)
         return inside + "," if base is tuple and base.__len__(value) == 1 else inside
 
     def atom(self, value: Any, base: Any) -> str:
-        """A number or a text; of long ones the middle is left out before they are shown."""
+        """A number or text; long ones lose their middle before conversion."""
         if base is int:
             bits = value.bit_length()
             return int.__repr__(value) if bits <= MAX_BITS else f"<int of {bits} bits>"
@@ -108,7 +108,7 @@ class Values:
         return named(kind, "{" + joined(items, budget) + "}")
 
     def instance(self, value: Any, kind: type, depth: int, budget: list[int]) -> str:
-        """An object: by its own text where a library shows it, else by its attributes."""
+        """An object: by a library's repr, else by its attributes."""
         if issubclass(kind, SILENT):
             return "<{} {}>".format(kind.__name__, getattr(value, "__name__", "?"))
         if not self.is_own(kind) and kind not in self.refused:
@@ -135,7 +135,7 @@ class Values:
         return f"{kind.__name__}({joined(items, budget)})"
 
     def is_own(self, kind: type) -> bool:
-        """Whether its `__repr__` is the program's, and so may fail, print or never end."""
+        """Whether its `__repr__` is the program's, so it may fail, print or never end."""
         shows: Any = kind.__repr__
         if shows is object.__repr__ or hasattr(kind, "__dataclass_fields__"):
             return True
@@ -156,14 +156,14 @@ def joined(items: Iterable[str], budget: list[int]) -> str:
 
 
 def named(kind: type, text: str) -> str:
-    """A text with its type before it, where the text does not show it."""
+    """A text with its type in front, unless the text shows it."""
     if text == "{}" and issubclass(kind, (set, frozenset)):
         text = ""
     return text if kind in PLAIN and text else f"{kind.__name__}({text})"
 
 
 def shortened(text: str, max_chars: int) -> str:
-    """A text with its middle left out where it is too long."""
+    """A text without its middle if it is too long."""
     if len(text) <= max_chars:
         return text
     half = max_chars // 2

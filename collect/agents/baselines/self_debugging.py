@@ -1,8 +1,8 @@
-"""Simple-Debugging, Rubber-Ducking and Trace-Reasoning (InspectCoder, section 3.4; the last two of
-Chen et al., "Teaching Large Language Models to Self-Debug", arXiv:2304.05128).
+"""Simple-Debugging, Rubber-Ducking and Trace-Reasoning (InspectCoder, section 3.4; the last two
+from Chen et al., "Teaching Large Language Models to Self-Debug", arXiv:2304.05128).
 
-None of them runs anything: the model reads, explains the code or simulates it, and patches. The
-conversation goes on over the patch attempts, each told how its patch fails.
+They run nothing: the model reads, explains or simulates the code, and patches it. The conversation
+continues over the patch attempts, and each attempt is told how the last patch fails.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from collect.store.records import Role
 
 @dataclass(frozen=True)
 class Procedure:
-    """What is asked for in each attempt, by the names of the prompts."""
+    """The requests of each attempt, by prompt name."""
 
     fix: str
     """Asks for the program."""
     think: str | None = None
-    """What the model is to write before that."""
+    """What the model writes before that."""
 
 
 SIMPLE_DEBUGGING = Procedure("fix")
@@ -34,7 +34,7 @@ TRACE_REASONING = Procedure("fix_traced", think="trace")
 
 
 class SelfDebugging:
-    """One conversation, one or two replies an attempt."""
+    """One conversation with one or two replies per attempt."""
 
     exhausted = False
 
@@ -64,7 +64,7 @@ class SelfDebugging:
 
 
 def attempt_message(context: RolloutContext, current: Round, request: str) -> str:
-    """The program and how it fails, then what is asked; the task comes first of all."""
+    """The program and how it fails, then the request; the task comes first."""
     version = version_text(current.version)
     if not current.history:
         task = context.instance.problem_statement

@@ -1,6 +1,7 @@
-"""SWE-Agent: a shell on the one file, one command a reply (Yang et al., "SWE-agent: Agent-Computer
-Interfaces Enable Automated Software Engineering", arXiv:2405.15793, in the form of
-mini-swe-agent), its workflow adapted to repair (InspectCoder, section 3.5)."""
+"""SWE-Agent: a shell on the one file, one command per reply (Yang et al., "SWE-agent:
+Agent-Computer Interfaces Enable Automated Software Engineering", arXiv:2405.15793, in the form of
+mini-swe-agent), with its workflow adapted to repair (InspectCoder, section 3.5).
+"""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ SUBMIT = f"echo {SUBMISSION}"
 FENCE = re.compile(r"^[ \t]*```(bash|sh|shell)?[ \t]*$", re.MULTILINE)
 KILLED = 124
 MAX_CHARS = 10_000
-"""Of one observation; mini-swe-agent's bound."""
+"""Limit of one observation, as in mini-swe-agent."""
 
 
 class SweAgent:
-    """One conversation for all patch attempts; a patch is what the file holds at a submission."""
+    """One conversation for all patch attempts; a patch is the file's content at a submission."""
 
     exhausted = False
 
@@ -72,9 +73,9 @@ class SweAgent:
         return prompt("swe_agent/again", problem=told, version=version, submit=SUBMIT)
 
     def _patch(self) -> Patch:
-        """The program as it stands in the workspace, also where the steps were used up.
+        """The program in the workspace, even if the steps are used up.
 
-        Whatever else the agent has changed there is laid out anew by the rounds.
+        The rounds reset the agent's other changes.
         """
         path = self._context.instance.solution
         try:
@@ -88,7 +89,7 @@ class SweAgent:
 
 @dataclass(frozen=True)
 class SubmittingBash:
-    """The shell, in which printing the submission ends the conversation."""
+    """A shell in which printing the submission marker ends the conversation."""
 
     bash: Bash
     name: str = "bash"
@@ -131,8 +132,9 @@ class BashForm:
 
 
 def _commands(text: str, fences: Sequence[re.Match[str]]) -> list[str]:
-    """What the closed blocks hold. One pattern over whole blocks would look for the end of each
-    opening fence through all of the text."""
+    """The contents of the closed blocks. A single pattern would search the whole text for the end
+    of each opening fence.
+    """
     commands, opened = list[str](), None
     for fence in fences:
         if opened is None and fence[1]:
@@ -144,7 +146,7 @@ def _commands(text: str, fences: Sequence[re.Match[str]]) -> list[str]:
 
 
 def observation(reply: ToolReply) -> str:
-    """A command's return code and output, as mini-swe-agent shows them."""
+    """A command's return code and output, in mini-swe-agent's form."""
     failed = read_failure(reply.text) if reply.outcome is ToolOutcome.ERROR else None
     if failed is None:
         code, output = 0, reply.text

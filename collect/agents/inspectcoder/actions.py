@@ -1,8 +1,8 @@
-"""The Inspector's action block: calls such as `set_breakpoint(11)`, read by a real parser.
+"""Parses the Inspector's action block: calls such as `set_breakpoint(11)`.
 
-A block that is valid Python is read as such. Models also write code with quotes inside the same
-quotes, and lines of code inside plain quotes: there each call runs to the last `)` before the
-next one begins, and its argument is what stands between the outermost quotes.
+A block that is valid Python is parsed as such. Models also nest the same quotes, and write several
+lines of code inside plain quotes: then each call extends to the last `)` before the next one
+starts, and its argument is the text between the outermost quotes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COMMENT = re.compile(r"\)[ \t]*;?[ \t]*(?:#[^\n]*)?$")
 
 
 class UnreadableAction(Exception):
-    """A block in which no call can be read; the message says what is wrong."""
+    """A block without a readable call; the message says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ActionCall:
 
     @property
     def json(self) -> str:
-        """The arguments as a tool call carries them."""
+        """The arguments as JSON, as in a tool call."""
         return json.dumps(self.arguments)
 
 
@@ -58,7 +58,7 @@ def parse_actions(block: str) -> list[ActionCall]:
 
 
 def call_text(action: ActionCall) -> str:
-    """A call as it is written in a block."""
+    """A call as written in a block."""
     values = ", ".join(_literal(value) for value in action.arguments.values())
     return f"{action.name}({values})"
 
@@ -67,7 +67,7 @@ def _literal(value: object) -> str:
     if not isinstance(value, str) or "\n" not in value:
         return repr(value) if not isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     quotes = '"""' if '"""' not in value and not value.endswith('"') else "'''"
-    # A parser reads "\r" as an end of line, and refuses other control characters.
+    # A parser treats "\r" as a line end, and rejects other control characters.
     odd = any(character < " " and character not in "\n\t" for character in value)
     if odd or "\\" in value or quotes in value:
         return repr(value)
@@ -93,7 +93,7 @@ def _from_statement(statement: ast.stmt) -> ActionCall:
 
 
 def _value(name: str, node: ast.expr) -> object:
-    """A literal as such; other code as its text, for models forget the quotes."""
+    """A literal's value; other code as its text, since models forget the quotes."""
     try:
         value: object = ast.literal_eval(node)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
@@ -148,7 +148,7 @@ def _unquoted(name: str, text: str) -> object:
 
 
 def _dedented(block: str) -> str:
-    """A block whose lines are all indented alike, moved to the margin; prompts like `> ` go."""
+    """A uniformly indented block without its indent, and without prompts like `> `."""
     lines: Sequence[str] = [
         re.sub(r"^[ \t]*>[ \t]+(?=\w+\()", "", line) for line in block.split("\n")
     ]

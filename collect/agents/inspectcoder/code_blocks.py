@@ -1,4 +1,4 @@
-"""Code read out of a model's reply."""
+"""Extracts code from a model's reply."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*$", re.MULTILINE)
 
 
 def fenced_blocks(text: str) -> list[str]:
-    """The contents of the fenced blocks, in order; one that is never closed runs to the end.
+    """The contents of the fenced blocks, in order; an unclosed one extends to the end.
 
-    A closing fence may stand right after the last word of the code.
+    A closing fence may directly follow the code.
     """
     blocks, start, fence = [], -1, ""
     for mark in FENCE.finditer(text):
@@ -31,10 +31,10 @@ def fenced_blocks(text: str) -> list[str]:
 
 
 def program_of(reply: str, previous: str = "") -> tuple[str | None, str | None]:
-    """The program in a reply, and else what is wrong with the reply.
+    """The program in a reply, or what is wrong with the reply.
 
-    It is the last fenced block that defines what the previous version does, else the longest that
-    is valid Python; a reply without any block may itself be one.
+    It is the last fenced block that defines what the previous version does, else the longest valid
+    Python block; a reply without blocks may itself be the program.
     """
     blocks = [block for block in fenced_blocks(reply) if block.strip()]
     candidates = blocks or [reply]
@@ -51,7 +51,7 @@ def program_of(reply: str, previous: str = "") -> tuple[str | None, str | None]:
 
 
 def syntax_problem(code: str) -> str | None:
-    """Why a text is not Python; None where it is."""
+    """Why a text is not valid Python, or None if it is."""
     try:
         parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -61,8 +61,9 @@ def syntax_problem(code: str) -> str | None:
 
 
 def with_imports_of(previous: str, code: str) -> str:
-    """A program with the imports at the top of its previous version that it uses and lacks, for
-    models leave them out where they did not change."""
+    """A program plus the imports of its previous version that it uses but lacks: models omit
+    unchanged imports.
+    """
     try:
         present, used = set(_imports(code)), _names(code)
         missing = [
@@ -76,7 +77,7 @@ def with_imports_of(previous: str, code: str) -> str:
 
 
 def _inserted(code: str, added: list[str], goes_on: Callable[[ast.stmt], bool]) -> str:
-    """A program with lines added after its docstring and the statements that go on with it."""
+    """A program with lines inserted after its docstring and the statements that pass `goes_on`."""
     lines, end = source_lines(code, keepends=True), 0
     for node in parse(code).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -102,14 +103,14 @@ def _imports(code: str) -> Iterator[str]:
 
 
 def _bound(line: str) -> str:
-    """The name that an import of one thing binds; of `__future__`, and of `*`, its own mark."""
+    """The name that a single import binds; for `__future__` and `*` a marker."""
     if "__future__" in line:
         return FUTURE
     return line.rpartition(" ")[2].partition(".")[0]
 
 
 def _names(code: str) -> set[str]:
-    """The names that a program uses and does not itself bind at its top."""
+    """The names that a program uses but does not bind at its top level."""
     nodes = list(ast.walk(parse(code)))
     return {node.id for node in nodes if isinstance(node, ast.Name)} - _defined(code) | {
         FUTURE,
@@ -118,7 +119,7 @@ def _names(code: str) -> set[str]:
 
 
 def _defined(code: str) -> set[str]:
-    """The functions and classes at a program's top; nothing of what is no program."""
+    """The top-level functions and classes; empty if it does not parse."""
     if not code or syntax_problem(code):
         return set()
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -126,7 +127,7 @@ def _defined(code: str) -> set[str]:
 
 
 def _does_something(code: str) -> bool:
-    """Whether it is a program: an answer in prose can happen to be one word of valid Python."""
+    """Whether it is a real program: a one-word answer can be valid Python too."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.For | ast.While
     body = parse(code).body
     calls = any(isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) for n in body)

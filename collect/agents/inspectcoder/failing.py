@@ -1,4 +1,4 @@
-"""Which public test a version of the program fails, and what the test runner says of it."""
+"""Finds the public test that a version of the program fails, with the test runner's output."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAX_ERROR_CHARS = 6_000
 
 
 def first_failing(benchmark: Benchmark, instance: Instance, sandbox: Sandbox) -> FailingTest | None:
-    """Run the public tests of the workspace; the first that does not pass, None where all do.
+    """Run the public tests of the workspace. Returns the first that fails, or None if all pass.
 
-    Raises InfrastructureFailure where the bug has no public test, SandboxError.
+    Raises InfrastructureFailure if the bug has no public test, SandboxError.
     """
     tests = instance.public_tests
     if not tests:
@@ -40,7 +40,7 @@ def first_failing(benchmark: Benchmark, instance: Instance, sandbox: Sandbox) ->
 
 
 def shortened(text: str, max_lines: int = MAX_ERROR_LINES, max_chars: int = MAX_ERROR_CHARS) -> str:
-    """A text with its middle left out where it is too long, and saying so."""
+    """A text without its middle if it is too long, with a note about it."""
     lines = text.splitlines()
     if len(lines) > max_lines:
         head, tail = max_lines // 2, max_lines - max_lines // 2
@@ -54,7 +54,7 @@ def shortened(text: str, max_lines: int = MAX_ERROR_LINES, max_chars: int = MAX_
 
 
 def test_source(sandbox: Sandbox, test: str) -> str:
-    """The code of a pytest test with line numbers; empty where it can't be found."""
+    """The code of a pytest test with line numbers; empty if it is not found."""
     path, *names = test.partition("[")[0].split("::")
     try:
         text = sandbox.read_file(path, SOURCE_LIMIT).decode("utf-8", "replace")

@@ -46,15 +46,14 @@ from collect.store.records import SESSION_START, EventRow, Role
 from sandbox.debugger import DebugEvent
 from sandbox.debugger.pdb_terminal import PdbTerminal
 
-# The ablation "without debugger tool": a model makes up what a debugger would show (InspectCoder,
-# section 4.3).
+# The ablation "without debugger tool": a model simulates the debugger (InspectCoder, section 4.3).
 
 
 NO_ANSWER = "(no output)"
 
 
 class Simulator:
-    """One conversation, in which each action of the Inspector's is a message."""
+    """One conversation in which each of the Inspector's actions is a message."""
 
     def __init__(self, context: RolloutContext, current: Round) -> None:
         self._current = current
@@ -62,7 +61,7 @@ class Simulator:
         self._agent: AgentRun = context.agent(spec, Role.SIMULATOR, patch_attempt=current.number)
 
     def answer(self, action: str) -> str:
-        """What the model says that the debugger would show."""
+        """The debugger's answer as the model imagines it."""
         message = action if self._agent.log.rows else self._first(action)
         self._agent.run(message)
         return self._agent.log.final_answer.strip() or NO_ANSWER
@@ -80,7 +79,7 @@ class Simulator:
 
 @dataclass(frozen=True)
 class Simulated:
-    """An action of the Inspector's that the simulator answers."""
+    """An action of the Inspector that the simulator answers."""
 
     simulator: Simulator
     name: str
@@ -96,7 +95,7 @@ class Simulated:
 
 
 def simulated_tools(simulator: Simulator) -> list[Tool]:
-    """The Inspector's actions, all but the proposal answered by the simulator."""
+    """The Inspector's actions; the simulator answers all except the proposal."""
     kinds = (SetBreakpoint, ControlExecution, InteractCode)
     simulated: list[Tool] = [
         Simulated(simulator, kind.name, kind.description, kind.arguments) for kind in kinds
@@ -105,11 +104,11 @@ def simulated_tools(simulator: Simulator) -> list[Tool]:
 
 
 def first_state(current: Round) -> str:
-    """The state that a session begins in, as far as it can be told without one."""
+    """The state in which a session starts, as far as it is known without one."""
     return f"Paused at the first line of {current.version.failing.id}."
 
 
-# What interact_code may do in InspectCoder's ablations (its section 4.3).
+# What interact_code may do in InspectCoder's ablations (section 4.3).
 
 
 NO_PRINTS = "values can't be inspected here: print calls and bare expressions were left out"
@@ -134,7 +133,7 @@ CHANGES = (
 
 
 def only_modification(code: str) -> tuple[str | None, str]:
-    """Without breakpoint inspection: statements that only show something are left out."""
+    """Without breakpoint inspection: drop statements that only show something."""
     tree = _parsed(code)
     if tree is None:
         return code, ""
@@ -147,7 +146,7 @@ def only_modification(code: str) -> tuple[str | None, str]:
 
 
 def only_inspection(code: str) -> tuple[str | None, str]:
-    """Without runtime modification: nothing but expressions that show something."""
+    """Without runtime modification: allow only expressions that show something."""
     tree = _parsed(code)
     if tree is None:
         return code, ""
@@ -158,7 +157,7 @@ def only_inspection(code: str) -> tuple[str | None, str]:
 
 
 class _Silenced(ast.NodeTransformer):
-    """Replaces statements that show something by nothing."""
+    """Removes statements that only show something."""
 
     def __init__(self) -> None:
         self.removed = False
@@ -171,7 +170,7 @@ class _Silenced(ast.NodeTransformer):
 
 
 def _is_effect(value: ast.expr) -> bool:
-    """Whether a statement of an expression alone is there for what it does."""
+    """Whether an expression statement has a side effect."""
     return isinstance(value, ast.Call) and not _prints(value)
 
 
@@ -183,15 +182,15 @@ def _prints(value: ast.expr) -> bool:
 
 
 def _parsed(code: str) -> ast.Module | None:
-    """None: it is run as it is, for the error to be told."""
+    """None if it does not parse: it then runs as it is, so that the error is shown."""
     try:
         return parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-# What the Program Inspector works with: a debug session, and in the ablations of InspectCoder's
-# section 4.3 a restricted one, a simulated one, or the raw pdb terminal.
+# The Program Inspector's tools: a debug session, or one of the ablations of InspectCoder's section
+# 4.3 (restricted, simulated, or raw pdb terminal).
 
 
 RULES = {
@@ -203,20 +202,20 @@ TERMINAL_STATE = "A PDB terminal is ready; it starts with your first command."
 
 @dataclass(frozen=True)
 class Workbench:
-    """Tools, how they are called, and what the session is like at the start."""
+    """The tools, the form in which they are called, and the session's first state."""
 
     tools: Sequence[Tool]
     form: ActionForm
     state: str
     started: DebugEvent | None = None
-    """The event of the session's start, where there is one."""
+    """The event that started the session, if there is one."""
 
 
 @contextmanager
 def open_workbench(
     context: RolloutContext, variant: Variant, current: Round
 ) -> Iterator[Workbench]:
-    """The workbench of a variant, on the failing test of a round."""
+    """The variant's workbench for the failing test of a round."""
     context.reset(current.version.code)
     if variant is Variant.INSPECTCODER_NO_DEBUGGER:
         yield _simulated(context, current)
@@ -269,7 +268,7 @@ def _limits(context: RolloutContext) -> Limits:
 
 @dataclass(frozen=True)
 class WithState:
-    """A tool whose answers end with the session's state, as the ReAct form's observations do."""
+    """A tool whose answers end with the session's state, like observations in the ReAct form."""
 
     tool: Tool
     session: InspectorSession
@@ -295,7 +294,7 @@ class WithState:
 
 
 def read_terminal_commands(block: str) -> list[ActionCall]:
-    """A block of pdb commands, one a line, up to a proposal. Raises UnreadableAction."""
+    """Read a block of pdb commands, one per line, up to a proposal. Raises UnreadableAction."""
     calls: list[ActionCall] = []
     lines = [line for line in block.splitlines() if line.strip()]
     for number, line in enumerate(lines):
@@ -306,7 +305,7 @@ def read_terminal_commands(block: str) -> list[ActionCall]:
 
 
 def write_terminal_command(call: ActionCall) -> str:
-    """What was typed."""
+    """The command as typed."""
     return str(call.arguments["command"]) if call.name == "debugger" else call_text(call)
 
 
@@ -329,9 +328,9 @@ INTERACT_USES = {
         "Assign to variables to change the state, and then continue."
     ),
 }
-"""By the ablation that goes without."""
+"""Uses of interact_code that remain in each ablation."""
 PRINTS = re.compile(r"\ninteract_code\(\"print\(.*?\)\"\)|; print\([^)\n]*\)")
-"""In demonstrations: calls that only print, and prints after other code."""
+"""Calls in demonstrations that only print, and prints after other code."""
 RESTRICTIONS = {
     Variant.INSPECTCODER_NO_INSPECTION: "inspectcoder/no_inspection",
     Variant.INSPECTCODER_NO_MODIFICATION: "inspectcoder/no_modification",
@@ -339,11 +338,11 @@ RESTRICTIONS = {
 TERMINAL_DEMONSTRATIONS = ("inspection", "missing_logic")
 REMINDER = "Call propose_repair with your plan, or another tool if something is still open."
 TASK_MESSAGE = 1
-"""The message that shows the state after the session was started."""
+"""Index of the message that shows the state after the session's start."""
 
 
 class Inspector:
-    """One conversation a round; all rounds share the reasoning steps."""
+    """One conversation per round; all rounds share a budget of reasoning steps."""
 
     def __init__(self, context: RolloutContext, variant: Variant) -> None:
         self._context = context
@@ -352,7 +351,7 @@ class Inspector:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no reasoning step is left for another round."""
+        """Whether no reasoning steps are left for another round."""
         return self._steps_left <= 0
 
     def diagnose(self, current: Round) -> str:
@@ -387,7 +386,7 @@ class Inspector:
 
 
 def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str) -> str:
-    """The Inspector's system prompt: role, actions, form, demonstrations, what is forbidden."""
+    """The Inspector's system prompt: role, actions, form, demonstrations, prohibitions."""
     in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
     form = "inspectcoder/tools_format" if by_tools else "inspectcoder/react_format"
     parts = [
@@ -408,13 +407,13 @@ def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str
 
 
 def _uses(variant: Variant) -> str:
-    """What interact_code is good for, as far as the variant has it."""
+    """The uses of interact_code in this variant."""
     uses = [text for ablated, text in INTERACT_USES.items() if ablated is not variant]
     return " ".join(uses)
 
 
 def demonstration(name: str, by_tools: bool, variant: Variant) -> str:
-    """One example of a step, in the form in which the model is to act."""
+    """One example step, in the form that the model must use."""
     in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
     folder = "pdb" if in_terminal and name in TERMINAL_DEMONSTRATIONS else "inspectcoder"
     thought, calls = prompt(f"{folder}/demonstration_{name}").split("\n---\n")
@@ -427,7 +426,7 @@ def demonstration(name: str, by_tools: bool, variant: Variant) -> str:
 
 
 def inspector_task(coding_task: str, current: Round, state: str) -> str:
-    """The user prompt of listing 1, with the repairs that earlier rounds have tried."""
+    """The user prompt of listing 1, with the repairs tried in earlier rounds."""
     failing = current.version.failing
     return prompt(
         "inspectcoder/task",
@@ -442,7 +441,7 @@ def inspector_task(coding_task: str, current: Round, state: str) -> str:
 
 
 def earlier_repairs(current: Round) -> str:
-    """The plans of the rounds before; empty in the first."""
+    """The plans of earlier rounds; empty in the first round."""
     plans = [f"{number}. {patch.plan}" for number, (_, patch) in enumerate(current.history, 1)]
     if not plans:
         return ""
@@ -450,7 +449,9 @@ def earlier_repairs(current: Round) -> str:
 
 
 def plan_of(answer: str) -> str:
-    """The plan in a final answer: of a propose_repair where it calls one, else all of it."""
+    """The plan in a final answer: the argument of propose_repair if it is called, else the whole
+    text.
+    """
     try:
         actions = parse_actions(action_block(answer))
     except UnreadableAction:

@@ -32,34 +32,34 @@ RAN_OUT = (
     "where the test begins, and nothing that interact_code changed is left."
 )
 STATE_HEADING = "## PDB Session State"
-"""Under it the agent is shown `InspectorSession.state_text`, in the task's prompt too."""
+"""Heading of `InspectorSession.state_text` in answers and in the task's prompt."""
 STARTED_AGAIN = "The test was started again: the session is paused where it begins."
 
 
 class CodeRule(Protocol):
-    """What of the code for interact_code is let through."""
+    """Which code interact_code accepts."""
 
     def __call__(self, code: str) -> tuple[str | None, str]:
-        """The code to run, None for none, and what to tell the model; empty: nothing."""
+        """The code to run (None for none), and a message for the model (empty for none)."""
 
 
 def any_code(code: str) -> tuple[str | None, str]:
-    """All of it, as it is."""
+    """Accept all code unchanged."""
     return code, ""
 
 
 @dataclass
 class InspectorSession:
-    """A debug session on one failing test, always under way: one that has ended is restarted."""
+    """A debug session on one failing test; it restarts whenever it ends."""
 
     debugger: Debugger
     test: str
     solution: str
     reset: Callable[[], None] = lambda: None
-    """Lays the workspace out anew, for a test that is killed does not clean up after itself."""
+    """Resets the workspace, since a killed test does not clean up after itself."""
 
     def restart(self) -> DebugEvent:
-        """Begin again, on a clean workspace; refused where the session's state forbids it."""
+        """Restart on a clean workspace, unless the session's state forbids it."""
         if self.debugger.state is not State.START:
             self.reset()
         return self.debugger.restart()
@@ -75,7 +75,7 @@ class InspectorSession:
         return render_snapshot(self.debugger.snapshot())
 
     def after_run(self, event: DebugEvent) -> ToolReply:
-        """The answer to what let the program run; one that has ended begins again."""
+        """The answer to an action that ran the program; an ended session restarts."""
         answer = reply(event)
         if event.state is not State.DONE:
             return answer
@@ -93,7 +93,7 @@ class Limits:
     chars: int
 
     def cut(self, answer: ToolReply) -> ToolReply:
-        """An answer within the limits."""
+        """Cut an answer to the limits."""
         return replace(answer, text=shortened(answer.text, self.lines, self.chars))
 
 
@@ -103,7 +103,7 @@ class SetBreakpointArguments(Arguments):
 
 @dataclass(frozen=True)
 class SetBreakpoint:
-    """A breakpoint in the program that removes itself once hit."""
+    """A breakpoint in the program that is removed once hit."""
 
     session: InspectorSession
     limits: Limits
@@ -132,7 +132,7 @@ class ControlArguments(Arguments):
 
 @dataclass(frozen=True)
 class ControlExecution:
-    """Go on to the next breakpoint, or begin again."""
+    """Continue to the next breakpoint, or restart."""
 
     session: InspectorSession
     limits: Limits
@@ -153,7 +153,7 @@ class InteractArguments(Arguments):
 
 @dataclass(frozen=True)
 class InteractCode:
-    """Run code in the paused frame: look at values, or change them."""
+    """Run code in the paused frame to read or change values."""
 
     session: InspectorSession
     limits: Limits
@@ -192,7 +192,7 @@ class ProposeArguments(Arguments):
 
 @dataclass(frozen=True)
 class ProposeRepair:
-    """Hand the root cause and a repair plan to the Patch Coder, and end."""
+    """Give the root cause and a repair plan to the Patch Coder, and end."""
 
     name: str = "propose_repair"
     description: str = (

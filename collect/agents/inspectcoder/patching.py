@@ -14,13 +14,13 @@ NO_PLAN = "(none)"
 
 
 class PatchCoder:
-    """Writes one patch a round; what was tried before is its scratchpad."""
+    """Writes one patch per round; its scratchpad holds earlier attempts."""
 
     def __init__(self, context: RolloutContext) -> None:
         self._context = context
 
     def patch(self, current: Round, plan: str) -> Patch:
-        """The next version of the program, by a plan."""
+        """The next version of the program, from a plan."""
         spec = AgentSpec(prompt("inspectcoder/patch_coder"), Toolbox([]), max_steps=1)
         agent = self._context.agent(spec, Role.PATCH_CODER, patch_attempt=current.number)
         agent.run(patch_task(self._context.instance.problem_statement, current, plan))
@@ -36,7 +36,7 @@ def patch_of(reply: str, previous: str, plan: str = "") -> Patch:
 
 
 def patch_task(coding_task: str, current: Round, plan: str) -> str:
-    """The Patch Coder's prompt: every version so far, how it failed and what was planned."""
+    """The Patch Coder's prompt: every version so far, how it failed, and its plan."""
     versions = [version_text(version, patch) for version, patch in current.history]
     versions.append(version_text(current.version, Patch(None, plan)))
     return prompt(

@@ -1,4 +1,4 @@
-"""The ReAct form of acting (InspectCoder, listing 1): a thought, then calls in a fenced block."""
+"""The ReAct form (InspectCoder, listing 1): a thought, then calls in a fenced block."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ HOW_TO_ACT = (
 )
 WARN_AT = 2
 MAX_FENCES = 50
-"""At which a block may end."""
+"""Maximum fences to try as the end of a block."""
 
 
 @dataclass(frozen=True)
 class BlockLanguage:
-    """What an action block is written in."""
+    """The language of an action block."""
 
     read: Callable[[str], list[ActionCall]]
     """The actions of a block. Raises UnreadableAction."""
     write: Callable[[ActionCall], str]
-    """An action as it is written there."""
+    """Formats an action for a block."""
     stops_at_error: bool = True
-    """Whether what comes after an action that failed is left out."""
+    """Whether actions after a failed one are skipped."""
 
 
 CALLS = BlockLanguage(parse_actions, call_text)
@@ -55,7 +55,7 @@ class ReactForm:
     stop: tuple[str, ...] = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
 
     def __init__(self, state: Callable[[], str] | None, blocks: BlockLanguage = CALLS) -> None:
-        """`state` gives the session's state, shown after each observation."""
+        """`state` returns the session's state, which is shown after each observation."""
         self._state = state
         self._blocks = blocks
         self.stops_at_error = blocks.stops_at_error
@@ -93,10 +93,10 @@ class ReactForm:
 
 
 def action_block(text: str) -> str:
-    """The action block of a reply. Raises UnreadableAction where there is none.
+    """The action block of a reply. Raises UnreadableAction if there is none.
 
-    It is the first fenced block after the heading ACTION; models also leave out the fence, or the
-    heading. What they make up as an observation is not read.
+    It is the first fenced block after the heading ACTION; models may omit the fence or the heading.
+    Observations that they invent are ignored.
     """
     heading = ACTION.search(text)
     body = text[heading.end() :] if heading else text
@@ -112,7 +112,7 @@ def action_block(text: str) -> str:
 
 
 def _whole(block: str, body: str) -> str:
-    """The block, or more, up to a later fence where that makes it valid: a plan may hold fences."""
+    """The block, extended to a later fence if that makes it valid: a plan may contain fences."""
     start = body.index(block)
     marks = islice(FENCE.finditer(body, start + len(block)), MAX_FENCES)
     ends = [mark.start() for mark in marks]

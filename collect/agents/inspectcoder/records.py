@@ -1,4 +1,4 @@
-"""What passes between the rounds of a repair."""
+"""Records passed between repair rounds."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class FailingTest:
-    """The test that a round is about: the first public one that fails."""
+    """The test that a round works on: the first public one that fails."""
 
     id: str
     source: str
-    """Its code, each line with its number."""
+    """Its code with line numbers."""
     error: str
-    """What the test runner printed about it."""
+    """The test runner's output about it."""
 
 
 @dataclass(frozen=True)
 class CodeVersion:
-    """One version of the program, and how it fails."""
+    """A version of the program and how it fails."""
 
     number: int
-    """1 is the buggy code that was given; each patch makes the next."""
+    """1 is the given buggy code; each patch makes the next."""
     code: str
     failing: FailingTest
 
 
 @dataclass(frozen=True)
 class Patch:
-    """What a round came to."""
+    """The result of a round."""
 
     code: str | None
-    """The whole program; None where none could be read out of the model's reply."""
+    """The whole program, or None if the model's reply has none."""
     plan: str = ""
-    """The root cause and the repair that were proposed before it was written."""
+    """The root cause and the repair plan made before it."""
     problem: str | None = None
-    """Why there is no code, to tell the model next time."""
+    """Why there is no code; told to the model in the next round."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Round:
     """From 1."""
     version: CodeVersion
     history: tuple[tuple[CodeVersion, Patch], ...] = ()
-    """The rounds before: what they started from, and their patches."""
+    """The earlier rounds: their start versions and patches."""
 
 
 class RepairSystem(Protocol):
-    """One of the systems: it comes to a patch in its own way."""
+    """A system that produces patches in its own way."""
 
     def repair(self, current: Round) -> Patch:
         """The next version of the program.
@@ -61,4 +61,4 @@ class RepairSystem(Protocol):
 
     @property
     def exhausted(self) -> bool:
-        """Whether its reasoning steps are used up, so that no further round may begin."""
+        """Whether its reasoning steps are used up, so that no further round may start."""

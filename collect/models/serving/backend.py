@@ -20,7 +20,7 @@ from collect.models.first_request import RUNNING_ADVICE, STARTED_ADVICE, check_t
 from collect.models.serving.launch import SERVED_NAME
 from collect.models.serving.server import VllmServer
 
-# The servers of this process: models that name the same one share it.
+# The servers of this process. Models with the same server settings share one.
 
 
 @dataclass
@@ -38,12 +38,12 @@ class ServerPool:
         self._lock = threading.Lock()
 
     def acquire(self, config: ServerConfig, log: Path) -> VllmServer:
-        """The running server of a config, started where there is none. Raises ConfigError."""
+        """The running server of a config; started if there is none. Raises ConfigError."""
         key = config.model_dump_json()
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or (entry.server.given_up and not entry.users):
-                # What nobody uses may hold the memory that this one needs.
+                # Unused servers may hold the memory that this one needs.
                 self._stop_unused()
                 entry = _Entry(VllmServer(config, log))
                 entry.server.start()
@@ -52,7 +52,7 @@ class ServerPool:
             return entry.server
 
     def release(self, server: VllmServer) -> None:
-        """One user less."""
+        """Remove one user."""
         with self._lock:
             for entry in self._entries.values():
                 if entry.server is server:
@@ -62,7 +62,7 @@ class ServerPool:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Until this ends, a server waits for its next user, unless another one is started."""
+        """While this is open, a server without users stays up, unless another one starts."""
         with self._lock:
             self._keepers += 1
         try:
@@ -85,17 +85,17 @@ POOL = ServerPool()
 
 @contextmanager
 def keep_servers() -> Iterator[None]:
-    """`ServerPool.kept` of this process's pool; also a decorator."""
+    """`ServerPool.kept` for this process's pool; also a decorator."""
     with POOL.kept():
         yield
 
 
 LOGS = "servers"
-"""The folder of the servers' logs, in a run's folder."""
+"""Folder for server logs in a run's folder."""
 
 
 class VllmBackend:
-    """Chat completions of a server that StepInto keeps, or of a running one."""
+    """Chat completions from a vLLM server that StepInto starts, or from a running one."""
 
     def __init__(
         self,
@@ -105,10 +105,9 @@ class VllmBackend:
         stop: threading.Event,
         folder: Path | None = None,
     ) -> None:
-        """Start the server, or look for the running one, and see that tool calls get through.
+        """Start the server or find the running one, and check that tool calls work.
 
-        `folder` is where the server's log goes; None: the machine's temporary one. Raises
-        ConfigError.
+        `folder` is for the server's log; None: a temporary one. Raises ConfigError.
         """
         self._server: VllmServer | None = None
         self._released = False
@@ -131,7 +130,7 @@ class VllmBackend:
 
     @property
     def server(self) -> VllmServer | None:
-        """The server that StepInto keeps for it; None where it was running."""
+        """The server that StepInto started, or None if it was already running."""
         return self._server
 
     def open(self, context: ConversationContext) -> EndpointModel:
@@ -176,7 +175,7 @@ class VllmBackend:
 
 
 def _running_model(config: VllmConfig) -> str:
-    """The name by which a running server is asked. Raises ConfigError."""
+    """The model's name at a running server. Raises ConfigError."""
     listed = list_models(_as_endpoint(config, config.model or "", config.base_url))
     there = f"the server at {config.base_url} has: {', '.join(listed) or 'none'}"
     if config.model is None:

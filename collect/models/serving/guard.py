@@ -1,10 +1,10 @@
-"""Runs one server and outlives nobody: when its own standard input ends, so does the server.
+"""Runs one server and ends it when its own standard input closes.
 
-`python -I guard.py GRACE COMMAND ...` starts the command in a session of its own. Whoever started
-the guard holds the other end of its standard input, which the kernel closes however that process
-ends. Then, and on SIGTERM, the command's process group is told to end, is killed GRACE seconds
-later, and so is whatever the command left behind. The exit status is the command's, or 128 and the
-number of the signal that it died of. Needs the standard library alone.
+`python -I guard.py GRACE COMMAND ...` starts the command in a new session. The guard's parent holds
+the other end of its standard input, which the kernel closes however the parent ends. Then, or on
+SIGTERM, the command's process group gets SIGTERM, is killed GRACE seconds later, and so is
+everything else that the command left. The exit status is the command's, or 128 plus the signal that
+killed it. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SWEEPS = 50
 
 
 def guard(grace: float, command: Sequence[str]) -> int:
-    """Run the command until it ends, or has to; gives its exit status."""
+    """Run the command until it ends or must end; returns its exit status."""
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: told.set())
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -58,7 +58,7 @@ def _await_end(told: threading.Event) -> None:
 
 
 def _end(server: subprocess.Popen[bytes], grace: float) -> None:
-    """Tell the server's group to end, then kill what is left of it."""
+    """Send SIGTERM to the server's group, then kill the rest."""
     if server.poll() is None:
         _signal_group(server.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -68,7 +68,9 @@ def _end(server: subprocess.Popen[bytes], grace: float) -> None:
 
 
 def _sweep() -> None:
-    """Kill what the server started in sessions of its own: orphans become this process's."""
+    """Kill processes that the server started in other sessions: orphans become this process's
+    children.
+    """
     for _ in range(SWEEPS):
         orphans = list(_children())
         if not orphans:
@@ -85,7 +87,7 @@ def _children() -> Iterator[int]:
     own = os.getpid()
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # The name may hold spaces and brackets; the parent is the second field behind it.
+            # The name may contain spaces and brackets; the parent is the second field after it.
             if int(status.read_text(errors="replace").rpartition(")")[2].split()[1]) == own:
                 yield int(status.parent.name)
 
@@ -100,7 +102,7 @@ def _die_with_guard() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux alone has it; elsewhere the guard's own ending is what there is."""
+    """Linux only; elsewhere only the guard's normal exit cleans up."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 

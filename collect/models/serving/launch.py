@@ -1,4 +1,4 @@
-"""From a server's config to the command that starts vLLM."""
+"""Builds the command that starts vLLM from a server's config."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from collect.models.config import AUTO, ServerConfig
 from collect.models.model_folders import check_model_folder, read_json, training_of
 from sandbox.environment import install_command
 
-# What the folders of models and adapters say about how they are served.
+# What the folders of models and adapters say about serving.
 
 
 ADAPTER_CONFIG = "adapter_config.json"
 TEMPLATE = "chat_template.jinja"
 UNSERVED = ("modules_to_save", "use_dora", "alora_invocation_tokens")
-"""Settings of peft's adapters that vLLM does not serve."""
+"""Settings of peft adapters that vLLM does not support."""
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter as peft saves it."""
+    """A LoRA adapter as saved by peft."""
 
     folder: Path
     rank: int
-    """The highest of its layers'."""
+    """The highest rank of its layers."""
     base: str
-    """What it was trained on: a folder or an id on the hub; empty where it does not say."""
+    """Its base model: a folder or an id on the hub; empty if unknown."""
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter and no whole model."""
+    """Whether a folder holds only an adapter."""
     return (folder / ADAPTER_CONFIG).is_file() and not (folder / "config.json").is_file()
 
 
 def read_adapter(folder: Path) -> Adapter:
-    """Raises ConfigError where it is none, or none that vLLM serves."""
+    """Raises ConfigError if there is no adapter or vLLM can't serve it."""
     facts = read_json(folder / ADAPTER_CONFIG)
     if facts is None:
         raise ConfigError(
@@ -60,25 +60,25 @@ def read_adapter(folder: Path) -> Adapter:
 
 
 def trained_parser(folder: Path) -> str | None:
-    """The parser that a model was trained for; None: it calls no tools; AUTO: it does not say."""
+    """The parser that a model was trained for. None: it calls no tools. AUTO: unknown."""
     config = training_of(folder).get("config")
     parser = config.get("tool_call_parser", AUTO) if isinstance(config, dict) else AUTO
     return parser if parser is None else str(parser)
 
 
 def own_template(folder: Path) -> Path | None:
-    """The file of the chat template that lies with a model or adapter."""
+    """The chat-template file in the folder of a model or adapter."""
     path = folder / TEMPLATE
     return path if path.is_file() else None
 
 
 DEFAULT_PARSER = "hermes"
 SERVED_NAME = "served"
-"""What the model of `server.model` is called by its server."""
+"""The server's name for the model in `server.model`."""
 BASE_NAME = "served-base"
-"""What the base model is called where `server.model` is an adapter alone."""
+"""The server's name for the base model if `server.model` is only an adapter."""
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""What `--max-lora-rank` takes (vLLM 0.32)."""
+"""Values that `--max-lora-rank` accepts (vLLM 0.32)."""
 SERVER_MODULE = "vllm.entrypoints.openai.api_server"
 INSTALL = (
     f"{install_command('serve')}, or name another environment's in `server.command`, such as "
@@ -88,14 +88,14 @@ INSTALL = (
 
 @dataclass(frozen=True)
 class Launch:
-    """How one server is started; its address comes behind."""
+    """How to start a server; its address is added later."""
 
     command: tuple[str, ...]
     takes_tools: bool
 
 
 def plan_launch(server: ServerConfig) -> Launch:
-    """Raises ConfigError where vLLM, a folder or a template is missing, or they don't fit."""
+    """Raises ConfigError if vLLM, a folder or a template is missing, or they don't fit together."""
     model, adapters = _what_is_served(server)
     parser = _parser(server)
     options = [
@@ -113,7 +113,7 @@ def plan_launch(server: ServerConfig) -> Launch:
 
 
 def _what_is_served(server: ServerConfig) -> tuple[str, dict[str, Adapter]]:
-    """The model that is loaded, and the adapters over it by name."""
+    """The model to load, and its adapters by name."""
     reserved = {SERVED_NAME, BASE_NAME} & set(server.adapters)
     if reserved:
         raise ConfigError(f"server.adapters: {reserved.pop()!r} can't be the name of an adapter")
@@ -133,7 +133,7 @@ def _what_is_served(server: ServerConfig) -> tuple[str, dict[str, Adapter]]:
 
 
 def _parser(server: ServerConfig) -> str | None:
-    """The config's parser, else the one that the folders were trained for."""
+    """The config's parser, else the one in the folders."""
     if server.tool_call_parser != AUTO:
         return server.tool_call_parser
     folders = [Path(server.model), *server.adapters.values()]
@@ -148,7 +148,7 @@ def _parser(server: ServerConfig) -> str | None:
 
 
 def _template(server: ServerConfig, adapters: Mapping[str, Adapter]) -> Path | None:
-    """The file of the one template that a server has. None: its model's own."""
+    """The server's single template. None: the model's own."""
     if server.chat_template is not None:
         if not server.chat_template.is_file():
             raise ConfigError(f"server.chat_template: there is no file {server.chat_template}")
@@ -179,7 +179,7 @@ def _adapter_options(adapters: Mapping[str, Adapter]) -> list[str]:
 
 
 def _command(server: ServerConfig, model: str) -> list[str]:
-    """The program with its model: of `vllm serve` that is positional."""
+    """The program and its model, a positional argument of `vllm serve`."""
     command = list(server.command or _own_command())
     if shutil.which(command[0]) is None:
         raise ConfigError(f"server.command: there is no program {command[0]}; {INSTALL}")
@@ -187,7 +187,7 @@ def _command(server: ServerConfig, model: str) -> list[str]:
 
 
 def _own_command() -> Sequence[str]:
-    # As a module: the command of a build under another name than vllm does not start.
+    # Run as a module: a build under a name other than vllm does not start by its command.
     if getattr(importlib.util.find_spec("vllm"), "origin", None):
         return [sys.executable, "-m", SERVER_MODULE]
     program = shutil.which("vllm")

@@ -1,4 +1,4 @@
-"""A server that is started, watched, started again where it dies, and stopped."""
+"""Starts a vLLM server, watches it, restarts it if it dies, and stops it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from collect.models.waiting import raise_if_stopped
 from collect.quantities import counted, duration
 from sandbox.environment import install_command
 
-# One start of a server, its output in a file.
+# One server process, with its output in a file.
 
 
 GRACE_SECONDS = 15.0
-"""From the signal to end until a server is killed."""
+"""Seconds between the signal to end and the kill."""
 TAIL_BYTES = 256 * 1024
 
 
 class ServerProcess:
-    """A running server, which ends with this process, however that ends."""
+    """A running server, which always ends with this process."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ServerProcess:
         environment: Mapping[str, str],
         log: Path,
     ) -> None:
-        """Start it. The log is added to. Raises OSError where it can't be written."""
+        """Start it and append its output to the log. Raises OSError if the log can't be written."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
         self._grace = GRACE_SECONDS
@@ -59,7 +59,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """The guard's."""
+        """The guard's process id."""
         return self._guard.pid
 
     @property
@@ -68,14 +68,14 @@ class ServerProcess:
         return self._guard.poll()
 
     def output(self) -> str:
-        """The end of what this start has said."""
+        """The end of this start's output."""
         with self._log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(self._begins, size - TAIL_BYTES))
             return file.read().decode(errors="replace")
 
     def stop(self) -> None:
-        """End it and all that it started. Returns once that is gone."""
+        """End it and everything that it started. Returns once all of that has ended."""
         if self._guard.stdin is not None:
             self._guard.stdin.close()
         try:
@@ -85,25 +85,22 @@ class ServerProcess:
             self._guard.wait()
 
 
-# Where a server of this machine listens, and whether it answers there.
-
-
 EVERYWHERE = ("0.0.0.0", "::", "")
 HEALTH_TIMEOUT = 5.0
 """Seconds."""
 
 
 def free_port(host: str) -> int:
-    """A port that nothing listens at now."""
+    """A port that is free now."""
     with _bound(host, 0) as held:
         return int(held.getsockname()[1])
 
 
 def check_port(host: str, port: int) -> None:
-    """Raises ConfigError where something listens there.
+    """Raises ConfigError if something listens there.
 
-    vLLM shares its port with whoever else does (SO_REUSEPORT): two of its servers at one port
-    would answer in turn.
+    vLLM shares its port with other servers (SO_REUSEPORT): two of them on one port would answer in
+    turn.
     """
     try:
         _bound(host, port).close()
@@ -115,12 +112,12 @@ def check_port(host: str, port: int) -> None:
 
 
 def reachable(host: str) -> str:
-    """The address at which this machine reaches a server that listens at `host`."""
+    """The address under which this machine reaches a server that listens at `host`."""
     return "127.0.0.1" if host in EVERYWHERE else host
 
 
 def health(host: str, port: int) -> int | None:
-    """The status of the server's /health; None where it does not answer. Goes by no proxy."""
+    """The status of the server's /health, or None if it does not answer. Uses no proxy."""
     connection = http.client.HTTPConnection(reachable(host), port, timeout=HEALTH_TIMEOUT)
     try:
         connection.request("GET", "/health")
@@ -135,7 +132,7 @@ def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     held = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # What only waits for late packets of an ended server is free; what listens is not.
+        # A port in TIME_WAIT is free; one with a listener is not.
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind((host, port))
     except OSError:
@@ -144,14 +141,14 @@ def _bound(host: str, port: int) -> socket.socket:
     return held
 
 
-# Why a server did not start, in plain words, from what it said.
+# Explains from a server's output why it did not start.
 
 
 SHOWN_LINES = 12
 ERROR = r"(?m)(?:^|\] )([A-Z]\w*(?:Error|Exception): [^\n]+)"
-"""At a line's beginning, or behind a logger's prefix: elsewhere an error is only mentioned."""
+"""At the start of a line or after a logger's prefix: elsewhere an error is only mentioned."""
 LINE_LIMIT = 400
-"""Characters of a line of the log that an error quotes."""
+"""Characters of a log line that an error quotes."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +219,7 @@ CAUSES = (
 
 
 def explain(trouble: str, output: str, log: Path) -> str:
-    """What went wrong, what to do, and the last lines of what the server said."""
+    """What went wrong, what to do, and the last lines of the server's output."""
     return "\n".join(
         [f"{trouble}: {_cause(output)}. Its log is {log}, and ends with:", *_last_lines(output)]
     )
@@ -234,7 +231,7 @@ def _cause(output: str) -> str:
         if match is not None:
             quoted = " ".join(next((group for group in match.groups() if group), "").split())
             return f"{cause.told} ({quoted[:LINE_LIMIT]})"
-    error = re.search(ERROR, output)  # the first: what follows comes of it
+    error = re.search(ERROR, output)  # the first one caused the others
     return f"its first error is {error[1][:LINE_LIMIT]!r}" if error else "see what it said"
 
 
@@ -245,32 +242,33 @@ def _last_lines(output: str) -> list[str]:
 
 POLL_SECONDS = 0.2
 HEALTH_EVERY = 10.0
-"""Seconds between two looks at a running server's health."""
+"""Seconds between two health checks."""
 UNHEALTHY = 3
-"""Looks in a row that found it broken, after which it counts as dead."""
+"""Failed checks in a row after which the server counts as dead."""
 STEADY_SECONDS = 600.0
-"""After which a server's earlier deaths are forgotten."""
+"""Seconds of uptime after which earlier deaths are forgotten."""
 BACKOFF_SECONDS, BACKOFF_MAX = 1.0, 60.0
-"""Wait before the first start again, doubled with each in a row."""
+"""Wait before the first restart; it doubles with each further one."""
 
 
 class _NotStarted(Exception):
-    """One start failed; the message says why."""
+    """A start failed; the message says why."""
 
 
 class VllmServer:
     """One `vllm serve`, from `start` to `close`. Thread-safe."""
 
     def __init__(self, config: ServerConfig, log: Path) -> None:
-        """Raises ConfigError where something that it needs is missing."""
+        """Raises ConfigError if something that it needs is missing."""
         self.config = config
         self.log = log
         self.launch = plan_launch(config)
         self.checked: set[str] = set()
-        """Models whose tool calls were looked at."""
+        """Models whose tool calls were checked."""
         self.proven = threading.Event()
-        """To be set once it has answered a request. Before, it is not started again: what it dies
-        of at once, it would die of each time."""
+        """Set after its first answered request. Before that it is not restarted: it would die
+        again.
+        """
         self._port = config.port or free_port(config.host)
         self._process: ServerProcess | None = None
         self._ready = threading.Event()
@@ -286,16 +284,16 @@ class VllmServer:
 
     @property
     def given_up(self) -> bool:
-        """Whether it died more often than it may be started again."""
+        """Whether it died more often than it may be restarted."""
         return self._given_up is not None
 
     @property
     def pid(self) -> int | None:
-        """Its guard's; None where it does not run."""
+        """The guard's process id, or None if it does not run."""
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Start it and wait until it answers. Raises ConfigError where it does not."""
+        """Start it and wait until it answers. Raises ConfigError if it does not."""
         check_port(self.config.host, self._port)
         tell(f"vLLM is started with {self.config.model}; its log is {self.log}")
         began = time.monotonic()
@@ -308,9 +306,9 @@ class VllmServer:
         self._watcher.start()
 
     def wait_until_ready(self, stop: threading.Event) -> None:
-        """Return as soon as requests can be sent, which is at once but after it died.
+        """Return as soon as requests can be sent: at once, except after a crash.
 
-        Raises EndpointDown where it is given up, and RolloutStopped.
+        Raises EndpointDown if it is given up, and RolloutStopped.
         """
         while not (self._ready.is_set() and self._runs()):
             raise_if_stopped(stop)
@@ -321,7 +319,7 @@ class VllmServer:
             stop.wait(POLL_SECONDS)
 
     def close(self) -> None:
-        """Stop it. Returns once nothing of it runs any more."""
+        """Stop it. Returns once nothing of it runs."""
         self._closed.set()
         self._ready.clear()
         if self._watcher is not None:
@@ -332,14 +330,14 @@ class VllmServer:
         return self._process is not None and self._process.exit_status is None
 
     def _start_once(self) -> None:
-        """One start, until it answers. Raises _NotStarted."""
+        """Start it once and wait until it answers. Raises _NotStarted."""
         address = ("--host", self.config.host, "--port", str(self._port))
         command = (*self.launch.command, *address)
         process = ServerProcess(command, self.config.environment, self.log)
         self._process = process
         try:
             trouble = self._await_health(process)
-        except BaseException:  # Ctrl-C while a large model is read into memory
+        except BaseException:  # Ctrl-C while a large model is loaded into memory
             self._stop_process()
             raise
         if trouble is not None:
@@ -366,12 +364,12 @@ class VllmServer:
     def _keep(self) -> None:
         try:
             self._watch()
-        except Exception as error:  # without a watcher, requests would wait for ever
+        except Exception as error:  # without a watcher, requests would wait forever
             self._given_up = f"the server at {self.url} is not watched any more: {error!r}"
             raise
 
     def _watch(self) -> None:
-        """Start it again as often as it may be, each time that it dies."""
+        """Restart it each time that it dies, up to the limit."""
         deaths, began = 0, time.monotonic()
         while (trouble := self._await_death()) is not None:
             deaths = 1 if time.monotonic() - began > STEADY_SECONDS else deaths + 1
@@ -395,7 +393,7 @@ class VllmServer:
                 return
 
     def _await_death(self) -> str | None:
-        """What it died of; None where it was closed."""
+        """The cause of its death, or None if it was closed."""
         process = self._process
         assert process is not None
         sick = 0
@@ -407,7 +405,7 @@ class VllmServer:
                 return explain(trouble, process.output(), self.log)
             if time.monotonic() >= next_look:
                 status = health(self.config.host, self._port)
-                # No answer in time is no sign: a busy server answers late.
+                # A check that times out doesn't count: a busy server answers late.
                 sick = sick + 1 if status is not None and status >= 500 else 0
                 next_look = time.monotonic() + HEALTH_EVERY
             if sick >= UNHEALTHY:

@@ -1,7 +1,7 @@
-"""The oracle as a Debug Subagent that is asked one runtime question.
+"""The oracle as a Debug Subagent that answers one runtime question.
 
-It knows what is asked, as a place and an expression, and reads code as any subagent can. What it
-answers it has seen in its own session: the true answer is never given to it.
+It knows the question as a place and an expression, and reads code like any subagent. It answers
+only with what it saw in its own session: it is never given the true answer.
 """
 
 from collect.oracle.questions.answering import OracleAnswerer

@@ -1,4 +1,4 @@
-"""The script: which investigation fits the question, and the block that ends it."""
+"""Investigates a runtime question with the debugger and writes the answer block."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sandbox.text import source_lines
 # Answers to: what is this expression at that line?
 
 
-# Ways to read one expression where the program is paused.
+# Ways to read an expression in the paused program.
 
 
 OUTPUT = re.compile(r"^Program output:\n +(?P<text>.*)$", re.MULTILINE)
@@ -43,7 +43,7 @@ PART = re.compile(r"^(?P<base>.+?)(?:\.(?P<field>\w+)|(?P<key>\[[^\[\]]+\]))$")
 def read_expression(
     session: Session, expression: str, wanted: int, run_code: bool
 ) -> Moves[str | None]:
-    """Its text, by whichever way; None where it can't be read."""
+    """The expression's value as text, or None if it can't be read."""
     why = words.pick(session.habits, words.LOOK, expression=expression, wanted=wanted)
     part = PART.match(expression)
     text: str | None = None
@@ -82,7 +82,7 @@ MAX_CLEARED = 3
 def investigate_value(
     instance: Instance, session: Session, ask: ValueAsk, run_code: bool
 ) -> Moves[str | None]:
-    """The text of the value that was read; None where the program never got there."""
+    """The text of the value, or None if the program never reached the place."""
     way = LineNavigator(instance, session, ask.place, ask.hit, _aim(ask))
     there = yield from way.go()
     if not there:
@@ -98,7 +98,7 @@ def investigate_value(
 
 
 def word_value(session: Session, ask: ValueAsk, text: str) -> str:
-    """The answer's text."""
+    """The answer as text."""
     visit = f"the {ordinal(ask.hit)} time"
     before, after = f"just before it runs {visit}", f"after it has run {visit}"
     when = after if ask.after else before
@@ -121,7 +121,7 @@ def _aim(ask: ValueAsk) -> str:
 
 
 def _after(session: Session, ask: ValueAsk, run_code: bool) -> Moves[str | None]:
-    """Let the line run, without stopping at it again inside, and read."""
+    """Let the line run without stopping at it again inside, then read."""
     stopped = session.stopped
     for number in stopped.numbers[:MAX_CLEARED] if stopped is not None else ():
         yield from session.remove_breakpoint(
@@ -145,7 +145,7 @@ def _look_around(session: Session) -> Moves[None]:
 
 
 def _confirm(session: Session, ask: ValueAsk, text: str) -> Moves[None]:
-    """Come to the same visit once more by a condition, where the value can be written as one."""
+    """Come back to the same visit by a conditional breakpoint, if the value can be one."""
     if not _is_literal(text) or session.stopped is None:
         return
     numbers = session.stopped.numbers
@@ -171,18 +171,18 @@ def _is_literal(text: str) -> bool:
 
 
 def shown(values: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """`a = 1, b = 2` of the names that were seen."""
+    """The names that were seen, as `a = 1, b = 2`."""
     return ", ".join(f"{name} = {values[name]}" for name in names if name in values)
 
 
-# Answers to: where does it first go wrong? Here alone the oracle uses the gold patch.
+# Answers to: where does it first go wrong? Only here does the oracle use the gold patch.
 
 
 MAX_PROBES = 2
 
 
 def investigate_root_cause(instance: Instance, session: Session) -> Moves[str | None]:
-    """See the failure, sometimes from its end; then go to the code at fault and look."""
+    """See the failure, sometimes from the test's end; then go to the faulty code and look."""
     rng = session.rng
     place = place_of(instance.files, changed_lines(instance.gold_patch))
     if session.habits.detour(0.4):
@@ -217,7 +217,7 @@ def _see_failure(session: Session) -> Moves[None]:
 
 
 def _look(instance: Instance, session: Session, place: Place) -> Moves[list[str]]:
-    """The values that the statement works on, before and after it runs."""
+    """The values that the statement uses, before and after it runs."""
     seen: list[str] = []
     source = read_source(place.path, instance.files[place.path])
     known = yield from session.locals("This is the code I suspect. What does it work on?")
@@ -248,7 +248,7 @@ MAX_RAISES = 10
 def investigate_exception(
     instance: Instance, session: Session, ask: ExceptionAsk
 ) -> Moves[str | None]:
-    """The answer; None where no exception was seen."""
+    """The answer, or None if no exception was seen."""
     if not ask.ends_test:
         return (yield from _first_raise(instance, session, ask.function))
     stopped = yield from _to_the_end(session)
@@ -264,7 +264,7 @@ def investigate_exception(
 
 
 def investigate_assertion(instance: Instance, session: Session) -> Moves[str | None]:
-    """The answer; None where no assertion of the tests has failed."""
+    """The answer, or None if no assertion of the tests failed."""
     stopped = yield from _to_the_end(session)
     if stopped is None or not stopped.post_mortem:
         return None
@@ -310,7 +310,7 @@ def _compares(sides: Sides) -> str:
 
 
 def _to_the_end(session: Session) -> Moves[Stopped | None]:
-    """Run the test until an exception ends it, by way of its beginning or not."""
+    """Run the test until an exception ends it, sometimes stopping at its first line before."""
     at_test = session.habits.detour(0.6)
     why = words.pick(session.habits, words.START_AT_TEST if at_test else words.RUN_THROUGH)
     stopped = yield from session.start(why, [], at_test)
@@ -329,7 +329,7 @@ def _to_the_end(session: Session) -> Moves[Stopped | None]:
 def _look_at_frames(
     session: Session, origin: Mapping[str, str], frames: list[Mapping[str, str]]
 ) -> Moves[None]:
-    """The variables of the frame that raised, and sometimes of its caller."""
+    """Read the variables of the frame that raised, and sometimes of its caller."""
     if session.habits.detour(0.7):
         seen = yield from session.locals(
             f"What does {origin['function']} work on?", int(origin["index"])
@@ -343,7 +343,7 @@ def _look_at_frames(
 
 
 def _first_raise(instance: Instance, session: Session, function: str) -> Moves[str | None]:
-    """Stop at every raise until one is the program's own."""
+    """Stop at every raise until one is in the program itself."""
     rng = session.rng
     if rng.random() < 0.5 or session.habits.direct:
         stopped = yield from session.start(
@@ -393,7 +393,7 @@ MAX_CONTINUES = 14
 
 
 def investigate_reach(instance: Instance, session: Session, ask: ReachAsk) -> Moves[str | None]:
-    """The answer; None where the run did not come to its end."""
+    """The answer, or None if the run did not end."""
     aim = ", and count the visits" if ask.count else ", to see whether it is reached"
     way = LineNavigator(instance, session, ask.place, 1, aim)
     there = yield from way.go()
@@ -422,7 +422,7 @@ def investigate_reach(instance: Instance, session: Session, ask: ReachAsk) -> Mo
 def investigate_fix(
     instance: Instance, session: Session, ask: PostFixAsk, run_code: bool
 ) -> Moves[str | None]:
-    """The value first, then the test's end."""
+    """Read the value first, then run the test to its end."""
     habits = session.habits
     text = yield from investigate_value(instance, session, ask.value, run_code)
     if text is None:
@@ -449,7 +449,7 @@ def investigate_fix(
 
 
 def _missed(session: Session, ask: ReachAsk) -> Moves[str | None]:
-    """Sometimes look where execution went instead, before the no."""
+    """Before answering no, sometimes look at where execution went instead."""
     if session.habits.detour(0.4):
         function = ask.place.function
         stopped = yield from session.start(
@@ -481,8 +481,6 @@ MAX_NOTE = 240
 
 
 class OracleAnswerer:
-    """One investigation of one question."""
-
     def __init__(
         self, instance: Instance, ask: Ask, habits: ExplorationPolicy, run_code: bool = False
     ) -> None:
@@ -493,14 +491,13 @@ class OracleAnswerer:
         self._answer: str | None = None
 
     def turns(self, task: str) -> Turns:
-        """Investigate, and answer."""
         asked = read_subagent_task(task)
         self._question, self._session.test = (asked.question, asked.test) if asked else ("", "")
         self._answer = yield from self._investigate()
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        """The answer block, from what was observed so far."""
+        """The answer block, from what has been observed so far."""
         session = self._session
         evidence = "; ".join(note[:MAX_NOTE] for note in session.evidence[:MAX_EVIDENCE])
         return (

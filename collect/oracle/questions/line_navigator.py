@@ -1,4 +1,4 @@
-"""Ways to come to the n-th visit of a line: as a developer would, and not always the shortest."""
+"""Ways to reach the n-th visit of a line: like a developer, not always the shortest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collect.question_records import Location
 from sandbox.text import source_lines
 
 MAX_STEPS = 6
-"""Steps on foot before a breakpoint is set after all."""
+"""Single steps before it sets a breakpoint instead."""
 MAX_STOPS = 12
 """Stops elsewhere, and earlier visits, on the way."""
 
@@ -24,13 +24,13 @@ class LineNavigator:
     def __init__(
         self, instance: Instance, session: Session, place: Location, hit: int, aim: str = ""
     ) -> None:
-        """`aim` goes on from a sentence that names the place: what to do there."""
+        """`aim` continues a sentence that names the place: what to do there."""
         self._instance, self._session, self._place, self._hit = instance, session, place, hit
         self._aim = aim
         self._rng, self._habits = session.rng, session.habits
         self.visits = 0
         self.seen: list[Mapping[str, str]] = []
-        """What the variables were at earlier visits, where they were looked at."""
+        """The variables at earlier visits, if they were read."""
 
     def go(self) -> Moves[bool]:
         """Whether the program is now paused at that visit."""
@@ -101,14 +101,14 @@ class LineNavigator:
         stopped = yield from self._session.start(why, points, True)
         if earlier or stopped is None or stopped.post_mortem or self.is_there(stopped):
             return stopped
-        # Module-level code has run before the test begins: its visits would be missed now.
+        # Module-level code ran before the test begins, so its visits would be missed now.
         yield from self._session.set_breakpoint(
             f"Now a breakpoint at {self._place}.", str(self._place)
         )
         return (yield from self._session.control("I run on to it from the start.", "restart"))
 
     def _by_function(self) -> Moves[Stopped | None]:
-        """Stop at the function, look at its arguments, and go on to the line."""
+        """Stop at the function, look at its arguments, and continue to the line."""
         name = self._place.function
         stopped = yield from self._session.start(
             f"I stop where `{name}` is entered, and at the line.", [name, str(self._place)], False
@@ -118,7 +118,7 @@ class LineNavigator:
         return stopped
 
     def _on_foot(self) -> Moves[Stopped | None]:
-        """Stop at the function, and step on; the line's own breakpoint counts its visits."""
+        """Stop at the function and step; the line's own breakpoint counts its visits."""
         name = self._place.function
         stopped = yield from self._session.start(
             f"I enter `{name}` and step through it.", [name, str(self._place)], False
@@ -134,7 +134,7 @@ class LineNavigator:
         return stopped
 
     def _wrong_guess(self) -> Moves[Stopped | None]:
-        """Stop elsewhere first, notice it, and start over."""
+        """Stop elsewhere first, notice it, and restart."""
         wrong = self._other_line()
         if wrong is None:
             return (yield from self._straight())
@@ -156,7 +156,7 @@ class LineNavigator:
         return (yield from self._session.control("Once more from the start.", "restart"))
 
     def _other_line(self) -> int | None:
-        """A statement nearby, in another function where there is one."""
+        """A statement nearby, in another function if there is one."""
         path = self._place.file
         source = read_source(path, self._instance.files.get(path, b""))
         if source is None:

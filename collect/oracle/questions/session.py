@@ -1,4 +1,4 @@
-"""Moves in a debug session, and how their observations are read."""
+"""Moves in a debug session, and parsers for their observations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POST_MORTEM = "post mortem"
 
 @dataclass(frozen=True)
 class Stopped:
-    """Where the program is, as the debugger's text says it."""
+    """Where the program is, according to the debugger's text."""
 
     file: str
     line: int
@@ -51,43 +51,43 @@ class Stopped:
 
     @property
     def numbers(self) -> list[int]:
-        """Of the breakpoints that were hit."""
+        """Numbers of the breakpoints that were hit."""
         found = NUMBERS.search(self.reason)
         return [int(n) for n in found["numbers"].split(",")] if found else []
 
     @property
     def raised(self) -> re.Match[str] | None:
-        """The exception, where there is one."""
+        """The exception, if there is one."""
         return RAISED.search(self.text)
 
 
 @dataclass
 class Session:
-    """What was done so far, and what was seen."""
+    """What has been done and seen so far."""
 
     test: str
     habits: ExplorationPolicy
     evidence: list[str] = field(default_factory=list)
     stopped: Stopped | None = None
-    """None where the program has ended, or was never started."""
+    """None if the program has ended or was never started."""
     exit_code: int | None = None
     steps: int = 0
     place: str = ""
-    """The last place that mattered."""
+    """The last relevant place."""
 
     @property
     def rng(self) -> random.Random:
-        """For the choice of words."""
+        """Random source for the choice of words."""
         return self.habits.rng
 
     def do(self, why: str, name: str, **arguments: Any) -> Moves[str]:
-        """One call, and what it answers."""
+        """Make one call and return its answer."""
         self.steps += 1
         seen = yield say(why, (name, arguments))
         return seen[0]
 
     def start(self, why: str, points: Sequence[str], stop_at_test: bool) -> Moves[Stopped | None]:
-        """Start the test; where it stops first, or None where it has ended."""
+        """Start the test. Returns its first stop, or None if it has ended."""
         arguments: dict[str, Any] = {"test": self.test}
         if points:
             arguments["breakpoints"] = list(points)
@@ -102,16 +102,15 @@ class Session:
         return self._came_to(text)
 
     def set_breakpoint(self, why: str, location: str, **more: Any) -> Moves[str]:
-        """Set one; what the debugger says to it."""
+        """Set a breakpoint and return the debugger's answer."""
         text = yield from self.do(why, "debug_breakpoint", action="set", location=location, **more)
         return text
 
     def remove_breakpoint(self, why: str, number: int) -> Moves[None]:
-        """Remove one."""
         yield from self.do(why, "debug_breakpoint", action="remove", number=number)
 
     def evaluate(self, why: str, expression: str, frame: int = 0) -> Moves[str | None]:
-        """The text of a value; None where it can't be evaluated."""
+        """The text of a value, or None if it can't be evaluated."""
         more = {"frame": frame} if frame else {}
         text = yield from self.do(
             why, "debug_inspect", what="evaluate", expression=expression, **more
@@ -129,7 +128,7 @@ class Session:
         return values(text)
 
     def fields(self, why: str, expression: str) -> Moves[Mapping[str, str]]:
-        """What is inside an object."""
+        """The contents of an object."""
         text = yield from self.do(why, "debug_inspect", what="fields", expression=expression)
         return values(text)
 
@@ -139,14 +138,13 @@ class Session:
         return [frame.groupdict() for frame in FRAME.finditer(text)]
 
     def read(self, why: str, path: str, first: int, last: int) -> Moves[str]:
-        """Lines of a file."""
         text = yield from self.do(
             why, "read_file", path=path, start_line=max(first, 1), end_line=last
         )
         return text
 
     def note(self, text: str) -> None:
-        """Something that was seen and bears on the question."""
+        """Record an observation that is relevant to the question."""
         if text not in self.evidence:
             self.evidence.append(text)
 
@@ -164,5 +162,5 @@ class Session:
 
 
 def values(text: str) -> dict[str, str]:
-    """All values of an observation by name."""
+    """All values in an observation, by name."""
     return {found["name"]: found["text"].strip() for found in VALUE.finditer(text)}

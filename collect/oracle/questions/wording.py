@@ -1,6 +1,6 @@
-"""What the oracle says before a call, and how it words its answers: several ways each.
+"""Phrases for the oracle's messages and answers, several of each.
 
-The first of each is the plainest, and tells how far the search has come: direct sessions use it.
+The first of each is the plainest and says how far the search has come: direct sessions use it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Whether what an answer states was seen in the conversation that gave it."""
+"""Whether an answer's claims were observed in its conversation."""

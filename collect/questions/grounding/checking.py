@@ -1,4 +1,4 @@
-"""Each claim of an answer against what its conversation was given, and what it observed."""
+"""Checks each claim of an answer against the task's text and the observations."""
 
 from __future__ import annotations
 
@@ -35,22 +35,20 @@ from collect.questions.value_claims import (
 )
 from collect.store.records import Conversation, Role
 
-# Where a claimed value, or words of a claim, stand among what was observed.
-#
-# A value that is given to a name must have been seen under that name, or inside of what was.
-# Where the name was never seen, as that of an expression in the model's own words, a telling
-# value must have been seen at least somewhere; one that anybody would guess (0, True, an empty
-# list) grounds nothing there. A name and its value that stand in an observation just as in the
-# answer count: what was seen is quoted.
+# Finds a claimed value, or words of a claim, among the observations. A value given to a name must
+# have been seen under that name or inside its value. If the name was never seen, such as an
+# expression in the model's own words, a distinctive value must have been seen somewhere; one that
+# anybody would guess (0, True, an empty list) does not count. A name and its value that occur in an
+# observation exactly as in the answer count as a quote.
 
 
 TELLING_CHARACTERS = 3
-"""Of a string or a number: a shorter one stands everywhere."""
+"""Minimum length of a distinctive string or number: shorter ones occur everywhere."""
 _parsed = lru_cache(maxsize=4_096)(parse_value)
 
 
 def sightings_of_value(claim: Claim, seen: Observations) -> Iterator[Sighting]:
-    """Where a claimed value was seen, in no particular order; the same place may come twice."""
+    """Where a claimed value was seen, unordered; a place may repeat."""
     text = plain(claim.text)
     if claim.name:
         for words in {plain(claim.quote), f"{plain(claim.name)} = {text}"}:
@@ -70,7 +68,7 @@ def sightings_of_value(claim: Claim, seen: Observations) -> Iterator[Sighting]:
 
 
 def _members(name: str, seen: Observations) -> Iterator[tuple[object, Sighting]]:
-    """What `lines['tea']` or `cart.total` is, by what `lines` or `cart` was seen to be."""
+    """What `lines['tea']` or `cart.total` is, according to the values of `lines` or `cart`."""
     try:
         node = ast.parse(name, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -94,12 +92,12 @@ def _inside(node: ast.expr, seen: Observations) -> Iterator[tuple[object, Sighti
 
 
 def _shows(shown: str, claim: Claim) -> bool:
-    """Whether a representation is of the claimed value."""
+    """Whether a representation shows the claimed value."""
     return plain(shown) == plain(claim.text) or same(_parsed(shown), claim.value)
 
 
 def _is_telling(claim: Claim) -> bool:
-    """Whether a value is one that nobody would guess."""
+    """Whether a value is distinctive: nobody would guess it."""
     if claim.text in GUESSED:
         return False
     is_number = isinstance(claim.value, int | float) and not isinstance(claim.value, bool)
@@ -107,7 +105,7 @@ def _is_telling(claim: Claim) -> bool:
 
 
 def _forms(claim: Claim) -> Iterator[str]:
-    """How a value may stand in a text."""
+    """The texts that can stand for a value."""
     yield plain(claim.text)
     if isinstance(claim.value, str) and claim.value.strip():
         quoted = len(claim.value) < TELLING_CHARACTERS
@@ -115,13 +113,14 @@ def _forms(claim: Claim) -> Iterator[str]:
 
 
 def in_texts(words: str, seen: Observations) -> Iterator[Sighting]:
-    """The tools' answers that hold these words."""
+    """The tool answers that contain these words."""
     return (sighting for text, sighting in seen.texts if has_word(text, words))
 
 
 def has_word(text: str, words: str) -> bool:
-    """Whether a text holds the words, not as part of longer ones: `12` is not in `123`, `1.12` or
-    `-12`."""
+    """Whether a text contains the words, not as part of longer ones: `12` is not in `123`, `1.12`
+    or `-12`.
+    """
     position = text.find(words)
     while words and position >= 0:
         end = position + len(words)
@@ -133,12 +132,12 @@ def has_word(text: str, words: str) -> bool:
 
 
 def _joins(before: str, first: str) -> bool:
-    """Whether a character belongs to the word that begins after it."""
+    """Whether a character belongs to the word that starts after it."""
     return _is_wordy(first) and (_is_wordy(before) or (first.isdigit() and before in ("-", ".")))
 
 
 def _goes_on(last: str, after: str) -> bool:
-    """Whether the word that ends in a character goes on with those after it."""
+    """Whether the word that ends in a character continues after it."""
     is_fraction = last.isdigit() and re.match(r"\.\d", after) is not None
     return _is_wordy(last) and (_is_wordy(after[:1]) or is_fraction)
 
@@ -147,23 +146,24 @@ def _is_wordy(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-# The values that an answer's text states, and the expressions that it gives them to.
+# The values that an answer states, and the expressions that it gives them to.
 
 
 CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)|;\s+(?=[A-Za-z_][\w.]* = )")
-"""Where a new value begins, whatever quotes and brackets stay open in one that was cut: after the
-debugger's remark on that, or at `; name = `."""
+"""Where a new value starts, even inside quotes and brackets that a cut left open: after the
+debugger's "cut" remark, or at `; name = `.
+"""
 ENDS = re.compile(r"[;`\n]")
-"""What no expression goes across."""
+"""Characters that no expression spans."""
 MAX_EXPRESSION = 200
 """Characters."""
 BLANK = re.compile(r"\s")
-"""After one, behind other words, an expression may begin."""
+"""An expression after other words may start after one."""
 QUOTED_NAME = re.compile(r"`([A-Za-z_][\w.\[\]'\"]*)`")
 
 
 def value_claims(text: str) -> Iterator[Claim]:
-    """Every value that is given to an expression, and every literal that is quoted."""
+    """Every value given to an expression, and every quoted literal."""
     for part in CUT.split(text):
         named = {each.start: (each, _name(part, each)) for each in _whole(part, values_in(part))}
         for name in dict.fromkeys(QUOTED_NAME.findall(part)):
@@ -175,7 +175,7 @@ def value_claims(text: str) -> Iterator[Claim]:
 
 
 def _sides(text: str, named: set[int]) -> Iterator[Claim]:
-    """The actual and the expected value of an assertion."""
+    """The actual and expected value of an assertion."""
     if not ROLE.search(text):
         return
     sides = compared(text)
@@ -185,7 +185,7 @@ def _sides(text: str, named: set[int]) -> Iterator[Claim]:
 
 
 def _whole(text: str, found: list[ValueClaim]) -> list[ValueClaim]:
-    """The values with what the reader blanks out of a text, which inside of one is part of it."""
+    """The values, including text that the reader blanks out although it is part of a value."""
     whole: list[ValueClaim] = []
     for each in found:
         own = text[each.start : each.end]
@@ -196,8 +196,9 @@ def _whole(text: str, found: list[ValueClaim]) -> list[ValueClaim]:
 
 
 def _name(text: str, found: ValueClaim) -> str | None:
-    """The expression that a value is given to; as the debugger writes it, `len(x) > 2 = True`, it
-    may be more than a name."""
+    """The expression that a value is given to. The debugger also writes `len(x) > 2 = True`, so it
+    may be more than a name.
+    """
     before = text[: found.start]
     if before.endswith(" = "):
         part = ENDS.split(before[-MAX_EXPRESSION:-3])[-1]
@@ -209,7 +210,7 @@ def _name(text: str, found: ValueClaim) -> str | None:
 
 
 def _parses(expression: str) -> bool:
-    """Whether it is one expression: a list of them goes over from what is said before."""
+    """Whether it is one expression: a tuple comes from text before it."""
     try:
         body = ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -224,7 +225,7 @@ def _claim(text: str, found: ValueClaim, name: str | None) -> Claim:
 
 
 def _is_claim(found: ValueClaim, name: str | None) -> bool:
-    """Whether a value is stated: given to a name, or quoted and more than a number or a word."""
+    """Whether a value is stated: given to a name, or quoted and more than a number or word."""
     if not _is_data(found):
         return False
     if name is not None:
@@ -235,7 +236,7 @@ def _is_claim(found: ValueClaim, name: str | None) -> bool:
 
 
 def _is_data(found: ValueClaim) -> bool:
-    """Whether it is a value's representation rather than code, which works on names."""
+    """Whether it is a value's representation, not code, which uses names."""
     raised = isinstance(found.value, Call) and EXCEPTION.fullmatch(found.value.name)
     remark = isinstance(found.value, str) and found.text.startswith("(")
     return not raised and not remark and not _has_names(found.value)
@@ -256,7 +257,7 @@ def _has_names(value: object) -> bool:
     return False
 
 
-# The claims that stand in an answer's text, read as the scorer of runtime questions reads them.
+# The claims in an answer's text, read like the scorer of runtime questions does.
 
 
 NAME = r"(?:[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|<\w+>))*|<\w+>)"
@@ -269,16 +270,17 @@ FUNCTION_BEFORE = re.compile(
 )
 NO_FUNCTIONS = frozenset({"the", "a", "an", "this", "that", "it", "line", "code", "test", "module"})
 QUOTED = re.compile(r":?\s*\(?\s*(?P<quote>['\"])(?P<message>(?:\\.|(?!(?P=quote)).)+)(?P=quote)")
-"""A message in quotes behind an exception's type: `KeyError('b')`, `KeyError: 'b'`."""
+"""A quoted message after an exception's type: `KeyError('b')`, `KeyError: 'b'`."""
 TOLD = re.compile(r":\s*(?P<message>[^;\n`]+)")
-"""A message as a traceback has it, to the end of the line or of what is quoted there."""
+"""A message in a traceback's form, to the end of the line or the quote."""
 BEFORE_TOLD = re.compile(r"(?:^|[`;\n]|: )\s*$")
-"""What comes before an exception's type where a traceback's line is quoted; in a sentence, what
-follows a colon is prose."""
+"""What comes before an exception's type in a quoted traceback line; in a sentence, the text after a
+colon is prose.
+"""
 REMARK = re.compile(r"(?<=\s)\((?P<quote>['\"])(?P<message>[^'\"\n]+)(?P=quote)\)")
-"""A message that stands in brackets and quotes, not right behind the type."""
+"""A message in brackets and quotes, not directly after the type."""
 PROSE = re.compile(r"\.\s+(?=[A-Z])|\.$")
-"""Where the sentence that holds a message ends."""
+"""Where a sentence with a message ends."""
 
 
 def claims_in(text: str) -> tuple[Claim, ...]:
@@ -316,25 +318,25 @@ def _message(text: str, raised: re.Match[str]) -> str:
 
 
 MAX_CHARACTERS = 6_000
-"""Of a field, that are read: one that is longer repeats itself, and takes long to read."""
+"""Characters read per field: a longer field repeats itself and is slow to read."""
 REPAIR = re.compile(r"\bto fix (?:the|this) (?:bug|problem|issue)\b", re.IGNORECASE)
-"""Where a plan goes on to what should be changed, which nobody can have observed."""
+"""Where a plan turns to the fix, which nobody can have observed."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the agent was told, and what stands in it."""
+    """The text that the agent was given, and the facts in it."""
 
     text: str
 
     @cached_property
     def plain(self) -> str:
-        """The text as it is compared."""
+        """The text in the form used for comparison."""
         return plain(self.text)
 
     @cached_property
     def places(self) -> Sequence[tuple[str, int]]:
-        """Files and lines, those that the main agent hints at among them."""
+        """Files and lines, including the main agent's hints."""
         asked = read_subagent_task(self.text)
         path, lines = (asked.path, asked.lines) if asked else (None, None)
         hints = [(path, line) for line in lines or ()] if path else []
@@ -342,12 +344,12 @@ class Task:
 
     @cached_property
     def values(self) -> Sequence[object]:
-        """All values, whatever they are of."""
+        """All values, with or without names."""
         return [each.value for each in values_in(self.text)]
 
 
 def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
-    """The claims of a conversation's answer or plan, and what each rests on."""
+    """The claims of a conversation's answer or plan, and the evidence for each."""
     texts = answer_texts(conversation)
     claims = {(c.kind, str(c)): c for text in texts for c in claims_in(text[:MAX_CHARACTERS])}
     if not claims:
@@ -360,7 +362,7 @@ def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
 
 
 def answer_texts(conversation: Conversation) -> Sequence[str]:
-    """What is to be grounded: an answer's fields, or of a plan what it says of the cause."""
+    """The texts to ground: an answer's fields, or what a plan says about the cause."""
     answer = conversation.answer
     if conversation.role is Role.INSPECTOR:
         plan = answer.answer if answer is not None else plan_of(conversation.final_answer)
@@ -369,7 +371,7 @@ def answer_texts(conversation: Conversation) -> Sequence[str]:
 
 
 def task_text(conversation: Conversation) -> str:
-    """What the agent was told before it did anything, its standing instructions aside."""
+    """What the agent was told before it acted, without its standing instructions."""
     told: list[str] = []
     for row in conversation.messages:
         if row.message.role == "assistant":

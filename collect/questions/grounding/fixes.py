@@ -1,4 +1,4 @@
-"""Whether a fix was made where an answer or a plan said that the bug is."""
+"""Checks whether a fix changed the place that an answer or plan reported."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+")
 
 
 def changed_by(patch: str) -> tuple[ChangedRange, ...]:
-    """The lines that a rollout's patch changes; none of a broken patch."""
+    """The lines that a rollout's patch changes; empty for a broken patch."""
     try:
         changed = changed_lines(patch)
     except PatchError:
         return ()
-    # Those of a whole run are held at once.
+    # Paths are interned because a whole run's ranges are held at once.
     return tuple(replace(each, path=intern(each.path)) for each in changed)
 
 
 def fix_touched_location(
     conversation: Conversation, changed: Sequence[ChangedRange]
 ) -> bool | None:
-    """Whether a patch changed the place that the answer reported: its line, its function, or
-    outside of all functions its statement.
+    """Whether a patch changed the reported place: its line, its function, or at module level its
+    statement.
 
-    That is told, in Python, from what the conversation has read of the file. None where the answer
-    reports no place, nothing was changed, or too little of the right file was read.
+    For Python, from what the conversation has read of the file. None if the answer reports no
+    place, nothing was changed, or too little of the right file was read.
     """
     reported = _reported(conversation)
     if reported is None or not changed:
@@ -53,7 +53,7 @@ def fix_touched_location(
 
 
 def _reported(conversation: Conversation) -> tuple[str, int] | None:
-    """The place that an answer reports, or that a plan names first."""
+    """The place that an answer reports, or the first one in a plan."""
     answer, texts = conversation.answer, list(answer_texts(conversation))
     if answer is not None and conversation.role is not Role.INSPECTOR:
         texts = [answer.location, answer.answer]
@@ -80,21 +80,22 @@ def _is_of(call: ToolCall, file: str) -> bool:
 
 
 def _listed(text: str, blanks: int) -> Mapping[int, str]:
-    """The lines of a listing, which has this many blanks after each number."""
+    """The lines of a listing with this many blanks after each number."""
     found = re.finditer(rf"^(?:->)?[ *]*(\d+)(?: {{{blanks}}}(.*))?$", text, re.MULTILINE)
     return {int(each[1]): each[2] or "" for each in found}
 
 
 def _block(source: Mapping[int, str], line: int) -> int | None:
-    """The first line of the innermost definition around a line, or outside of all of the statement
-    that stands farthest left; None: not known."""
+    """The first line of the innermost definition around a line, or at module level of the least
+    indented statement; None if unknown.
+    """
     while source.get(line, "").lstrip().startswith("@"):
         line += 1
     least: int | None = None
     while line in source:
         text = source[line].lstrip()
         indent = len(source[line]) - len(text)
-        # A bracket that closes stands as far left as the line that opens it.
+        # A closing bracket is indented like the line that opens it.
         if text and not text.startswith(CLOSING) and (least is None or indent < least):
             if DEFINITION.match(text) or indent == 0:
                 return line

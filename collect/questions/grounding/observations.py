@@ -1,4 +1,4 @@
-"""What a conversation observed: its tools' answers and its debugger's events, in order."""
+"""Everything that a conversation observed: tool answers and debugger events, in order."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from sandbox.debugger import Action, DebugEvent, Frame
 
 READ_FILE = "read_file"
 NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
-"""A line of a listing, as `read_file` and a stop show it."""
+"""A line of a listing from `read_file` or a stop."""
 TRACEBACK = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 ASSERTION = re.compile(r"\bAssert(?:ion(?:Failed)?)?Error\b|^E\s+assert\b", re.MULTILINE)
 PRINTING = {
     Action.RUN_CODE: ("code", re.compile(r"print\((?P<expression>[^'\"\n]+)\)")),
     Action.RAW: ("command", re.compile(r"(?:pp?|print|dump)\s+(?P<expression>.+)")),
 }
-"""By action: the argument in which one value is asked for, and how."""
+"""By action: the argument that asks for one value, and its pattern."""
 DOTTED = re.compile(r"[\w.]+")
 FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
 
@@ -37,29 +37,29 @@ class Sighting:
     where: int
     """Index of the message."""
     in_test: bool
-    """In a test's frame, its source or its assertion's message."""
+    """In a test's frame, source or assertion message."""
 
 
 @dataclass
 class Observations:
-    """Everything seen before the answer, by what can be asked of it."""
+    """Everything seen before the answer, indexed for lookups."""
 
     texts: list[tuple[str, Sighting]] = field(default_factory=list)
-    """Space in a row as one blank, addresses left out."""
+    """With whitespace collapsed, without addresses."""
     values: dict[str, list[tuple[str, Sighting]]] = field(default_factory=lambda: defaultdict(list))
-    """Representations by the expression's last part: `total` of `self.total`."""
+    """Representations by the expression's last part: `total` for `self.total`."""
     lines: dict[tuple[str, int], list[tuple[str, Sighting]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """Paths, by file name and line."""
+    """Paths by file name and line."""
     functions: dict[str, Sighting] = field(default_factory=dict)
     exceptions: list[tuple[str, str, Sighting]] = field(default_factory=list)
     """Types without their modules, and messages."""
 
     def add_text(self, text: str, sighting: Sighting) -> None:
-        """Take in a tool's answer."""
+        """Add a tool's answer."""
         self.texts.append((plain(text), sighting))
-        # Searched by lines that hold a file: looking for one takes long in text without any.
+        # Only lines with a file name: the search for places is slow in other text.
         naming = "\n".join(each for each in text.splitlines() if ".py" in each or ".java" in each)
         for file, line, _ in places(naming):
             self.add_line(file, line, sighting)
@@ -69,7 +69,7 @@ class Observations:
             self.functions.setdefault(found["function"], sighting)
 
     def add_event(self, event: DebugEvent, sighting: Sighting) -> None:
-        """Take in what the debugger said."""
+        """Add a debugger event."""
         self.add_text(event.output, sighting)
         stopped = Frame(0, event.file or "", event.line or 0, event.function or "", "")
         for frame in (stopped, *event.frames, *(f for t in event.threads for f in t.frames)):
@@ -86,7 +86,7 @@ class Observations:
         if expression:
             self.values[last_part(expression)] += [(text, sighting), (repr(text), sighting)]
         if event.return_value is not None:
-            # What a function of the program gave is no test's, also where a test gets it.
+            # What a program function returns belongs to the program, even if a test receives it.
             value, own = event.return_value, replace(sighting, in_test=False)
             self.values[last_part(value.name)].append((value.text, own))
         if event.exception is not None:
@@ -94,23 +94,23 @@ class Observations:
             self.exceptions.append((raised, plain(event.exception.message), sighting))
 
     def add_listing(self, file: str, text: str, sighting: Sighting) -> None:
-        """Take in numbered lines of a file."""
+        """Add the numbered lines of a file."""
         for found in NUMBERED.finditer(text):
             self.add_line(file, int(found["line"]), sighting)
 
     def add_line(self, file: str, line: int, sighting: Sighting) -> None:
-        """Take in one place."""
+        """Add one place."""
         if file and line:
             self.lines[posixpath.basename(file), line].append((file.removeprefix("./"), sighting))
 
 
 def plain(text: str) -> str:
-    """A text as it is compared."""
+    """A text in the form used for comparison."""
     return SPACE.sub(" ", ADDRESS.sub("", text)).strip()
 
 
 def last_part(name: str) -> str:
-    """The key of an expression: `self.total` is also known as `total`, quotes are all the same."""
+    """The last part of an expression, as its key: `total` for `self.total`, with uniform quotes."""
     if DOTTED.fullmatch(name):
         return name.rpartition(".")[2]
     try:
@@ -120,7 +120,7 @@ def last_part(name: str) -> str:
 
 
 def _printed(event: DebugEvent) -> tuple[str, str]:
-    """The expression whose value an event has printed, and the print; empty where there is none."""
+    """The expression that an event printed, and the output; empty if there is none."""
     if event.action not in PRINTING:
         return "", ""
     name, pattern = PRINTING[event.action]
@@ -129,12 +129,12 @@ def _printed(event: DebugEvent) -> tuple[str, str]:
 
 
 def _field(expression: str, name: str) -> str:
-    """What a field of an object is called in full: `self.total`, `lines['tea']`."""
+    """The full expression for a field: `self.total`, `lines['tea']`."""
     return f"{expression}{name}" if name.startswith("[") else f"{expression}.{name}"
 
 
 def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observations:
-    """What was seen before the message at an index."""
+    """Everything seen before the message with index `end`."""
     seen = Observations()
     from_test = _from_test(conversation, tests)
     calls = conversation.calls
@@ -156,7 +156,7 @@ def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observat
 
 
 def _from_test(conversation: Conversation, tests: TestFiles) -> dict[str, bool]:
-    """By call: whether all that its events show is of a test."""
+    """By call: whether all its events belong to a test."""
     found: dict[str, bool] = {}
     for row, tested in _events(conversation, tests):
         found[row.tool_call_id] = found.get(row.tool_call_id, True) and tested
@@ -179,13 +179,13 @@ def _events(conversation: Conversation, tests: TestFiles) -> Iterator[tuple[Even
 
 
 def _frame(event: DebugEvent) -> int:
-    """Which frame an inspection looked at."""
+    """The frame that an inspection read."""
     frame = _asked(event, "frame")
     return frame if isinstance(frame, int) else 0
 
 
 def _asked(event: DebugEvent, name: str) -> object:
-    """One of an action's arguments; None where it has none of the name."""
+    """An argument of an action, or None if it has none of that name."""
     try:
         arguments = json.loads(event.arguments)
     except ValueError:
@@ -194,7 +194,7 @@ def _asked(event: DebugEvent, name: str) -> object:
 
 
 def _answer_index(conversation: Conversation, row: EventRow) -> int:
-    """The message that tells of an event; at the earliest the one after its call's."""
+    """The message that reports an event; at the earliest the one after its call's."""
     rows = conversation.messages
     for index in range(row.message_index + 1, len(rows)):
         message = rows[index].message

@@ -1,4 +1,4 @@
-"""What an answer states, and whether the conversation that gave it had seen that."""
+"""The claims of an answer, and whether its conversation had observed them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from functools import cached_property
 
 
 class ClaimKind(StrEnum):
-    """What is claimed."""
-
     VALUE = "value"
     LOCATION = "location"
     """A file and a line, or a function."""
@@ -18,12 +16,12 @@ class ClaimKind(StrEnum):
 
 
 class Support(StrEnum):
-    """What a claim rests on."""
+    """The evidence for a claim."""
 
     OBSERVED = "observed"
-    """A tool's answer or a debugger's event of the conversation shows it."""
+    """A tool answer or debugger event of the conversation shows it."""
     GIVEN = "given"
-    """The task's text says it already: repeating it shows nothing."""
+    """The task's text contains it, so repeating it proves nothing."""
     UNGROUNDED = "ungrounded"
 
 
@@ -35,14 +33,14 @@ class Claim:
     text: str
     """The value, `file:line`, the function, the exception's type or its message."""
     name: str = ""
-    """Of a value: the expression that is said to have it; empty where it is only quoted."""
+    """For a value: the expression that is said to have it; empty if it is only quoted."""
     value: object = None
-    """Of a value: as parsed."""
+    """For a value: parsed."""
     quote: str = ""
-    """Of a value that is given to a name: both, as they stand in the text."""
+    """For a value given to a name: both as written in the text."""
     file: str = ""
     line: int = 0
-    """Of a location: 0 for a function."""
+    """For a location: 0 for a function."""
 
     def __str__(self) -> str:
         return f"{self.name} = {self.text}" if self.name else self.text
@@ -50,15 +48,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class GroundedClaim:
-    """A claim, and what it rests on."""
+    """A claim and its evidence."""
 
     kind: ClaimKind
     text: str
     grounded: Support
     where: int | None = None
-    """Index of the message in which it was first observed."""
+    """Index of the message that first showed it."""
     from_test: bool = False
-    """It was observed, and only in a test: in its frame, its source or its assertion's message."""
+    """Whether it was observed only in a test: in its frame, source or assertion message."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +67,12 @@ class Grounding:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many claims rest on what, by `Support`."""
+        """Number of claims by `Support`."""
         supports = [claim.grounded for claim in self.claims]
         return {each.value: supports.count(each) for each in Support}
 
     @property
     def score(self) -> float | None:
-        """Share of the claims that were observed, those given aside; None where there are none."""
+        """Share of observed claims, not counting given ones; None if there are none."""
         seen, unseen = self.counts[Support.OBSERVED], self.counts[Support.UNGROUNDED]
         return seen / (seen + unseen) if seen + unseen else None
