@@ -234,7 +234,8 @@ def draw(figure: Figure) -> Markup:
 
 
 def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
-    """Horizontal bars, which leave room for long names. Returns the chart's height and its legend."""
+    """Horizontal bars, which leave room for long names. Returns the chart's height and its
+    legend."""
     from matplotlib.patches import Patch
 
     y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]

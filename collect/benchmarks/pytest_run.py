@@ -239,7 +239,8 @@ def _read(sandbox: Sandbox, path: str) -> bytes | None:
 
 
 def _signed(lines: Sequence[bytes], key: bytes) -> Iterator[dict[str, object]]:
-    """The lines that the launcher signed: the program under test may also have written to the file."""
+    """The lines that the launcher signed: the program under test may also have written to the
+    file."""
     count = 0
     for line in lines:
         mac, _, text = line.partition(b" ")

@@ -300,7 +300,8 @@ class _Names:
         self._repositories = RepositoryNames(bug.repository for bug in instances)
 
     def note(self, row: TrainingRow, facts: _SeenFacts) -> None:
-        """Note what a row shares with the benchmark; a row without a benchmark name may be of any."""
+        """Note what a row shares with the benchmark; a row without a benchmark name may be of
+        any."""
         if row.benchmark:
             facts.ids |= {(row.benchmark, row.instance_id)} & self._ids
         else:

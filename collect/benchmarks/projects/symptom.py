@@ -420,7 +420,8 @@ def _code(source: str, node: ast.AST | None) -> str:
 
 
 def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.expr | None:
-    """The expression that a statement checks or evaluates; for a comparison, the side under test."""
+    """The expression that a statement checks or evaluates; for a comparison, the side under
+    test."""
     both = sides(statement)
     if both is not None:
         return both[1] if computed_right(statement, given) else both[0]

@@ -191,7 +191,8 @@ class CutComparison:
 
 
 class MissingCase:
-    """One alternative fewer in `isinstance(x, (A, B))`, `x in (a, b)` and `x.startswith((a, b))`."""
+    """One alternative fewer in `isinstance(x, (A, B))`, `x in (a, b)` and `x.startswith((a,
+    b))`."""
 
     name = "missing_case"
     category = "absence"

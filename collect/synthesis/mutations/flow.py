@@ -343,7 +343,8 @@ class EarlyReturn:
 
 
 class WrongLoopControl:
-    """`break` for `continue`, or the other way round; removed if other statements come before it."""
+    """`break` for `continue`, or the other way round; removed if other statements come before
+    it."""
 
     name = "wrong_loop_control"
     category = "flow"
