@@ -199,7 +199,8 @@ def _tokens(row: Row) -> Row:
 
 
 def _says_something(figure: Figure) -> bool:
-    """Whether a figure is worth drawing: not if all costs are 0, or if there is a single point."""
+    """Whether to draw a figure: rates of 0 count, but not costs that are all 0, or a single
+    point."""
     points = [p for series in figure.series for p in series.points if p.value is not None]
     if figure.kind is FigureKind.SCATTER:
         placed = [point.x for point in points if point.x is not None]

@@ -197,7 +197,7 @@ def _wrong(candidate: Candidate, dropped_by: str | None, config: FormatConfig) -
 def _answered_badly(candidate: Candidate, config: FormatConfig) -> bool:
     """Whether its answer is missing, ungrounded, or was scored as wrong.
 
-    Where a main agent asked, the outcome is that of its patch, and says nothing of the answer.
+    If a main agent asked, the outcome is that of its patch, and says nothing about the answer.
     """
     conversation = candidate.conversation
     scored_wrong = conversation.variant == VARIANT and not candidate.outcome.resolved

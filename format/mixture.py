@@ -49,7 +49,7 @@ class MixtureConfig(BaseModel):
     """Probability to keep a row, by column and value: `{category: {code_reachability: 0.25}}`.
     Weights of several columns are multiplied; 1 for values not named."""
     caps: Mapping[Facet, Cap | Mapping[str, Cap]] = {}
-    """Maximum rows of a value: `{difficulty: {easy: 1000}}`, or of each value: `{category:
+    """Most rows of a value: `{difficulty: {easy: 1000}}`, or of each value: `{category:
     500}`."""
     max_rows: int | None = Field(default=None, ge=1)
     """Maximum rows in total."""

@@ -119,7 +119,7 @@ def expects_failure(item: pytest.Item) -> bool:
 
 
 def crash_of(report: pytest.TestReport) -> dict[str, Any] | None:
-    """Where a test raised, relative to the workspace if inside it, and what."""
+    """Where a test raised (relative to the workspace if inside it), and the exception."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if report.outcome != "failed" or crash is None:
         return None

@@ -47,7 +47,7 @@ PATIENCE = 5.0
 """An edit's tests may take this many times their normal duration, plus START_SECONDS."""
 START_SECONDS = 10.0
 MAX_TEST_SECONDS = 1.0
-"""Limit for tests that are run only as extra passing tests."""
+"""Limit in seconds for tests that are run only as extra passing tests."""
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ class AloneStage:
         return self.run / "eval" / FOLDER
 
     def check(self) -> None:
-        """Raises ConfigError where a model is not in the config."""
+        """Raises ConfigError if a model is not in the config."""
         for name in self.config.models:
             self.runtime.model_config_of(name)
 

@@ -85,7 +85,7 @@ WORDS = {
 }
 """pytest's status words; an expected failure counts as a pass."""
 SKIP_COUNT = re.compile(r"\[\d+\]$")
-"""Matches `SKIPPED [3] file:line: reason`, which names no test."""
+"""The count in `SKIPPED [3] file:line: reason`, which names no test."""
 COLOUR = re.compile(r"\[\d+m")
 CONTROL = dict.fromkeys(range(1, 32))
 OPTION = re.compile(r"(?P<test>.*?)\[(?P<option>.*)\]")
