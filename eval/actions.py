@@ -27,15 +27,15 @@ class Frequency:
 
     calls: int
     per_task: float | None
-    """Average a rollout; None where there is no rollout."""
+    """Average per rollout; None if there are no rollouts."""
     share: float | None
-    """Percent of all calls; None where there is none."""
+    """Percent of all calls; None if there are none."""
 
 
 def call_counts(rollouts: Sequence[Rollout]) -> Counter[str]:
-    """Calls by action, and of all actions under `ALL`.
+    """Number of calls by action, and of all actions under `ALL`.
 
-    An action of several kinds, `interact_code/inspection` and `interact_code/modification`, also
+    An action with several kinds, `interact_code/inspection` and `interact_code/modification`, also
     has its sum, `interact_code`.
     """
     counts: Counter[str] = Counter()
@@ -48,9 +48,9 @@ def call_counts(rollouts: Sequence[Rollout]) -> Counter[str]:
 
 def frequencies(rollouts: Sequence[Rollout]) -> dict[str, dict[str, Frequency]]:
     """By outcome and action: over all rollouts, and over those that did and did not resolve their
-    bug; empty where no rollout has an action.
+    bug; empty if no rollout has an action.
 
-    The actions are those of all rollouts, the paper's first and in its order, after `ALL`.
+    The actions are those of all rollouts, after `ALL`, with the paper's first in its order.
     """
     actions = sorted(call_counts(rollouts), key=_place)
     chosen = {
@@ -60,7 +60,7 @@ def frequencies(rollouts: Sequence[Rollout]) -> dict[str, dict[str, Frequency]]:
 
 
 def actions_table(panel: Panel, labels: Labels) -> list[list[str]]:
-    """One row a system and action: how often a task, and the share of all, by outcome.
+    """One row per system and action: calls per task, and share of all calls, by outcome.
 
     Systems without actions are left out.
     """
@@ -77,7 +77,7 @@ def actions_table(panel: Panel, labels: Labels) -> list[list[str]]:
 
 
 def actions_facts(panel: Panel) -> list[Facts]:
-    """The same, one row a system, outcome and action."""
+    """The same numbers, one row per system, outcome and action."""
     return [
         panel.facts(system.variant)
         | {
@@ -106,7 +106,7 @@ def _frequencies(rollouts: Sequence[Rollout], actions: Sequence[str]) -> dict[st
 
 
 def _place(action: str) -> tuple[bool, int, str]:
-    """Where an action stands: the sum of all first, those that the paper does not have last."""
+    """Sort key of an action: the sum of all first, those not in the paper last."""
     name = action.partition("/")[0]
     known = PAPER_ORDER.index(name) if name in PAPER_ORDER else len(PAPER_ORDER)
     return (action != ALL, known, action)

@@ -1,4 +1,4 @@
-"""How many patches it takes to resolve a bug (InspectCoder, figure 7)."""
+"""How many patches are needed to resolve a bug (InspectCoder, figure 7)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from eval.panels import Facts, Panel
 
 
 def most_attempts(panel: Panel) -> int:
-    """The most patches that any system tried on a bug; 0 where none tries patches."""
+    """The maximum number of patches that a system tried on a bug; 0 if none tries patches."""
     rows = (row for system in panel.systems for row in system.rollouts)
     return max((row.patch_attempts for row in rows), default=0)
 
 
 def resolved_within(rollouts: Sequence[Rollout], attempts: int) -> int | None:
-    """How many rollouts resolved their bug with at most so many patches.
+    """How many rollouts resolved their bug with at most `attempts` patches.
 
-    None where no rollout counts its patches, so that nothing is known about it.
+    None if no rollout counts its patches.
     """
     if not any(row.patch_attempts for row in rollouts):
         return None
@@ -30,7 +30,7 @@ def resolved_within(rollouts: Sequence[Rollout], attempts: int) -> int | None:
 
 
 def attempts_table(panel: Panel, labels: Labels) -> list[list[str]]:
-    """The cumulative resolve rate by the number of patches, one row a system."""
+    """The cumulative resolve rate by number of patches, one row per system."""
     counted = range(1, most_attempts(panel) + 1)
     rows = [["Method", *(f"≤ {attempts}" for attempts in counted)]]
     for system in panel.systems:
@@ -40,7 +40,8 @@ def attempts_table(panel: Panel, labels: Labels) -> list[list[str]]:
 
 
 def attempts_facts(panel: Panel) -> list[Facts]:
-    """The same, one row a system and number of patches; systems that count none are left out."""
+    """The same numbers, one row per system and number of patches; without systems that count
+    none."""
     return [
         panel.facts(system.variant)
         | {
@@ -60,28 +61,28 @@ def _rate(rollouts: Sequence[Rollout], attempts: int) -> float | None:
     return None if resolved is None else percent(resolved, len(rollouts))
 
 
-# Which bugs the systems share, and which only one of them resolves (InspectCoder, figure 6).
+# Bugs that systems share, and bugs that only one resolves (InspectCoder, figure 6).
 #
-# A bug counts as solved by a system if any of its rollouts resolved it. The ablations of
-# InspectCoder are no systems of their own: they are compared pair by pair, but take no unique bug
-# away from it.
+# A system has solved a bug if any of its rollouts resolved it. InspectCoder's ablations are not
+# separate systems: they are compared in pairs, but don't affect which bugs are unique to it.
 
 
 Solved = Mapping[str, frozenset[InstanceKey]]
-"""The bugs that each variant solved, in the order of the tables."""
+"""The bugs that each variant solved, in table order."""
 SEPARATOR = " & "
 SHOWN_SETS = 25
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One system among the others."""
+    """One system compared with the others."""
 
     solved: int
     unique: int
-    """Bugs that it alone solved."""
+    """Bugs that only this system solved."""
     of_others: float | None
-    """Percent of the bugs that any other solved which it solved too; None where there is none."""
+    """Percent of the bugs solved by any other system that it also solved; None if there are
+    none."""
 
 
 def solved_bugs(panel: Panel) -> dict[str, frozenset[InstanceKey]]:
@@ -93,13 +94,13 @@ def solved_bugs(panel: Panel) -> dict[str, frozenset[InstanceKey]]:
 
 
 def compared(solved: Solved) -> dict[str, frozenset[InstanceKey]]:
-    """Without the ablations, unless there is nothing else to compare."""
+    """The systems without the ablations, unless there is nothing else to compare."""
     chosen = {variant: bugs for variant, bugs in solved.items() if variant not in ABLATIONS}
     return chosen if len(chosen) > 1 else dict(solved)
 
 
 def exact_sets(solved: Solved) -> list[tuple[tuple[str, ...], int]]:
-    """For each set of systems the number of bugs solved by exactly those, the largest first."""
+    """For each set of systems, the number of bugs solved by exactly those, the largest first."""
     solvers = (
         tuple(variant for variant in solved if bug in solved[variant])
         for bug in frozenset().union(*solved.values())
@@ -112,14 +113,15 @@ def exact_sets(solved: Solved) -> list[tuple[tuple[str, ...], int]]:
 
 
 def standing(variant: str, solved: Solved) -> Standing:
-    """How one of the systems does beside the rest."""
+    """Compare one system with the others."""
     own = solved[variant]
     others = frozenset[InstanceKey]().union(*(solved[name] for name in solved if name != variant))
     return Standing(len(own), len(own - others), percent(len(own & others), len(others)))
 
 
 def pairs_table(panel: Panel, labels: Labels) -> list[list[str]]:
-    """One row a system: its bugs, those of it alone, and how many it shares with each other."""
+    """One row per system: its bugs, its unique bugs, and the number shared with each other
+    system."""
     solved = solved_bugs(panel)
     among = compared(solved)
     columns = ["Solved", "Only it", "Of the others'"]
@@ -135,7 +137,7 @@ def pairs_table(panel: Panel, labels: Labels) -> list[list[str]]:
 
 
 def sets_table(panel: Panel, labels: Labels) -> list[list[str]]:
-    """The number of bugs solved by exactly each set of systems, the largest sets of bugs first."""
+    """The number of bugs solved by exactly each set of systems, the largest first."""
     found = exact_sets(compared(solved_bugs(panel)))
     names = [(", ".join(labels.variant(v) for v in variants), count) for variants, count in found]
     more = len(names) - SHOWN_SETS
@@ -145,7 +147,7 @@ def sets_table(panel: Panel, labels: Labels) -> list[list[str]]:
 
 
 def sets_facts(panel: Panel) -> list[Facts]:
-    """One row a set of systems; the empty one is of the bugs that none solved."""
+    """One row per set of systems; the empty set has the bugs that none solved."""
     among = compared(solved_bugs(panel))
     sets = [*exact_sets(among), ((), _unsolved(panel))]
     return [
@@ -155,7 +157,7 @@ def sets_facts(panel: Panel) -> list[Facts]:
 
 
 def pairs_facts(panel: Panel) -> list[Facts]:
-    """One row a pair of systems."""
+    """One row per pair of systems."""
     solved = solved_bugs(panel)
     return [
         _facts(panel)
@@ -171,7 +173,7 @@ def pairs_facts(panel: Panel) -> list[Facts]:
 
 
 def _unsolved(panel: Panel) -> int:
-    """The bugs of the panel that none of the compared systems solved."""
+    """Number of the panel's bugs that none of the compared systems solved."""
     return len(panel.instances) - len(frozenset().union(*compared(solved_bugs(panel)).values()))
 
 

@@ -1,6 +1,6 @@
 """The charts of a report: the figures of an evaluation's results.json, drawn as SVG by matplotlib.
 
-Colours are variables of the report's style sheet, so that a chart follows its light or dark mode.
+Colours are variables of the report's style sheet, so that charts follow its light or dark mode.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
     from matplotlib.axis import XAxis, YAxis
 
     Named = tuple[str, Artist]
-    """A line of the legend."""
+    """An entry of the legend."""
     NamedPoint = tuple[int, str, Point]
-    """The index and the name of its series, and a point."""
+    """Index and name of the series, and a point."""
 
 Row = dict[str, Any]
 RATES = {
     "pass": ("pass_rate", "Pass rate", "% of rollouts"),
     "accuracy": ("accuracy", "Accuracy", "% right"),
 }
-"""By the beginning of its interval's columns: its own column, title and unit."""
+"""Keyed by the prefix of the interval's columns: value column, title and unit."""
 COSTS = (
     ("main_steps", "main steps", "average steps of the main agent"),
     ("sub_steps", "subagent steps", "average steps of subagents in rollouts that called one"),
     ("tokens", "tokens", "average tokens of all agents a rollout"),
     ("dollars_per_rollout", "dollars", "average dollars a rollout"),
 )
-"""What stands against the pass rate: the column of the arms, its short name, and its unit."""
+"""What the pass rate is plotted against: the arms' column, its short name, and its unit."""
 ALONE_COSTS = (
     ("steps", "steps", "average steps a question"),
     ("tokens", "tokens", "average tokens a question"),
     ("seconds", "seconds", "average seconds a question"),
     ("dollars_per_question", "dollars", "average dollars a question"),
 )
-"""What stands against the accuracy, of the models."""
+"""What the models' accuracy is plotted against."""
 FIGURES = TypeAdapter(tuple[Figure, ...])
 
 COLOURS = {
@@ -72,12 +72,12 @@ COLOURS = {
     "muted": "#5b6067",
     "edge": "#d9d9d3",
 }
-"""The variables of the style sheet, in its light mode; more series than s0 to s7 repeat these."""
+"""Style sheet variables and their light-mode values; series beyond s0 to s7 repeat these."""
 TEXT, MUTED = COLOURS["text"], COLOURS["muted"]
 VARIABLES = {colour: f"var(--{name}, {colour})" for name, colour in COLOURS.items()}
 SERIES = [colour for name, colour in COLOURS.items() if name[0] == "s"]
 MARKS = "os^Dv"
-"""Circle, square, triangle, diamond, triangle: a series can be told without its colour."""
+"""Circle, square, triangle, diamond, triangle, so that series differ without colour."""
 FONT = 13
 STYLE = {
     "svg.fonttype": "none",
@@ -99,15 +99,15 @@ STYLE = {
 }
 WIDTH, POINTS_HEIGHT, AXIS_HEIGHT = 640, 310, 48
 BAR, BAR_GAP, GROUP_GAP, LINE, CHARACTER = 16, 4, 16, 15, 7
-"""In points, as all sizes; a character is as wide as the average one."""
+"""Sizes in points; a character has the average width."""
 LABEL_CHARACTERS, LEGEND_CHARACTERS = 31, 85
-"""How long a line of the name of a group, and of a series, may be."""
+"""Maximum line length of a group's name and of a series' name."""
 TOOLTIP = "tooltip: "
 SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 
 
 def figures_of(folder: Path, labels: Labels) -> list[Figure]:
-    """The figures of one folder of tables; none if it has no results of this version."""
+    """The figures of one folder of tables; empty if it has no results of this version."""
     results = _results(folder / "results.json")
     records = [record for record in results.get("figures", ()) if "series" in record]
     arms = [(_arm(row, labels), row | _tokens(row)) for row in results.get("arms", ())]
@@ -130,7 +130,7 @@ def _results(path: Path) -> Row:
 
 
 def _against(cost: str, name: str, unit: str, rate: str, rows: Sequence[tuple[str, Row]]) -> Figure:
-    """A rate by what it cost."""
+    """A rate plotted against a cost."""
     value, title, of = RATES[rate]
     points = tuple(
         Point(label, row[value], row[f"{rate}_low"], row[f"{rate}_high"], row[cost])
@@ -172,12 +172,12 @@ def _figure(
     kind: FigureKind = FigureKind.BARS,
     name: str = "",
 ) -> Figure:
-    """A figure of one series, which stands in no paper."""
+    """A figure with a single series, which no paper has."""
     return Figure(title, title, "", x_label, y_label, (Series(name, points),), kind)
 
 
 def _side(row: Row, side: str, labels: Labels) -> str:
-    """One of the arms of a comparison."""
+    """One arm of a comparison."""
     arm = Arm(*(row[f"{side}_{name}"] for name in ("variant", "main_model", "sub_model")))
     models = labels.models(arm, False)
     return models if arm.variant == QUESTIONS else f"{labels.variant(arm.variant)}, {models}"
@@ -199,7 +199,8 @@ def _tokens(row: Row) -> Row:
 
 
 def _says_something(figure: Figure) -> bool:
-    """A rate of 0 says something; costs that are all 0, and a single point, do not."""
+    """Whether to draw a figure: rates of 0 count, but not costs that are all 0, or a single
+    point."""
     points = [p for series in figure.series for p in series.points if p.value is not None]
     if figure.kind is FigureKind.SCATTER:
         placed = [point.x for point in points if point.x is not None]
@@ -208,12 +209,12 @@ def _says_something(figure: Figure) -> bool:
 
 
 def draw(figure: Figure) -> Markup:
-    """The figure as SVG that can stand in a page."""
+    """The figure as SVG to embed in a page."""
     from matplotlib import style
     from matplotlib.figure import Figure as Canvas
 
     with style.context(["default", STYLE]), warnings.catch_warnings():
-        # About characters that matplotlib's own font lacks: the page has other fonts.
+        # Ignore warnings about characters that matplotlib's font lacks: the page has other fonts.
         warnings.filterwarnings("ignore", "Glyph", UserWarning)
         canvas = Canvas(layout="constrained", dpi=72)
         axes = canvas.add_subplot()
@@ -234,8 +235,8 @@ def draw(figure: Figure) -> Markup:
 
 
 def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
-    """Horizontal bars, as there is room for long names then. Returns the height of the chart, and
-    its legend."""
+    """Horizontal bars, which leave room for long names. Returns the chart's height and its
+    legend."""
     from matplotlib.patches import Patch
 
     y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]
@@ -267,7 +268,7 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
 
 
 def _group(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
-    """Bars below each other, with their intervals. Returns what the axis has to hold."""
+    """Bars below each other, with intervals. Returns the values that the axis must cover."""
     ends = []
     for index, name, point in bars:
         value = point.value or 0.0
@@ -287,7 +288,7 @@ def _group(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
 
 
 def _stack(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
-    """Bars end to end. Returns what the axis has to hold."""
+    """Stacked bars. Returns the values that the axis must cover."""
     end = 0.0
     for index, name, point in bars:
         value = point.value or 0.0
@@ -299,14 +300,14 @@ def _stack(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
 
 
 def _value(axes: Axes, value: float, x: float, y: float) -> None:
-    """The number beside a bar."""
+    """Write the number beside a bar."""
     place, units = (6, 0), "offset points"
     axes.annotate(_number(value), (x, y), place, textcoords=units, va="center_baseline")
 
 
 def _points(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
-    """Points with their intervals, each with a mark and a name. Returns the height of the chart,
-    and its legend."""
+    """Points with intervals, each with a marker and a name. Returns the chart's height and its
+    legend."""
     several = len(figure.series) > 1
     marks: list[Named] = []
     across, up = [0.0], [0.0]
@@ -335,7 +336,7 @@ def _points(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
 
 
 def _scale(axis: XAxis | YAxis, values: Sequence[float], figure: Figure | None = None) -> None:
-    """Round ticks from 0, or from below it if a value is negative, to a number past the largest."""
+    """Round ticks from 0, or from below if a value is negative, to past the largest value."""
     from matplotlib.ticker import MaxNLocator
 
     known = [0.0, *(value for value in values if math.isfinite(value))]
@@ -353,18 +354,18 @@ def _colour(index: int) -> str:
 
 
 def _columns(names: Sequence[str]) -> int:
-    """As many columns of the legend as its longest name leaves room for."""
+    """The number of legend columns that fit its longest name."""
     longest = max((len(line) for name in names for line in name.split("\n")), default=0)
     return max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
 
 
 def _lines(text: str, characters: int) -> str:
-    """The text in up to three lines; what is too much for them is cut."""
+    """The text in up to three lines, cut if it is longer."""
     return "\n".join(wrap(visible(text), characters, max_lines=3, placeholder="…"))
 
 
 def _told(point: Point) -> str:
-    """A value with its interval."""
+    """A value with its interval, as text."""
     told = _number(point.value or 0.0)
     if point.low is None or point.high is None:
         return told
@@ -372,20 +373,20 @@ def _told(point: Point) -> str:
 
 
 def _number(value: float) -> str:
-    """A value as a chart tells it: 61.2, 1,204, 0.0315."""
+    """A value formatted for a chart: 61.2, 1,204, 0.0315."""
     if 0 < abs(value) < 0.95:
         return f"{value:.3g}"
     return f"{value:,.1f}".removesuffix(".0")
 
 
 def _tooltip(artist: Artist, text: str) -> None:
-    """What a pointer that rests on the artist is shown; `_inline` makes a title of it."""
+    """Set the artist's tooltip; `_inline` turns it into a title."""
     artist.set_gid(f"{TOOLTIP}{visible(text)}")
 
 
 def _inline(drawn: str, title: str) -> Markup:
-    """The drawing as it can stand beside others: without ids, which all drawings share, and without
-    style sheets and style attributes, which the page's policy forbids."""
+    """The drawing without ids, which would clash between drawings, and without style sheets and
+    style attributes, which the page's policy forbids."""
     root = ElementTree.fromstring(drawn)
     paths = root.iterfind(f".//{SVG}defs/{SVG}path")
     marks = {f"#{path.get('id')}": path.get("d", "") for path in paths}

@@ -1,4 +1,4 @@
-"""What to evaluate: variants, pairs of models, and on which bugs."""
+"""Evaluation settings: variants, pairs of models, and bugs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eval.paired.config import ArmName, StatisticsConfig
 from eval.qualitative.config import JudgeConfig
 from eval.standalone.config import AloneConfig
 
-# Whether an evaluation leaves pages for a browser, and how many.
+# Settings of the HTML report.
 
 
 class ReportConfig(BaseModel):
@@ -23,9 +23,9 @@ class ReportConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     html: bool = True
-    """Whether it is written. `stepinto view RUN` writes one at any time."""
+    """Whether to write it. `stepinto view RUN` writes one at any time."""
     limit: int | None = Field(default=None, ge=1)
-    """Most rollouts whose conversations get pages; None for all."""
+    """Maximum number of rollouts whose conversations get pages; None for all."""
 
 
 class Pair(BaseModel):
@@ -36,7 +36,7 @@ class Pair(BaseModel):
     main: str = Field(min_length=1)
     """The main agent's model."""
     sub: str | None = None
-    """None: only variants without a subagent are run with this main model."""
+    """None: only run variants without a subagent with this main model."""
 
 
 class EvalConfig(BaseModel):
@@ -47,22 +47,22 @@ class EvalConfig(BaseModel):
     benchmark: BenchmarkConfig | None = None
     """None: the bugs of collect's benchmark that its split holds out from training."""
     variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
-    """Each is run with every pair."""
+    """Variants to run with every pair."""
     pairs: tuple[Pair, ...] = ()
-    """A main agent's model with a subagent's."""
+    """Pairs of a main agent's and a subagent's model."""
     attempts: int = Field(default=1, ge=1, le=10_000)
-    """Rollouts a bug in every arm."""
+    """Rollouts per bug in every arm."""
     baseline: Variant = Variant.BASELINE
-    """The variant that relative changes refer to, where it is among the variants."""
+    """The variant that relative changes refer to, if it is among the variants."""
     statistics: StatisticsConfig = StatisticsConfig()
-    """Which arms are compared over the same bugs and seeds, and how."""
+    """Which arms to compare over the same bugs and seeds, and how."""
     questions: AloneConfig | None = None
     """Subagents to measure alone, on runtime questions. None: none."""
     judge: JudgeConfig | None = None
     """A model that sorts the questions of main agents (Debug2Fix, table 3), and failures beside the
     rules. None: table 3 is left out, and only the rules sort failures."""
     report: ReportConfig = ReportConfig()
-    """Pages for a browser, beside the tables."""
+    """HTML pages, in addition to the tables."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -105,14 +105,14 @@ class EvalConfig(BaseModel):
         return self
 
     def bugs_of(self, collected: BenchmarkConfig) -> BenchmarkConfig:
-        """The bugs to measure on, beside those that collect has."""
+        """The bugs to measure on; `collected` is collect's benchmark."""
         return self.benchmark or collected.model_copy(update={"split": "held_out"})
 
     def arms(self) -> tuple[tuple[Variant, str, str | None], ...]:
         """Every (variant, main model, sub model) to run, each once.
 
-        A variant with a subagent runs with each pair that has a sub model, the others once for
-        each main model.
+        A variant with a subagent runs with each pair that has a sub model, the others once per main
+        model.
         """
         arms = [
             (variant, pair.main, pair.sub if variant.has_subagent else None)

@@ -1,4 +1,4 @@
-"""Pairs of models in place: every arm on the same held-out bugs, and what it came to."""
+"""End-to-end evaluation: every arm on the same held-out bugs."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ FOLDER = "eval"
 
 @dataclass(frozen=True)
 class InPlaceReport:
-    """What the arms came to."""
+    """The results of the arms."""
 
     summary: str
     """The tables, for a terminal."""
     rollouts: RolloutsSummary
     tables: TablePaths
     judge: JudgeReport | None = None
-    """What a model said of questions and failures; None where none is asked."""
+    """A model's judgement of questions and failures; None if no judge is configured."""
 
 
 class InPlaceStage:
-    """The arms of a config, on the bugs of one benchmark."""
+    """A config's arms on the bugs of one benchmark."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class InPlaceStage:
         self._run, self._folder, self._labels = run, run / FOLDER, labels
 
     def check(self) -> None:
-        """Raise ConfigError where a model is not in the config, or the judge can't be asked."""
+        """Raise ConfigError if a model is not in the config, or the judge can't be asked."""
         for name in {name for _, main, sub in self._config.arms() for name in (main, sub) if name}:
             self._runtime.model_config_of(name)
         if self._config.judge is not None:
             check_judge(self._runtime, self._config.judge)
 
     def preflight(self) -> list[Finding]:
-        """What a start looks at first; no rollout is done. Raises ConfigError."""
+        """Checks before a start; no rollout is done. Raises ConfigError."""
         benchmark, choice = open_chosen(self._benchmark, self._runtime.sandbox)
         specs, identity = self._specs(choice), self._identity
         return look_before_rollouts(self._runtime, benchmark, specs, identity, self._folder)
@@ -90,7 +90,7 @@ class InPlaceStage:
         ]
 
     def measure(self, described: dict[str, Any]) -> InPlaceReport:
-        """Do the rollouts that are missing, and write the tables. Raises ConfigError."""
+        """Do the missing rollouts, and write the tables. Raises ConfigError."""
         benchmark, choice = open_chosen(self._benchmark, self._runtime.sandbox)
         rollouts, rows = self._roll_out(benchmark, choice)
         comparison, panels = self._compared(benchmark, choice, rows)
@@ -114,7 +114,7 @@ class InPlaceStage:
         report = InPlaceReport(told, rollouts, write(records=records))
         if judged is None or samples is None:
             return report
-        # The tables lie there before: a model that does not work costs none of them.
+        # The tables are already written, so that a failing model does not lose them.
         judge = Judge(self._runtime, judged, choice.instances, self._folder).judge(samples.items)
         tables = write(records=[*records, *judge_records(judge, found, self._labels)])
         return replace(report, tables=tables, judge=judge)
@@ -122,7 +122,7 @@ class InPlaceStage:
     def _roll_out(
         self, benchmark: Benchmark, choice: Choice
     ) -> tuple[RolloutsSummary, list[Rollout]]:
-        """What was done, and the rows of all that is asked for."""
+        """What was done, and the rows of all requested rollouts."""
         specs = self._specs(choice)
         tell_skipped(choice, self._folder)
         done = do_rollouts(self._runtime, benchmark, specs, self._identity, self._folder)

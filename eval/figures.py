@@ -1,4 +1,4 @@
-"""The papers' tables and figures as plain data, whatever draws them: Markdown, CSV, a page."""
+"""The papers' tables and figures as plain data, to be written as Markdown, CSV or HTML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eval.markdown import table
 from eval.metrics import MISSING
 
 FOLDER = "figures"
-"""Where their CSV files go, in the folder of the evaluation."""
+"""Folder of their CSV files within the evaluation's folder."""
 
 Cell = str | int | float | None
 
@@ -23,29 +23,29 @@ class FigureKind(StrEnum):
     """How a figure is drawn."""
 
     BARS = "bars"
-    """Side by side, one group a label."""
+    """Side by side, one group per label."""
     STACKED = "stacked"
-    """One bar a label, the series on top of each other."""
+    """One bar per label, with stacked series."""
     SCATTER = "scatter"
-    """A point each, at its `x`."""
+    """One point each, at its `x`."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value, and the ends of its interval where it has one."""
+    """A value, and the ends of its interval if it has one."""
 
     label: str
     value: float | None
-    """None: not known, or nothing to have a value of."""
+    """None: unknown or undefined."""
     low: float | None = None
     high: float | None = None
     x: float | None = None
-    """Of a scatter plot."""
+    """For scatter plots."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """Values of one kind; a figure's other series have the same labels, or some of them."""
+    """Values of one kind; all series of a figure use the same labels, or some of them."""
 
     name: str
     points: tuple[Point, ...]
@@ -56,50 +56,50 @@ class Figure:
     """A figure of labelled series."""
 
     name: str
-    """Of its CSV file, without the ending."""
+    """Name of its CSV file, without extension."""
     title: str
     source: str
-    """The figure of a paper that it is, or what it is beside."""
+    """The figure of a paper that it reproduces or complements."""
     x_label: str
     y_label: str
     series: tuple[Series, ...]
     kind: FigureKind = FigureKind.BARS
     note: str = ""
     in_text: bool = False
-    """Whether tables.md has its numbers; not where a table shows them already."""
+    """Whether tables.md has its numbers; false if a table already shows them."""
 
     @property
     def is_percent(self) -> bool:
-        """Whether no value can be more than 100."""
+        """Whether values can't exceed 100."""
         return self.y_label.startswith("%") and self.kind is not FigureKind.STACKED
 
     @property
     def labels(self) -> list[str]:
-        """Of all series, each once, in their order."""
+        """The distinct labels of all series, in order."""
         return list(dict.fromkeys(point.label for each in self.series for point in each.points))
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with numbers in its cells; percentages are in percent."""
+    """A table with numeric cells; shares are in percent."""
 
     name: str
-    """Of its CSV file, without the ending."""
+    """Name of its CSV file, without extension."""
     title: str
     source: str
-    """The table of a paper that it is, or what it is beside."""
+    """The table of a paper that it reproduces or complements."""
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     in_text: bool = True
-    """Whether tables.md has it; not where it would be too long."""
+    """Whether tables.md has it; false if it would be too long."""
 
 
 Record = Table | Figure
 
 
 def parts(records: Iterable[Record]) -> list[str]:
-    """The Markdown of each: a heading, what it is, its numbers."""
+    """The Markdown of each: heading, description, numbers."""
     texts: list[str] = []
     for record in records:
         if not record.in_text:
@@ -113,12 +113,12 @@ def parts(records: Iterable[Record]) -> list[str]:
 
 
 def about(record: Record) -> str:
-    """Where it is from, and what a reader must know."""
+    """Its source, and notes for readers."""
     return " ".join(filter(None, (record.source and f"{record.source}.", record.note)))
 
 
 def figure_rows(figure: Figure) -> list[list[str]]:
-    """A figure as a table: a row a label, a column a series, its header first."""
+    """A figure as a table: one row per label, one column per series, header first."""
     by_label = [{point.label: point for point in each.points} for each in figure.series]
     rows = [[figure.x_label, *(each.name for each in figure.series)]]
     for label in figure.labels:
@@ -135,7 +135,7 @@ def shown(cell: Cell) -> str:
 
 
 def write_records(records: Sequence[Record], folder: Path) -> tuple[Path, ...]:
-    """A CSV file for each, whole or not at all, and none of an earlier evaluation's."""
+    """Write a CSV file for each, atomically, and remove those of an earlier evaluation."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = tuple(folder / f"{record.name}.csv" for record in records)
     assert len(set(paths)) == len(paths), "two records of one name"
@@ -147,7 +147,7 @@ def write_records(records: Sequence[Record], folder: Path) -> tuple[Path, ...]:
 
 
 def record_csv(record: Record) -> str:
-    """A table as it is; of a figure one row a point. Empty cells for None."""
+    """A table as it is; a figure with one row per point. Empty cells for None."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if isinstance(record, Table):

@@ -1,4 +1,4 @@
-"""What a benchmark of bugs was made from: all problems, not only those that were got wrong."""
+"""All problems that a benchmark of bugs was made from, including those that were solved."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ class FullSet:
     """The problems behind a benchmark's bugs (InspectCoder, section 3.2)."""
 
     problems: int
-    """All that a first solution was written for."""
+    """Number of problems for which a first solution was written."""
     passed: int
-    """Those whose first solution passed."""
+    """Number of problems whose first solution passed."""
     bugs: int
-    """Those whose first solution became a bug of the benchmark; the rest stays unsolved."""
+    """Number of problems whose first solution became a bug of the benchmark; the others stay
+    unsolved."""
     source: str = ""
-    """The data set that the problems are from; empty where that is not known."""
+    """The data set of the problems; empty if unknown."""
     writer: str = ""
-    """Who wrote the first solutions; empty where that is not known."""
+    """Who wrote the first solutions; empty if unknown."""
 
     @property
     def scripted(self) -> bool:
@@ -36,18 +37,18 @@ class FullSet:
         return 100 * self.passed / self.problems
 
     def gain(self, resolve_rate: float) -> float:
-        """Percentage points that resolving so many percent of the bugs adds to the pass rate."""
+        """Percentage points that this resolve rate of the bugs adds to the pass rate."""
         return resolve_rate * self.bugs / self.problems
 
     def pass_rate(self, resolve_rate: float) -> float:
-        """Percent of all problems that pass after it."""
+        """Percent of all problems that pass after repair."""
         return self.first_pass_rate + self.gain(resolve_rate)
 
 
 def full_set_of(benchmark: Benchmark) -> FullSet | None:
-    """What the benchmark's card says; None where it has none, or no problem was tried.
+    """The full set from the benchmark's card; None if there is no card, or no problem was tried.
 
-    Raises ConfigError where the card is broken.
+    Raises ConfigError if the card is broken.
     """
     if not isinstance(benchmark, SelfRepairBenchmark) or not card_path(benchmark.path).is_file():
         return None

@@ -1,4 +1,4 @@
-"""How variants and models are called in the tables."""
+"""Names of variants and models in the tables."""
 
 from __future__ import annotations
 
@@ -42,25 +42,26 @@ VARIANT_NAMES = DEBUG2FIX_NAMES | REPAIR_NAMES
 
 @dataclass(frozen=True)
 class Labels:
-    """How models and variants are called in the tables."""
+    """Names of models and variants in the tables."""
 
     scripted: Collection[str] = (ORACLE,)
-    """Names of the models that the oracle plays."""
+    """Names of the models that are the oracle."""
 
     def variant(self, variant: str) -> str:
         """The paper's name of a variant, or its own."""
         return VARIANT_NAMES.get(variant, variant)
 
     def models(self, arm: Arm, scripted: bool) -> str:
-        """`main → sub`, one name where both are the same, the scripted ones marked."""
+        """`main → sub`, a single name if both are the same, with scripted ones marked."""
         names = list(dict.fromkeys(name for name in (arm.main_model, arm.sub_model) if name))
         known = [name for name in names if name in self.scripted]
-        # An arm that the records call scripted is marked, even if no name says which model it is.
+        # An arm recorded as scripted is marked even if no name tells which model it is.
         marked = known if known or not scripted else names
         return " → ".join(f"{name} (scripted)" if name in marked else name for name in names)
 
     def pair(self, pair: tuple[str, str], arms: Iterable[ArmMetrics]) -> str:
-        """The same for the main and sub model of a table or column, which at least one arm has."""
+        """As `models`, for the main and sub model of a table or column, which at least one arm
+        has."""
         own = [m for m in arms if (m.arm.main_model, m.arm.sub_model) == pair]
         return self.models(own[0].arm, any(m.scripted for m in own))
 
@@ -72,7 +73,7 @@ def labels_of(runtime: RuntimeConfig) -> Labels:
 
 
 def in_order(variants: Iterable[str]) -> list[str]:
-    """The variants, each once, in the order of the papers' tables; unknown ones last."""
+    """The distinct variants in the order of the papers' tables, unknown ones last."""
     present = set(variants)
     known = [variant for variant in VARIANT_NAMES if variant in present]
     return known + sorted(present - set(known))

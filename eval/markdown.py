@@ -1,4 +1,4 @@
-"""Markdown that reads well unrendered, too."""
+"""Markdown that is also readable unrendered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """A table with its columns aligned; the first row is its header."""
+    """A table with aligned columns; the first row is the header."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     widths = [max(3, *(len(cell) for cell in column)) for column in zip(*cells, strict=True)]
     lines = [
@@ -18,5 +18,5 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def notes(lines: Iterable[str]) -> str:
-    """One bullet a line."""
+    """One bullet per line."""
     return "\n".join(f"- {line}" for line in lines)

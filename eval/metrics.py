@@ -1,8 +1,8 @@
-"""The papers' metrics, one set of numbers an arm (Debug2Fix, section 5.3; InspectCoder, 3.3).
+"""The papers' metrics, one set of numbers per arm (Debug2Fix, section 5.3; InspectCoder, 3.3).
 
 A rollout that failed because of the infrastructure or the budget says nothing about its models: it
-is counted as excluded and is part of no rate and no average. A model failure is judged like any
-other rollout, by the patch that the model left.
+counts as excluded and is in no rate or average. A model failure is judged like any other rollout,
+by the patch that the model left.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def wilson(rate: float, trials: float, z: float = Z95) -> tuple[float, float]:
 
 
 def clustered_wilson(clusters: Sequence[Sequence[bool]], z: float = Z95) -> tuple[float, float]:
-    """Wilson's interval for the mean over all trials, which depend on each other in a cluster.
+    """Wilson's interval for the mean over all trials, which may depend on each other in a cluster.
 
-    The number of trials is replaced by the effective one, rate * (1 - rate) / variance, with the
-    variance of the mean between clusters (the ratio estimator of survey sampling); it lies between
-    the number of clusters and the number of trials. With one trial a cluster this is `wilson`.
+    Uses the effective number of trials, rate * (1 - rate) / variance, with the variance of the mean
+    between clusters (the ratio estimator of survey sampling); it lies between the number of
+    clusters and the number of trials. With one trial per cluster this is `wilson`.
     """
     trials = sum(len(cluster) for cluster in clusters)
     rate = sum(sum(cluster) for cluster in clusters) / trials
@@ -52,36 +52,36 @@ def clustered_wilson(clusters: Sequence[Sequence[bool]], z: float = Z95) -> tupl
 InstanceKey = tuple[str, str]
 """Benchmark and instance id."""
 AttemptKey = tuple[InstanceKey, int]
-"""A bug and the number of an attempt at it, which is that of its seed."""
+"""A bug and the number of the attempt, which is also the number of its seed."""
 
 UNSEEN_STOPS = (Variant.INSPECTCODER_NO_INSPECTWARE,)
-"""Variants whose debugger is a raw terminal: no event tells where it stopped."""
+"""Variants whose debugger is a raw terminal: no event records where it stopped."""
 
 
 @dataclass(frozen=True, order=True)
 class Arm:
-    """What is compared: a variant with its models."""
+    """The unit of comparison: a variant with its models."""
 
     variant: str
     main_model: str
     sub_model: str
-    """Empty where the variant has no subagent."""
+    """Empty if the variant has no subagent."""
 
 
 @dataclass(frozen=True)
 class ArmMetrics:
-    """The numbers of one arm. None where there is nothing to average over."""
+    """The numbers of one arm. None if there is nothing to average over."""
 
     arm: Arm
     scripted: bool
-    """One of its models is the oracle, which knows the gold patch."""
+    """Whether one of its models is the oracle, which knows the gold patch."""
     rollouts: int
-    """Those with a verdict, at the attempts that all arms share; the base of every rate and average
-    below."""
+    """Rollouts with a verdict, at the attempts that all arms share; the base of every rate and
+    average below."""
     instances: int
     resolved: int
     tampered: int
-    """Of those, rollouts whose code interfered with the run of the tests: not resolved."""
+    """Those rollouts whose code interfered with the test run: not resolved."""
     pass_rate: float | None
     """Percent of rollouts that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve
     rate."""
@@ -89,66 +89,66 @@ class ArmMetrics:
     """95 % Wilson interval of the pass rate in percent, clustered by instance."""
     pass_high: float | None
     call_rate: float | None
-    """Percent of rollouts in which the subagent was called; None without a subagent."""
+    """Percent of rollouts that called the subagent; None without a subagent."""
     main_steps: float | None
-    """Average completions of the main agent a rollout."""
+    """Average completions of the main agent per rollout."""
     sub_steps: float | None
-    """Average completions of the subagents a rollout that called one."""
+    """Average completions of the subagents per rollout that called one."""
     sub_steps_all: float | None
-    """The same over all rollouts; None without a subagent."""
+    """Average completions of the subagents over all rollouts; None without a subagent."""
     main_tokens: float | None
-    """Average input and output tokens of the main agent a rollout."""
+    """Average input and output tokens of the main agent per rollout."""
     sub_tokens: float | None
-    """Average input and output tokens of the subagents a rollout that called one."""
+    """Average input and output tokens of the subagents per rollout that called one."""
     sub_tokens_all: float | None
-    """The same over all rollouts; None without a subagent."""
+    """Average tokens of the subagents over all rollouts; None without a subagent."""
     dollars: float
-    """All that was spent, by rollouts that are in no rate too."""
+    """Total spent, also by rollouts that are in no rate."""
     dollars_per_rollout: float | None
     dollars_per_fix: float | None
-    """Dollars of the rollouts with a verdict by the number resolved; None where none is."""
+    """Dollars of the rollouts with a verdict, divided by the number resolved; None if that is 0."""
     fixes_per_dollar: float | None
-    """Its inverse; None where nothing was spent."""
+    """The inverse; None if nothing was spent."""
     seconds: float | None
-    """Average wall time a rollout, scoring included."""
+    """Average wall time per rollout, scoring included."""
     debug_seconds: float | None
-    """The same without scoring, which is part of no repair."""
+    """Average wall time per rollout, without scoring."""
     fixes_per_hour: float | None
-    """Rollouts that resolved their bug an hour of debug time: that of all rollouts with a verdict,
-    without scoring."""
+    """Rollouts that resolved their bug per hour of debug time, over all rollouts with a verdict."""
     debug_success: float | None
-    """Percent of the rollouts that called a debug tool in which the program stopped at least once;
-    None where none called one, and at a raw terminal, whose stops nobody counts."""
+    """Percent of the rollouts calling a debug tool in which the program stopped at least once; None
+    if none called one, or for a raw terminal, whose stops are not counted."""
     invalid_tool_calls: int
     refused_tool_calls: int
     failures: Mapping[str, int]
-    """Of all rollouts, those that failed, by kind."""
+    """Number of failed rollouts, by kind."""
     excluded: int
-    """Of all rollouts, those without a verdict: infrastructure and budget failures."""
+    """Number of rollouts without a verdict: infrastructure and budget failures."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Arms on one set of attempts, at one set of instances."""
+    """Arms compared on the same attempts at the same instances."""
 
     arms: tuple[ArmMetrics, ...]
     instances: tuple[InstanceKey, ...]
-    """What all arms are measured on."""
+    """The instances on which all arms are measured."""
     attempts: frozenset[AttemptKey]
-    """Those at the instances that all arms have a verdict for."""
+    """The attempts at those instances for which all arms have a verdict."""
     left_out: tuple[InstanceKey, ...]
-    """Instances that some arm has a verdict for, and no attempt at which all have one for."""
+    """Instances for which some arm has a verdict, but no attempt has one in all arms."""
     attempts_left_out: int
-    """Attempts at `instances` that some arm has a verdict for and another has not."""
+    """Attempts at `instances` for which some arms have a verdict and others don't."""
     baseline: str
     """The variant that relative changes refer to."""
     trained_on: tuple[InstanceKey, ...] = ()
-    """Those of `instances` whose repository is in the run's training data."""
+    """The instances whose repository is in the run's training data."""
     skipped: str = ""
-    """What a verification had marked, and so was not measured, in words."""
+    """Text about the instances that were skipped because of a verification's marks."""
 
     def baseline_of(self, arm: Arm) -> ArmMetrics | None:
-        """The baseline with the arm's main model; None where there is none, or the arm is it."""
+        """The baseline with the arm's main model; None if there is none, or if the arm is the
+        baseline."""
         if arm.variant == self.baseline:
             return None
         named = [m for m in self.arms if m.arm.variant == self.baseline and m.rollouts]
@@ -158,7 +158,7 @@ class Comparison:
 def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparison:
     """The metrics of every arm, on the attempts for which all arms have a verdict.
 
-    An arm without any verdict is listed but takes no part in choosing the attempts.
+    An arm without any verdict is listed, but does not affect the choice of attempts.
     """
     by_arm: dict[Arm, list[Rollout]] = defaultdict(list)
     for rollout in rollouts:
@@ -178,17 +178,17 @@ def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparis
 
 
 def arm_of(rollout: Rollout) -> Arm:
-    """The arm a rollout belongs to."""
+    """The arm of a rollout."""
     return Arm(rollout.variant, rollout.main_model, rollout.sub_model)
 
 
 def instance_of(rollout: Rollout) -> InstanceKey:
-    """The bug of a rollout, unique over benchmarks."""
+    """The bug of a rollout, unique across benchmarks."""
     return (rollout.benchmark, rollout.instance_id)
 
 
 def attempt_of(rollout: Rollout) -> AttemptKey:
-    """What is the same attempt in every arm."""
+    """A key that identifies the same attempt in every arm."""
     return (instance_of(rollout), rollout.attempt)
 
 
@@ -198,7 +198,7 @@ def has_verdict(rollout: Rollout) -> bool:
 
 
 def judged(rollouts: Iterable[Rollout], attempts: Collection[AttemptKey]) -> list[Rollout]:
-    """The rollouts of the given attempts that have a verdict: the base of all rates."""
+    """The rollouts of these attempts that have a verdict: the base of all rates."""
     return [row for row in rollouts if has_verdict(row) and attempt_of(row) in attempts]
 
 
@@ -210,7 +210,7 @@ def model_pairs(arms: Iterable[Arm]) -> list[tuple[str, str]]:
 
 
 def change(value: float | None, base: float | None) -> float | None:
-    """The relative change in percent of the base; None where one is missing or the base is 0."""
+    """The relative change in percent of the base; None if one is missing or the base is 0."""
     if value is None or not base:
         return None
     return 100 * (value - base) / base
@@ -219,7 +219,7 @@ def change(value: float | None, base: float | None) -> float | None:
 def arm_metrics(
     arm: Arm, rollouts: Sequence[Rollout], attempts: Collection[AttemptKey]
 ) -> ArmMetrics:
-    """The numbers of one arm's rollouts, rates and averages over the given attempts only."""
+    """The metrics of one arm's rollouts; rates and averages are over the given attempts only."""
     rows = judged(rollouts, attempts)
     called = [row for row in rows if row.sub_calls]
     debugged = [row for row in rows if row.debug_calls and row.variant not in UNSEEN_STOPS]
@@ -275,7 +275,7 @@ def _interval(rollouts: Sequence[Rollout]) -> tuple[float | None, float | None]:
 
 
 def percent(part: float, whole: float) -> float | None:
-    """A share in percent; None where there is nothing to have a share in."""
+    """A share in percent; None if the whole is 0."""
     return _ratio(100 * part, whole)
 
 
@@ -294,7 +294,7 @@ MISSING = "-"
 
 
 def decimal(value: float | None) -> str:
-    """One decimal, as rates and steps have it."""
+    """One decimal, for rates and steps."""
     return MISSING if value is None else f"{value:.1f}"
 
 
@@ -309,12 +309,12 @@ def dollars(value: float | None) -> str:
 
 
 def cost(value: float | None) -> str:
-    """Dollars of one rollout, four decimals however many there are: $0.0215, $12.3000."""
+    """Dollars of one rollout, always with four decimals: $0.0215, $12.3000."""
     return MISSING if value is None else f"${value:.4f}"
 
 
 def bracket(percent: float | None) -> str:
-    """A relative change in brackets, with a leading space; nothing where there is none."""
+    """A relative change in brackets, with a leading space; empty if there is none."""
     if percent is None:
         return ""
     return f" ({percent:+.0f}%)" if abs(percent) >= 99.95 else f" ({percent:+.1f}%)"
@@ -336,12 +336,12 @@ def percentage(value: float | None) -> str:
 
 
 def points(value: float | None) -> str:
-    """A difference of two shares: +36.14%."""
+    """A difference of two percentages: +36.14%."""
     return MISSING if value is None else f"{value:+.2f}%"
 
 
 def ratio(value: float | None) -> str:
-    """Two decimals, as fixes an hour have them."""
+    """Two decimals, for fixes per hour."""
     return MISSING if value is None else f"{value:.2f}"
 
 

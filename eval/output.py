@@ -1,7 +1,7 @@
-"""What an evaluation leaves in its folder: tables.md, arms.csv, results.json.
+"""Write an evaluation's results: tables.md, arms.csv, results.json.
 
-Where it has systems of InspectCoder's tables, also a CSV file for each of `DATA`; where arms were
-compared in pairs, one for each of `PAIRED`; one for each further table and figure in `figures`.
+For systems in InspectCoder's tables, also one CSV file per entry of `DATA`; for paired comparisons,
+one per entry of `PAIRED`; and one per additional table and figure, in `figures`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ OUTCOME = (
     *("failure_type", "sub_calls", "debug_calls", "debug_stops", "main_steps", "sub_steps"),
     *("dollars", "patch_attempts", "seconds", "scoring_seconds"),
 )
-"""Fields of a rollout that results.json repeats for each one."""
+"""Fields of each rollout that results.json contains."""
 CHANGES = ("pass_rate", "main_steps", "main_tokens")
-"""Metrics that have a column with their relative change to the baseline, in percent."""
+"""Metrics with a column for their change relative to the baseline, in percent."""
 DATA: dict[str, Callable[[Panel], list[Facts]]] = {
     "repair": repair_facts,
     "patch_attempts": attempts_facts,
@@ -47,19 +47,19 @@ DATA: dict[str, Callable[[Panel], list[Facts]]] = {
     "overlap": sets_facts,
     "overlap_pairs": pairs_facts,
 }
-"""The numbers of InspectCoder's tables and figures, by the name of their CSV file and of their list
-in results.json. Rates and shares are in percent."""
+"""The data of InspectCoder's tables and figures, by name of the CSV file and of the list in
+results.json. Rates and shares are in percent."""
 
 PAIRED: dict[str, Callable[[PairedReport], list[Facts]]] = {
     "comparisons": comparison_facts,
     "recovered_gain": gain_facts,
 }
-"""Paired statistics, by the name of their CSV file and of their list in results.json."""
+"""Paired statistics, by name of the CSV file and of the list in results.json."""
 
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Where the tables lie."""
+    """Paths of the written files."""
 
     markdown: Path
     csv: Path
@@ -69,7 +69,7 @@ class TablePaths:
     paired: tuple[Path, ...] = ()
     """The CSV files of the paired statistics."""
     figures: tuple[Path, ...] = ()
-    """Those of the further tables and figures."""
+    """The CSV files of additional tables and figures."""
 
 
 def write_tables(
@@ -84,11 +84,11 @@ def write_tables(
     labels: Labels | None = None,
     title: str = "Evaluation",
 ) -> TablePaths:
-    """Write the tables in three forms, each file whole or not at all.
+    """Write the tables in three formats, each file atomically.
 
-    `panels`, `paired` and `records` are those of the same rollouts; without them there is nothing
-    of InspectCoder's, no paired statistics, and no further table or figure.
-    `config` must be JSON-serialisable; it goes into results.json, as do the rollouts' outcomes.
+    `panels`, `paired` and `records` are those of the same rollouts; without them, their tables,
+    statistics and figures are missing. `config` must be JSON-serialisable; it goes into
+    results.json with the rollouts' outcomes.
     """
     labels = labels or Labels()
     folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def write_tables(
 
 
 def arm_row(comparison: Comparison, metrics: ArmMetrics) -> dict[str, Any]:
-    """One arm as plain numbers, None where there is nothing to average over."""
+    """One arm's metrics as plain numbers, None if there is nothing to average over."""
     row = asdict(metrics.arm)
     row |= {f.name: getattr(metrics, f.name) for f in fields(metrics) if f.name != "arm"}
     baseline = comparison.baseline_of(metrics.arm)
@@ -138,7 +138,7 @@ def arm_row(comparison: Comparison, metrics: ArmMetrics) -> dict[str, Any]:
 
 
 def arms_csv(comparison: Comparison) -> str:
-    """One row an arm; failures as one column a kind, empty cells for None."""
+    """One row per arm; one column per kind of failure, empty cells for None."""
     rows = [arm_row(comparison, metrics) for metrics in comparison.arms]
     for row in rows:
         failures = row.pop("failures")
@@ -147,7 +147,7 @@ def arms_csv(comparison: Comparison) -> str:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of the same columns, below a header; empty cells for None."""
+    """CSV of rows with the same columns, with a header; empty cells for None."""
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
@@ -157,7 +157,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _distinct(facts_of: Callable[[Panel], list[Facts]], panels: Iterable[Panel]) -> list[Facts]:
-    """The rows of all panels, once each: a system without a subagent is in several panels."""
+    """The distinct rows of all panels: a system without a subagent is in several panels."""
     rows = [row for panel in panels for row in facts_of(panel)]
     return list({tuple(row.items()): row for row in rows}.values())
 

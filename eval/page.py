@@ -1,4 +1,4 @@
-"""The tables as text: what a terminal shows, and the whole page."""
+"""The tables as text: for a terminal, and as a whole page."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ SECTIONS: dict[str, tuple[str, tuple[TableOf, ...]]] = {
         (pairs_table, sets_table),
     ),
 }
-"""InspectCoder's figures 7, 8 and 6 by their titles: a note, and tables of every panel."""
+"""InspectCoder's figures 7, 8 and 6 by title: a note, and tables of every panel."""
 
 
 def all_notes(comparison: Comparison, labels: Labels, panels: Sequence[Panel] = ()) -> list[str]:
-    """What a reader of the tables must know, one sentence or two a line."""
+    """Notes for readers of the tables, one or two sentences per line."""
     repair = repair_foot(panels, labels) if panels else []
     return [*repair, *foot(comparison, labels)]
 
@@ -51,10 +51,10 @@ def summary(
     panels: Sequence[Panel] = (),
     paired: PairedReport | None = None,
 ) -> str:
-    """The papers' tables for the systems at hand, their notes, and the paired comparisons: Markdown
-    that a terminal shows aligned.
+    """The papers' tables for the present systems, their notes, and the paired comparisons, as
+    Markdown that is aligned in a terminal.
 
-    Debug2Fix's variants stand in its table, the others in InspectCoder's.
+    Debug2Fix's variants are in its table, the others in InspectCoder's.
     """
     parts = [*_debug2fix_parts(comparison, labels, panels), *_repair_parts(panels, labels)]
     parts.append(notes(all_notes(comparison, labels, panels)))
@@ -99,6 +99,6 @@ def _repair_parts(panels: Sequence[Panel], labels: Labels) -> list[str]:
 
 
 def _panel_parts(panel: Panel, tables: Iterable[TableOf], labels: Labels) -> list[str]:
-    """The tables of one panel below its title; those without a row are left out."""
+    """The tables of one panel below its title, without empty ones."""
     found = [rows for make in tables if len(rows := make(panel, labels)) > 1]
     return [f"### {panel.title(labels)}", *map(table, found)] if found else []

@@ -1,4 +1,4 @@
-"""The systems that stand in one of InspectCoder's tables: one benchmark, one pair of models."""
+"""The systems in one of InspectCoder's tables: one benchmark, one pair of models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class System:
 
     metrics: ArmMetrics
     rollouts: tuple[Rollout, ...]
-    """Those that the metrics' rates are of: with a verdict, at attempts that all arms share."""
+    """The rollouts behind the rates: with a verdict, at attempts that all arms share."""
 
     @property
     def variant(self) -> str:
@@ -44,14 +44,14 @@ class Panel:
 
     benchmark: str
     pair: tuple[str, str]
-    """Main and sub model; a system without a subagent is there with the main model alone."""
+    """Main and sub model; a system without a subagent only has the main model."""
     systems: tuple[System, ...]
     instances: frozenset[InstanceKey]
-    """The bugs that all systems are measured on."""
+    """The bugs on which all systems are measured."""
     full_set: FullSet | None
 
     def models(self, labels: Labels) -> str:
-        """What the tables call its models."""
+        """Its models' names in the tables."""
         return labels.pair(self.pair, [system.metrics for system in self.systems])
 
     def title(self, labels: Labels) -> str:
@@ -60,29 +60,29 @@ class Panel:
 
     @property
     def benchmark_name(self) -> str:
-        """The benchmark, and what its bugs are from: self_repair (bigcodebench)."""
+        """The benchmark and its bugs' source: self_repair (bigcodebench)."""
         source = self.full_set.source if self.full_set else ""
         return f"{self.benchmark} ({source})" if source else self.benchmark
 
     def facts(self, variant: str) -> Facts:
-        """What says to which system a row of numbers belongs."""
+        """The columns that identify the system of a row."""
         arm = next(system.metrics.arm for system in self.systems if system.variant == variant)
         models: Facts = {"main_model": arm.main_model, "sub_model": arm.sub_model}
         return {"benchmark": self.benchmark, "variant": variant} | models
 
 
 def is_repair(variant: str) -> bool:
-    """Whether InspectCoder's tables have a row for the variant; else Debug2Fix's have."""
+    """Whether the variant has a row in InspectCoder's tables; else it is in Debug2Fix's."""
     return variant in REPAIR_NAMES
 
 
 def panels_of(
     comparison: Comparison, rollouts: Iterable[Rollout], full_sets: Mapping[str, FullSet]
 ) -> tuple[Panel, ...]:
-    """All panels of the rollouts that the comparison is of.
+    """All panels for the comparison's rollouts.
 
-    The attempts are those of the comparison, so that its numbers and the panels' are the same.
-    `full_sets` is by benchmark; one may be missing.
+    Uses the comparison's attempts, so that its numbers and the panels' agree. `full_sets` is by
+    benchmark; some may be missing.
     """
     by_benchmark: dict[str, dict[Arm, list[Rollout]]] = defaultdict(lambda: defaultdict(list))
     for rollout in rollouts:

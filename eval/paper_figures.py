@@ -1,4 +1,4 @@
-"""The rates and costs of all arms, and InspectCoder's figures, as labelled series."""
+"""Figures with the rates and costs of all arms, and InspectCoder's figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TABLES_1 = "Debug2Fix, tables 1 and 2"
 def arm_records(
     comparison: Comparison, rollouts: Sequence[Rollout], labels: Labels
 ) -> list[Record]:
-    """What every arm has, whichever paper it is of."""
+    """Figures for all arms, from any paper."""
     arms = [metrics for metrics in ordered(comparison) if metrics.rollouts]
     if not arms:
         return []
@@ -45,7 +45,7 @@ def arm_records(
 
 
 def costs_table(arms: Sequence[ArmMetrics], labels: Labels) -> Table:
-    """What a rollout takes, and what a resolved bug does."""
+    """The costs per rollout and per resolved bug."""
     rows: list[tuple[Cell, ...]] = []
     for m in arms:
         tokens = _total(m.main_tokens, _sub_tokens(m))
@@ -75,7 +75,7 @@ def costs_table(arms: Sequence[ArmMetrics], labels: Labels) -> Table:
 
 
 def cost_figure(arms: Sequence[ArmMetrics], labels: Labels) -> Figure:
-    """Pass rate by what a rollout takes: dollars where any were spent, else tokens."""
+    """Pass rate against cost per rollout: dollars if any were spent, else tokens."""
     in_dollars = any(m.dollars_per_rollout for m in arms)
     points = tuple(
         Point(
@@ -101,9 +101,9 @@ def cost_figure(arms: Sequence[ArmMetrics], labels: Labels) -> Figure:
 def fixes_records(
     comparison: Comparison, rollouts: Sequence[Rollout], labels: Labels
 ) -> list[Record]:
-    """Which arms' fixes are theirs alone, over the attempts that all have a verdict for.
+    """Bugs that only one arm fixed, over the attempts for which all have a verdict.
 
-    Nothing where all are InspectCoder's systems, which have their own by pair of models.
+    Empty if all arms are InspectCoder's systems, which have their own figures per pair of models.
     """
     arms = [metrics for metrics in ordered(comparison) if metrics.rollouts]
     if len(arms) < 2 or all(is_repair(metrics.arm.variant) for metrics in arms):
@@ -129,7 +129,7 @@ def fixes_records(
 
 
 def panel_records(panels: Sequence[Panel], labels: Labels) -> list[Record]:
-    """Figures 6, 7 and 8 of InspectCoder, for each benchmark and pair of models."""
+    """InspectCoder's figures 6, 7 and 8, for each benchmark and pair of models."""
     records: list[Record] = []
     for number, panel in enumerate(panels, 1):
         title = panel.title(labels)
@@ -145,7 +145,7 @@ def panel_records(panels: Sequence[Panel], labels: Labels) -> list[Record]:
 
 
 def _bars(name: str, arms: Sequence[ArmMetrics], labels: Labels, value: Value) -> Figure:
-    """One series a pair of models, one label a variant; the pass rate with its interval."""
+    """One series per pair of models, one label per variant; pass rates with intervals."""
     series: dict[str, list[Point]] = {}
     for m in arms:
         found = value(m)
@@ -161,7 +161,7 @@ def _bars(name: str, arms: Sequence[ArmMetrics], labels: Labels, value: Value) -
 def _main_and_sub(
     name: str, arms: Sequence[ArmMetrics], labels: Labels, main: Value, sub: Value
 ) -> Figure:
-    """What main agents and subagents take, on top of each other."""
+    """Stacked costs of main agents and subagents."""
     series = tuple(
         Series(who, tuple(Point(_label(m, labels), value(m)) for m in arms))
         for who, value in (("main", main), ("sub", sub))
@@ -179,7 +179,7 @@ def _main_and_sub(
 
 
 def _overlap(name: str, title: str, solved: Solved) -> Figure:
-    """Each system's bugs: those of it alone, and those that another resolved, too."""
+    """Each system's bugs: those that only it resolved, and those that others also resolved."""
     places = {who: standing(who, solved) for who in solved}
     alone = tuple(Point(who, place.unique) for who, place in places.items())
     shared = tuple(Point(who, place.solved - place.unique) for who, place in places.items())
@@ -219,7 +219,7 @@ def _attempts(panel: Panel, number: int, labels: Labels) -> Figure:
 
 
 def _actions(panel: Panel, number: int, labels: Labels) -> Figure:
-    """One series a system and outcome."""
+    """One series per system and outcome."""
     series = []
     for system in panel.systems:
         found = frequencies(system.rollouts)

@@ -1,4 +1,4 @@
-"""InspectCoder's tables: 1 and 2, one a benchmark and pair of models, and 3, over all pairs."""
+"""InspectCoder's tables: 1 and 2, per benchmark and pair of models, and 3, over all pairs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "Resolved": lambda m: f"{m.resolved}/{m.rollouts}",
     "95 %": lambda m: span(m.pass_low, m.pass_high),
 }
-"""The last two are not the paper's: what the resolve rate is made of, and its interval."""
+"""The last two are not in the paper: the numbers behind the resolve rate, and its interval."""
 NOTHING = [percentage(0.0), seconds(0.0), ratio(0.0), cost(0.0), ratio(0.0), "", ""]
-"""Of those columns without any repair: nothing is resolved and nothing is spent."""
+"""The values of those columns without any repair: nothing is resolved and nothing is spent."""
 MODEL_COLUMNS = ("Resolve Rate", "#Fixes/Hour")
-"""Those of table 3."""
+"""The columns of table 3."""
 
 
 def repair_table(panel: Panel, labels: Labels) -> list[list[str]]:
-    """Table 1 or 2: the first solutions, then one row a system; the best resolve rate is bold."""
+    """Table 1 or 2: the first solutions, then one row per system; the best resolve rate is bold."""
     best = _best(panel)
     rows = [["Method", "Pass Rate", "ΔPass Rate", *COLUMNS], _one_pass_row(panel.full_set)]
     for system in panel.systems:
@@ -41,7 +41,7 @@ def repair_table(panel: Panel, labels: Labels) -> list[list[str]]:
 
 
 def models_table(panels: Sequence[Panel], labels: Labels) -> list[list[str]]:
-    """Table 3: systems by models, for the panels of one benchmark."""
+    """Table 3 for one benchmark's panels: systems by models."""
     heads = [head for panel in panels for head in (panel.models(labels), "")]
     rows = [["Method", *heads], ["", *MODEL_COLUMNS * len(panels)]]
     for variant in in_order(system.variant for panel in panels for system in panel.systems):
@@ -51,12 +51,12 @@ def models_table(panels: Sequence[Panel], labels: Labels) -> list[list[str]]:
 
 
 def by_benchmark(panels: Iterable[Panel]) -> list[list[Panel]]:
-    """The panels of each benchmark, for a table 3 each."""
+    """The panels grouped by benchmark, for one table 3 each."""
     return [list(group) for _, group in groupby(panels, key=lambda panel: panel.benchmark)]
 
 
 def repair_facts(panel: Panel) -> list[Facts]:
-    """The table's numbers, one row a system, after one for the first solutions if they are known.
+    """The table's numbers, one row per system, after one for the first solutions if known.
 
     Rates are in percent, times in seconds.
     """
@@ -71,7 +71,7 @@ def repair_facts(panel: Panel) -> list[Facts]:
 
 
 def repair_foot(panels: Sequence[Panel], labels: Labels) -> list[str]:
-    """What a reader of InspectCoder's tables must know, one sentence or two a line."""
+    """Notes for readers of InspectCoder's tables, one or two sentences per line."""
     lines = [
         "Resolve Rate: rollouts whose last patch passes all tests, public and private; Pass % of "
         "the other tables.",
@@ -123,7 +123,7 @@ def _is_estimate(panel: Panel) -> bool:
 
 
 def _one_pass_row(full_set: FullSet | None) -> list[str]:
-    """The first solutions, whose pass rate is the benchmark's to know."""
+    """The row of the first solutions, whose pass rate comes from the benchmark."""
     name = "One-pass generation"
     if full_set is None:
         return [name, MISSING, MISSING, *NOTHING]
@@ -140,7 +140,7 @@ def _pass_cells(panel: Panel, metrics: ArmMetrics) -> tuple[str, str]:
 
 
 def _best(panel: Panel) -> float | None:
-    """The highest resolve rate, where there is more than one."""
+    """The highest resolve rate, if there is more than one."""
     rates = [s.metrics.pass_rate for s in panel.systems if s.metrics.pass_rate is not None]
     return max(rates) if len(rates) > 1 else None
 

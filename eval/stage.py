@@ -25,14 +25,14 @@ REPORT = "report"
 
 @dataclass(frozen=True)
 class EvalReport:
-    """What an evaluation came to."""
+    """The results of an evaluation."""
 
     in_place: InPlaceReport | None
-    """None where the config names no pair of models."""
+    """None if the config names no pair of models."""
     alone: AloneReport | None
-    """Subagents alone; None where the config has no questions, or was stopped before them."""
+    """Results of subagents alone; None if the config has no questions, or it was stopped before."""
     page: Path | None
-    """The index of the report for a browser; None where the config wants none."""
+    """The index of the HTML report; None if the config disables it."""
 
     @property
     def summary(self) -> str:
@@ -48,10 +48,10 @@ def run_eval(
     run: Path,
     described: dict[str, Any],
 ) -> EvalReport:
-    """Do the rollouts and ask the questions that `run/eval` does not have; write the tables.
+    """Do the rollouts and questions that `run/eval` lacks, and write the tables.
 
-    `collected` is collect's benchmark: its held-out split is evaluated where the config names no
-    benchmark. `described` is the whole config, noted beside the numbers. Raises ConfigError.
+    `collected` is collect's benchmark: its held-out split is evaluated if the config names no
+    benchmark. `described` is the whole config, stored with the results. Raises ConfigError.
     """
     labels = labels_of(runtime)
     in_place, alone = _parts(runtime, config, collected, run, labels)
@@ -65,7 +65,7 @@ def run_eval(
 def look_before_eval(
     runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> dict[str, list[Finding]]:
-    """What `run_eval` looks at first, by what is measured; nothing is. Raises ConfigError."""
+    """Checks before `run_eval`, by what would be measured. Raises ConfigError."""
     in_place, alone = _parts(runtime, config, collected, run, labels_of(runtime))
     found = {"pairs in place": in_place.preflight()} if in_place is not None else {}
     return found | (alone.preflight() if alone is not None else {})
@@ -74,7 +74,7 @@ def look_before_eval(
 def check_eval(
     runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> None:
-    """Raise ConfigError where the config measures nothing, or with models that it does not have."""
+    """Raise ConfigError if the config measures nothing, or uses models that it does not define."""
     _parts(runtime, config, collected, run, labels_of(runtime))
 
 
@@ -85,7 +85,7 @@ def _parts(
     run: Path,
     labels: Labels,
 ) -> tuple[InPlaceStage | None, AloneStage | None]:
-    """What the config measures. Raises ConfigError."""
+    """The stages that the config requests. Raises ConfigError."""
     if not config.arms() and config.questions is None:
         raise ConfigError(
             "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "
@@ -103,7 +103,7 @@ def _parts(
 
 
 def _pages(config: EvalConfig, run: Path, labels: Labels) -> Path | None:
-    """The report for a browser, of all that the folder holds."""
+    """Write the HTML report of everything in the folder."""
     sources = [each for each in sources_of(run) if each.stage != "collect"]
     if not config.report.html or not sources:
         return None

@@ -1,4 +1,4 @@
-"""The tables of a comparison: the layout of Debug2Fix, tables 1 and 2, and one row an arm."""
+"""The tables of a comparison: Debug2Fix's tables 1 and 2, and one row per arm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN_INSTANCES = 8
 
 @dataclass(frozen=True)
 class Section:
-    """One block of the paper's table: for each pair of models two columns."""
+    """A block of the paper's table: two columns per pair of models."""
 
     title: str
     columns: tuple[str, str]
@@ -83,7 +83,7 @@ FLAT_NOTE = (
 
 
 def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
-    """The rows of the paper's table, its header first; cells are Markdown."""
+    """The rows of the paper's table, header first; cells are Markdown."""
     pairs = model_pairs(m.arm for m in comparison.arms)
     heads = [head for pair in pairs for head in (labels.pair(pair, comparison.arms), "")]
     rows = [["Metric", *heads]]
@@ -97,7 +97,7 @@ def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
 
 
 def flat_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
-    """One row an arm with everything, its header first."""
+    """One row per arm with all metrics, header first."""
     rows = [["Variant", "Models", *FLAT_COLUMNS]]
     for metrics in ordered(comparison):
         names = [labels.variant(metrics.arm.variant), labels.models(metrics.arm, metrics.scripted)]
@@ -106,7 +106,7 @@ def flat_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
 
 
 def foot(comparison: Comparison, labels: Labels) -> list[str]:
-    """What a reader of the tables must know, one sentence or two a line."""
+    """Notes for readers of the tables, one or two sentences per line."""
     arms = comparison.arms
     most = max((m.rollouts for m in arms), default=0)
     bugs = counted(len(comparison.instances), "bug")
@@ -163,7 +163,7 @@ def _cells(
 
 
 def _best_pass_rate(comparison: Comparison, pair: tuple[str, str]) -> float | None:
-    """The highest of a column, where it has more than one."""
+    """The highest pass rate of a column, if it has more than one."""
     variants = {m.arm.variant for m in comparison.arms}
     column = [_find(comparison, variant, pair) for variant in variants]
     rates = [m.pass_rate for m in column if m is not None and m.pass_rate is not None]

@@ -1,4 +1,4 @@
-"""Whether the bugs of an evaluation are of repositories that its models were trained on."""
+"""Find bugs of an evaluation whose repositories its models were trained on."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from collect.models.model_folders import trained_on
 from eval.metrics import Comparison
 
 REPORT = Path("sft", "report.json")
-"""Where the format stage says what the splits hold, below a run's folder."""
+"""The format stage's report on the splits, in a run's folder."""
 
 
 def note_training(
     comparison: Comparison, instances: Sequence[Instance], trained: Collection[str]
 ) -> Comparison:
-    """The comparison, with the bugs whose repository, however its name is written, is among those
-    that were trained on."""
+    """The comparison, with the bugs whose repository, in any spelling, is among those trained
+    on."""
     known = RepositoryNames(trained)
     seen = {(each.benchmark, each.id) for each in instances if each.repository in known}
     return replace(comparison, trained_on=tuple(k for k in comparison.instances if k in seen))
 
 
 def trained_repositories(run: Path, models: Iterable[ModelConfig]) -> set[str]:
-    """Those of the run's train split, and of what its models say that they were trained on."""
+    """The repositories of the run's train split, and those that its models declare as training
+    data."""
     found = _split_repositories(run)
     for config in models:
         if isinstance(config, LocalConfig | VllmConfig):

@@ -1,4 +1,4 @@
-"""The attempts at questions that may be one side of a pair: small facts, no texts."""
+"""The attempts at questions that can be a side of a pair: short facts, no texts."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from format.duplicates import session_key
 from format.filters import exact_arguments, grounded, within_length
 from format.leaks import Leak
 
-# What tells whether two conversations are about the same question, in the same workspace.
+# Whether two conversations are about the same question in the same workspace.
 
 
 ASKS = "debug_subagent"
 CHANGES = ("edit_file", "bash")
-"""The main agent's tools by which files may change; neither does while the edit gate is closed."""
+"""The main agent's tools that may change files; neither does while the edit gate is closed."""
 
 
 def prompt_of(conversation: Conversation) -> Sequence[Message]:
-    """The messages before the first of the assistant's."""
+    """The messages before the assistant's first."""
     messages = [row.message for row in conversation.messages]
     first = next((i for i, each in enumerate(messages) if each.role == "assistant"), len(messages))
     return messages[:first]
 
 
 def question_key(conversation: Conversation, instance_hash: str, question_id: str | None) -> bytes:
-    """The same for attempts at the same question about the same bug, with the same tools."""
+    """A key for attempts at the same question about the same bug, with the same tools."""
     prompt = [[message.role, message.content] for message in prompt_of(conversation)]
     bug = [conversation.benchmark, conversation.instance_id, instance_hash]
     facts = [bug, question_id, conversation.tools, prompt]
@@ -47,9 +47,9 @@ def question_key(conversation: Conversation, instance_hash: str, question_id: st
 
 
 def asked_before_changes(conversations: Sequence[Conversation]) -> frozenset[str]:
-    """Of a rollout's conversations those that began when no file could have been changed yet.
+    """The conversations of a rollout that started before any file could have been changed.
 
-    One that nobody has called for is among them: a question of `stepinto bench answer`.
+    Includes conversations without a caller: a question of `stepinto bench answer`.
     """
     by_id = {each.conversation_id: each for each in conversations}
     return frozenset(
@@ -61,7 +61,7 @@ def asked_before_changes(conversations: Sequence[Conversation]) -> frozenset[str
 
 
 def _unchanged(parent: Conversation | None, call_id: str | None) -> bool:
-    """Whether the parent had changed nothing when it made this call."""
+    """Whether the parent had changed nothing before it made this call."""
     if parent is None:
         return False
     gated = parent.variant == Variant.DEBUG2FIX_TOOL_LIMIT
@@ -78,8 +78,8 @@ def _unchanged(parent: Conversation | None, call_id: str | None) -> bool:
 def question_ids(
     config: PreferencesConfig, run: Path, rollouts: Iterable[Rollout]
 ) -> dict[str, str]:
-    """The ids of the questions that rollouts have answered, by rollout; none where no file of
-    questions is at hand. Raises ConfigError."""
+    """Ids of the questions that rollouts have answered, by rollout; empty if no file of questions
+    is available. Raises ConfigError."""
     path = Path(config.questions) if config.questions is not None else run / DEFAULT_NAME
     if not path.is_file():
         if config.questions is not None:
@@ -99,7 +99,7 @@ def question_ids(
 
 
 NEVER = ("role", "not_held_out", "no_failure")
-"""Filters whose drops are no side of a pair at all."""
+"""Conversations that these filters drop are in no pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +110,23 @@ class Attempt:
     repository: str
     question_id: str | None
     right: bool
-    """Fit to be the better one; else it is fit to be the worse one alone."""
+    """Whether it can be the better side; else it can only be the worse one."""
     turns: int
-    """Messages of the assistant."""
+    """Number of assistant messages."""
     question: bytes
-    """The same for attempts at the same question."""
+    """Equal for attempts at the same question."""
     said: bytes
-    """The same for conversations that say the same."""
+    """Equal for conversations with the same text."""
     answer: bytes
-    """The same for equal answers; empty where there is none."""
+    """Equal for equal answers; empty if there is none."""
 
 
 def attempt_of(
     candidate: Candidate, dropped_by: str | None, config: FormatConfig
 ) -> Attempt | None:
-    """What a conversation may be in a pair; None where it is fit for none.
+    """A conversation's role in a pair; None if it fits in none.
 
-    `dropped_by` is the filter that dropped it; that it is like another counts for nothing.
+    `dropped_by` is the filter that dropped it; being a duplicate does not matter.
     """
     right = _right(candidate, dropped_by)
     if not right and not _wrong(candidate, dropped_by, config):
@@ -145,14 +145,14 @@ def attempt_of(
 
 
 class Attempts:
-    """Those of a run, by question; of conversations that are equal, the first."""
+    """The attempts of a run, by question; only the first of equal conversations."""
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
         self.by_question: dict[bytes, list[Attempt]] = defaultdict(list)
 
     def add(self, attempt: Attempt) -> None:
-        """Note one."""
+        """Add an attempt."""
         said = attempt.question + attempt.said
         if said not in self._seen:
             self._seen.add(said)
@@ -165,7 +165,7 @@ def _answer_key(conversation: Conversation) -> bytes:
 
 
 def _is_attempt(candidate: Candidate) -> bool:
-    """Whether a Debug Subagent was asked while the workspace was as every attempt finds it."""
+    """Whether a Debug Subagent was asked while the workspace was unchanged."""
     conversation = candidate.conversation
     return (
         conversation.role is Role.DEBUG_SUBAGENT
@@ -178,7 +178,7 @@ def _right(candidate: Candidate, dropped_by: str | None) -> bool:
 
 
 def _wrong(candidate: Candidate, dropped_by: str | None, config: FormatConfig) -> bool:
-    """Whether it ended in a worse answer, and can be shown as it was."""
+    """Whether it ended in a worse answer, and can be used as recorded."""
     conversation = candidate.conversation
     if dropped_by in NEVER or not _is_attempt(candidate) or not conversation.messages:
         return False
@@ -197,7 +197,7 @@ def _wrong(candidate: Candidate, dropped_by: str | None, config: FormatConfig) -
 def _answered_badly(candidate: Candidate, config: FormatConfig) -> bool:
     """Whether its answer is missing, ungrounded, or was scored as wrong.
 
-    Where a main agent asked, the outcome is that of its patch, and says nothing of the answer.
+    If a main agent asked, the outcome is that of its patch, and says nothing about the answer.
     """
     conversation = candidate.conversation
     scored_wrong = conversation.variant == VARIANT and not candidate.outcome.resolved

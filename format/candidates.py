@@ -1,4 +1,4 @@
-"""A conversation that may become a row, and how its rollout ended."""
+"""A conversation that may become a row, and the outcome of its rollout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ BUGS_AT_HAND = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the filters and rows need of a rollout. Those of a whole run are held at once."""
+    """The data of a rollout that filters and rows need. A whole run's outcomes are in memory at
+    once."""
 
     resolved: bool
     failure_kind: FailureKind | None
@@ -39,13 +40,13 @@ class Outcome:
     """The lines that the rollout's patch changed."""
     debug_helped: int | None = None
     category: str | None = None
-    """The question's, or the bug's."""
+    """Category of the question, or else of the bug."""
     difficulty: DifficultyLevel | None = None
     code_version: str = ""
     question_id: str | None = None
-    """Of the runtime question that was answered, where that is known."""
+    """Id of the answered runtime question, if known."""
     tampered: bool = False
-    """Whether its code interfered with the run of its tests."""
+    """Whether its code interfered with the test run."""
     patch_marks: tuple[str, ...] = ()
 
     @classmethod
@@ -79,42 +80,42 @@ class Outcome:
 
 @lru_cache(BUGS_AT_HAND)
 def _test_files(tests: tuple[str, ...]) -> TestFiles:
-    """The same for all rollouts on a bug."""
+    """Cached: the same for all rollouts on a bug."""
     return TestFiles(tests)
 
 
 @dataclass(frozen=True)
 class Background:
-    """What else is known of a conversation."""
+    """Further facts about a conversation."""
 
     gold_lines: frozenset[str] | None = None
-    """Telling lines that the gold patch adds; None where it is not at hand."""
+    """Distinctive lines that the gold patch adds; None if it is not available."""
     git_history: bool = False
     """Whether an agent of its rollout has looked at later commits."""
     before_changes: frozenset[str] = frozenset()
-    """The conversations of its rollout that began before any file could have been changed."""
+    """The conversations of its rollout that started before any file could have been changed."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One conversation and how its rollout ended."""
+    """A conversation and its rollout's outcome."""
 
     conversation: Conversation
     outcome: Outcome
     vocabulary: Vocabulary
-    """Of a Program Inspector's row."""
+    """Vocabulary of a Program Inspector's row."""
     background: Background = Background()
     replay_verified: bool | None = None
-    """Whether a replay of its calls showed what it recorded; None where there was none."""
+    """Whether a replay of its calls had the recorded results; None if there was no replay."""
 
     @property
     def inspects(self) -> bool:
-        """Whether a Program Inspector held it."""
+        """Whether it is a Program Inspector's."""
         return self.conversation.role is Role.INSPECTOR
 
     @cached_property
     def as_row(self) -> Conversation | None:
-        """The conversation in the words of its row; None where there are no such words."""
+        """The conversation in its row's vocabulary; None if that can't express it."""
         if not self.inspects or self.vocabulary is Vocabulary.NATIVE:
             return self.conversation
         try:
@@ -124,17 +125,17 @@ class Candidate:
 
     @property
     def said(self) -> Conversation:
-        """The conversation in the words of its row, or as it was held where there are none."""
+        """The conversation in its row's vocabulary, or as recorded if that can't express it."""
         return self.as_row or self.conversation
 
     @cached_property
     def texts(self) -> list[str] | None:
-        """The messages of its row as JSON texts; None where these would not be exact."""
+        """The messages of its row as JSON texts; None if these would not be exact."""
         return exact_messages(self.as_row) if self.as_row is not None else None
 
     @cached_property
     def grounding(self) -> Grounding:
-        """The claims of its answer, and what each rests on."""
+        """The claims of its answer, and the evidence for each."""
         return ground(self.said, self.outcome.tests)
 
     @cached_property
@@ -144,7 +145,7 @@ class Candidate:
 
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
-        """What it may know that an agent at work could not."""
+        """What it may know that a working agent could not."""
         return leaks_of(
             self.said,
             self.outcome.teacher,

@@ -25,13 +25,13 @@ WHAT = {
     "prompts": "questions whose answers are scored, for training by reward",
     "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
 }
-"""What is in a further form, by its folder."""
+"""Descriptions of the additional formats, by folder."""
 EXAMPLE_CHARACTERS = 1_500
-"""How much of one message's text the example shows."""
+"""Limit for the text of one message in the example."""
 
 
 def write_card(folder: Path, report: FormatReport) -> None:
-    """Write the card of the dataset that lies in `folder`."""
+    """Write the card of the dataset in `folder`."""
     example = next(read_rows(split_file(folder, next(iter(report.splits)))))
     sections = [
         _front_matter(folder, report),
@@ -67,7 +67,7 @@ def front_matter(folder: Path, title: str, config: dict[str, Any], rows: dict[st
         "size_categories": [_size_category(sum(rows.values()))],
         "configs": [{"config_name": "default", "data_files": _files(folder, folder)}],
     }
-    # Each folder below that is laid out as the dataset is can be loaded by its name.
+    # Subfolders with the same layout as the dataset can be loaded by name.
     for inner in sorted(path.parent for path in folder.glob("*/data")):
         files = _files(folder, inner)
         facts["configs"].append({"config_name": inner.name, "data_files": files})
@@ -75,7 +75,7 @@ def front_matter(folder: Path, title: str, config: dict[str, Any], rows: dict[st
 
 
 def _files(folder: Path, inner: Path) -> list[dict[str, str]]:
-    """The hub's list of the splits' files in a folder of the dataset's."""
+    """The hub's list of split files in a folder of the dataset."""
     found = {name: sorted((inner / "data").glob(f"{name}-*.parquet")) for name in (TRAIN, TEST)}
     return [
         {"split": name, "path": path.relative_to(folder).as_posix()}
@@ -85,13 +85,13 @@ def _files(folder: Path, inner: Path) -> list[dict[str, str]]:
 
 
 def _size_category(rows: int) -> str:
-    """The hub's name for a number of rows."""
+    """The hub's category for a number of rows."""
     bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
     return next((name for bound, name in bounds.items() if rows < bound), "n>1M")
 
 
 def _config(report: FormatReport) -> dict[str, Any]:
-    """The sections of the run's config that made the dataset."""
+    """The sections of the run's config that affect the dataset."""
     held_out = {"held_out": report.held_out} if any(report.held_out.values()) else {}
     return {"format": report.config, **held_out}
 
@@ -141,7 +141,7 @@ def _source_table(splits: dict[str, SplitStatistics]) -> str:
 
 
 def _further(report: FormatReport) -> list[str]:
-    """Sections on the mixture and on the further forms, where there are any."""
+    """Sections on the mixture and on additional formats, if there are any."""
     sections = []
     mixture = MixtureConfig.model_validate(report.config["mixture"])
     if mixture != MixtureConfig(seed=mixture.seed):
@@ -174,7 +174,7 @@ def _mixture_table(shares: list[MixtureShare]) -> str:
 
 
 def column_table(columns: dict[str, Column]) -> str:
-    """What each column holds."""
+    """A description of each column."""
     types = {field.name: str(field.type) for field in arrow_schema(columns)}
     readable = {name: kind.replace("extension<arrow.json>", "JSON") for name, kind in types.items()}
     return markdown_table(
@@ -183,7 +183,7 @@ def column_table(columns: dict[str, Column]) -> str:
 
 
 def _label_table(splits: dict[str, SplitStatistics]) -> str:
-    """How often each label stands, by column and split."""
+    """The count of each label, by column and split."""
     names = list(dict.fromkeys(name for each in splits.values() for name in each.labels))
     rows = []
     for name in names:
@@ -194,7 +194,7 @@ def _label_table(splits: dict[str, SplitStatistics]) -> str:
 
 
 def _vocabulary(report: FormatReport) -> str:
-    """In whose words the rows of Program Inspectors are, and what stands for what."""
+    """The vocabulary of Program Inspectors' rows, and what its words mean."""
     if report.config["vocabulary"] == Vocabulary.NATIVE:
         said = (
             "Rows with the role `inspector` are as they were held: actions in the text, without "
@@ -224,7 +224,7 @@ def _example(row: dict[str, Any]) -> str:
 
 
 def _shortened(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose long texts are cut, with the number of characters left out."""
+    """A row with long texts cut, and the number of omitted characters."""
     messages = [each | {"content": _cut(each["content"])} for each in row["messages"]]
     names = [tool["function"]["name"] for tool in row["tools"]]
     tools = f"the schemas of {', '.join(names)}" if names else "none"
@@ -237,7 +237,7 @@ def _cut(text: str) -> str:
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
+    """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines

@@ -1,4 +1,4 @@
-"""What the columns of a row hold, and their Arrow types."""
+"""The columns of a row, and their Arrow types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collect.questions.grounding.records import Support
 
 
 class Kind(StrEnum):
-    """The type of a column's values; any of them may be null."""
+    """The type of a column's values, all nullable."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -19,9 +19,9 @@ class Kind(StrEnum):
     TEXTS = "texts"
     FLAGS = "flags"
     CLAIMS = "claims"
-    """A whole number for each kind of support."""
+    """An integer for each kind of evidence."""
     OBJECTS = "objects"
-    """A list of JSON objects, each kept as it is."""
+    """A list of JSON objects, each stored unchanged."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Column:
 
 
 def features(columns: dict[str, Column]) -> Any:
-    """The columns as `datasets` knows them."""
+    """The columns as `datasets` features."""
     from datasets import Features, Json, List, Value
 
     kinds = {

@@ -1,8 +1,8 @@
-"""The training data's Parquet files, in the layout that hub datasets have.
+"""The training data's Parquet files, in the layout of hub datasets.
 
-`data/SPLIT-00000-CONTENT.parquet`, with `datasets`' features in the files' metadata, so that
-`datasets.load_dataset` gives every row back as it was. The name holds a digest of the content, for
-`datasets` caches a folder by its files' names: another run's rows would come back else.
+Files are named `data/SPLIT-00000-CONTENT.parquet`, with `datasets`' features in their metadata, so
+that `datasets.load_dataset` returns every row unchanged. The name contains a digest of the content,
+because `datasets` caches a folder by its file names and would otherwise return another run's rows.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from format.columns import Column, Kind, features
 from format.rows import COLUMNS, encode
 
 ROWS_PER_GROUP = 256
-"""That are read at once."""
+"""Rows read at once."""
 ROWS_WRITTEN, CHARACTERS_WRITTEN = 2_048, 8_000_000
-"""Of a row group, at most: what all groups are known by is held until the file is whole."""
+"""Maximum size of a row group: the metadata of all groups is in memory until the file is
+complete."""
 Columns = dict[str, Column]
 
 
 def split_file(folder: Path, split: str, needs: str = "") -> Path:
-    """Where a split lies below the dataset's folder. Raises ConfigError where there is none;
-    `needs` is what a config must say for it to be written."""
+    """The file of a split in the dataset's folder. Raises ConfigError if there is none; `needs` is
+    the setting that would create it."""
     found = sorted((folder / "data").glob(f"{split}-00000*.parquet"))
     if len(found) != 1:
         raise ConfigError(
@@ -52,7 +53,7 @@ def json_columns(columns: Columns) -> tuple[str, ...]:
 
 
 class SplitWriter:
-    """Writes one split, batch by batch; the file appears with the first row."""
+    """Writes one split in batches; the file is created with the first row."""
 
     def __init__(self, folder: Path, split: str, columns: Columns = COLUMNS) -> None:
         self._path = folder / "data" / f"{split}-00000.parquet"
@@ -63,7 +64,7 @@ class SplitWriter:
         self._characters = 0
 
     def add(self, row: dict[str, Any]) -> None:
-        """Write one row, at the latest when the writer is closed; of JSON columns also texts."""
+        """Write one row, possibly not before `close`; JSON columns may be texts."""
         encoded = {
             name: [item if isinstance(item, str) else encode(item) for item in row[name]]
             for name in self._json
@@ -74,7 +75,7 @@ class SplitWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left, finish the file, and name it by its content."""
+        """Write the remaining rows, complete the file, and name it by its content."""
         if self._rows:
             self._flush()
         if self._writer is not None:
@@ -94,7 +95,7 @@ class SplitWriter:
 
 
 def name_by_content(path: Path) -> None:
-    """Add a digest of what a file holds to its name, by which `datasets` caches what it reads."""
+    """Add a digest of a file's content to its name, because `datasets` caches by name."""
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     path.rename(path.with_stem(f"{path.stem}-{content}"))
@@ -112,10 +113,10 @@ def read_rows(
     kinds: Columns = COLUMNS,
     decoded: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of one split, JSON columns decoded or as texts; `columns` are those to read, all
-    for None.
+    """The rows of one split, with JSON columns decoded or as texts; `columns` are those to read,
+    None for all.
 
-    `kinds` are all that the data has. Raises ConfigError for a broken file.
+    `kinds` are all columns of the data. Raises ConfigError for a broken file.
     """
     from datasets import Json
 

@@ -1,4 +1,4 @@
-"""Conversations that say what one before them has said, told by a small mark of each."""
+"""Detect conversations that repeat earlier ones, by a small fingerprint of each."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ import numpy as np
 from collect.store.records import Conversation
 from format.config import FormatConfig
 
-# Sessions that are nearly the same, told by MinHash with bands (Broder 1997; Leskovec, Rajaraman
-# and Ullman, "Mining of Massive Datasets", chapter 3).
+# Nearly equal sessions, found by MinHash with bands (Broder 1997; Leskovec, Rajaraman and Ullman,
+# "Mining of Massive Datasets", chapter 3).
 #
-# Memory is bounded: `CAPACITY` sessions at most are remembered, the latest ones, in arrays that
-# grow to some 400 MB. What is compared is what was called and answered, not what the agent said
-# on the way: the numbers of lines and the addresses are left out.
+# Memory is limited: only the latest `CAPACITY` sessions are remembered, in arrays that grow to some
+# 400 MB. Compares calls and answers, not what the agent said in between; ignores line numbers and
+# addresses.
 
 
 CAPACITY = 1 << 20
-"""Sessions to remember, a power of two."""
+"""Maximum number of sessions remembered, a power of two."""
 SLOTS = 1 << 21
-"""Of each band's table; two sessions in one slot hide the older of them."""
+"""Slots of each band's table; of two sessions in one slot, only the newer is found."""
 BANDS, ROWS = 16, 4
-"""Two sessions of which 80% is the same share a band with a probability of 0.9998."""
+"""Two sessions with 80% in common share a band with a probability of 0.9998."""
 SHINGLE = 5
-"""Words."""
+"""Words per shingle."""
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""By which the words of a run are told apart by their places (2**64 over the golden ratio)."""
+"""Multiplier for the positions of words in a shingle (2**64 over the golden ratio)."""
 HALF = np.uint64(32)
-"""Bits."""
+"""Bits to shift by."""
 SEED = 20_251_130
 NUMBERS_OF_LINES = re.compile(
     r"(?<=\.py:)\d+|(?<=\.java:)\d+|^(?:->)?[ *]*\d+(?=\s)|\blines?\W+\d+|"
@@ -47,7 +47,7 @@ Signature = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 class NearDuplicates:
-    """Remembers the sessions that it was given."""
+    """Remembers sessions."""
 
     def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
         self._capacity, self._slots = capacity, slots
@@ -56,7 +56,7 @@ class NearDuplicates:
         self._count = 0
 
     def find(self, signature: Signature) -> float:
-        """How much of the nearest one remembered is the same, from 0 to 1, as far as is known."""
+        """Similarity to the nearest remembered session, from 0 to 1, as far as known."""
         slots = self._tables[np.arange(BANDS), self._places(signature)]
         known = np.unique(slots[slots > 0]) - 1
         if not known.size:
@@ -65,7 +65,7 @@ class NearDuplicates:
         return float(same.max())
 
     def add(self, signature: Signature) -> None:
-        """Remember one."""
+        """Remember a session."""
         place = self._count % self._capacity
         if place >= len(self._signatures):
             grown = np.zeros((min(2 * place, self._capacity), BANDS * ROWS), dtype=np.uint32)
@@ -81,8 +81,8 @@ class NearDuplicates:
 
 
 def signature_of(conversation: Conversation) -> Signature | None:
-    """Of what was called and answered: as many of its numbers are equal, on average, as there are
-    equal shingles among the two sessions' different ones. None where nothing was."""
+    """The signature of a session's calls and answers: the share of equal numbers in two signatures
+    estimates the share of common shingles (Jaccard similarity). None if there are none."""
     hashes = shingles(session_text(conversation))
     if not hashes.size:
         return None
@@ -101,7 +101,7 @@ def _hash_functions() -> tuple[Any, Any]:
 
 
 def session_text(conversation: Conversation) -> str:
-    """What was called and answered, without the numbers of lines and the addresses."""
+    """Calls and answers, without line numbers and addresses."""
     parts: list[str] = []
     for row in conversation.messages:
         message = row.message
@@ -115,7 +115,7 @@ def session_text(conversation: Conversation) -> str:
 
 
 def shingles(text: str) -> Any:
-    """The different runs of words of a text, as numbers of 32 bits."""
+    """The distinct shingles of a text, as 32-bit numbers."""
     words = WORD.findall(text)
     numbers = {word: zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in set(words)}
     hashes = np.fromiter((numbers[word] for word in words), np.uint64, len(words))
@@ -132,26 +132,26 @@ RULES = {
     NOT_NEAR_DUPLICATE: "At most `max_similarity` of what was called and answered, line numbers "
     "aside, is the same as in a session before it.",
 }
-"""The last steps of the funnel: what is true of the conversations that each keeps."""
+"""The last steps of the funnel, with the condition that kept conversations meet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """By what a conversation is known again."""
+    """The fingerprint of a conversation."""
 
     key: bytes
     signature: Signature | None
-    """None where the config wants near duplicates, or nothing was called: it is like none."""
+    """None if the config keeps near duplicates, or if nothing was called."""
 
     @classmethod
     def of(cls, conversation: Conversation, config: FormatConfig) -> Mark:
-        """That of a row."""
+        """The fingerprint of a row."""
         similar = config.max_similarity is not None
         return cls(session_key(conversation), signature_of(conversation) if similar else None)
 
 
 class Duplicates:
-    """Remembers what it let through."""
+    """Remembers the conversations that it kept."""
 
     def __init__(self, config: FormatConfig) -> None:
         self._config = config
@@ -159,7 +159,7 @@ class Duplicates:
         self._known = NearDuplicates()
 
     def dropped_by(self, mark: Mark) -> str | None:
-        """Which of `RULES` drops a conversation; None where it is let through."""
+        """The rule in `RULES` that drops a conversation; None if it is kept."""
         if self._config.deduplicate:
             if mark.key in self._seen:
                 return UNIQUE
@@ -173,7 +173,7 @@ class Duplicates:
 
 
 def session_key(conversation: Conversation) -> bytes:
-    """Hash of what was said and called, without the call ids, which differ on every run."""
+    """Hash of everything said and called, without call ids, which differ in every run."""
     said = [
         [row.message.role, row.message.content, row.message.reasoning, row.message.name]
         + [[call.name, call.arguments] for call in row.message.tool_calls]

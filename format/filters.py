@@ -1,7 +1,7 @@
-"""Which conversations become rows: small predicates, applied in the order of `build_filters`.
+"""Decide which conversations become rows: small predicates, in the order of `build_filters`.
 
-Each takes a candidate and the config, and is true for what stays. Its name and docstring are
-what the funnel and the dataset card say of it.
+Each takes a candidate and the config, and returns whether to keep the candidate. Its name and
+docstring appear in the funnel and the dataset card.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Filter:
 
     name: str
     rule: str
-    """What is true of the conversations that it keeps."""
+    """The condition that kept conversations meet."""
     keep: Predicate
 
 
@@ -36,7 +36,7 @@ def role(candidate: Candidate, config: FormatConfig) -> bool:
 
 
 def not_held_out(held_out: HeldOut) -> Predicate:
-    """A predicate that knows the bugs which are held out."""
+    """A predicate that knows the held-out bugs."""
 
     def not_held_out(candidate: Candidate, config: FormatConfig) -> bool:
         """The bug is not kept for measuring alone: neither by its id, nor by its hash, nor by its
@@ -83,7 +83,7 @@ def stopped(candidate: Candidate, config: FormatConfig) -> bool:
 
 
 def _test_file(candidate: Candidate) -> str | None:
-    """The file in which an Inspector's session is started, before anything is asked of it."""
+    """The file in which an Inspector's session starts, before any request."""
     start = recorded_start(candidate.conversation) if candidate.inspects else None
     return start.event.file if start else None
 
@@ -182,7 +182,7 @@ PREDICATES: tuple[Predicate, ...] = (
 
 
 def build_filters(held_out: HeldOut) -> tuple[Filter, ...]:
-    """Those that need a conversation alone, in order."""
+    """The filters that need a single conversation only, in order."""
     predicates = (role, not_held_out(held_out), *PREDICATES)
     return tuple(
         Filter(keep.__name__, " ".join((keep.__doc__ or "").split()), keep) for keep in predicates
@@ -190,7 +190,7 @@ def build_filters(held_out: HeldOut) -> tuple[Filter, ...]:
 
 
 def characters(conversation: Conversation) -> int:
-    """Characters of the messages, their calls and the tools."""
+    """Total characters of the messages, their calls and the tools."""
     messages = [row.message for row in conversation.messages]
     calls = [call for message in messages for call in message.tool_calls]
     text = sum(len(message.content) + len(message.reasoning or "") for message in messages)

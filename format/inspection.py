@@ -1,4 +1,4 @@
-"""What a Program Inspector did, whatever the vocabulary that it was said in."""
+"""What a Program Inspector did, independent of vocabulary."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from collect.store.records import Conversation, EventRow, MessageRow
 from sandbox.debugger import Action, DebugEvent, ErrorKind, State, StopReason
 from sandbox.debugger.rendering import read_paused_frame
 
-# The Program Inspector's actions in the words of Debug2Fix's debug tools.
+# Translate the Program Inspector's actions to Debug2Fix's debug tools.
 #
-# `MAPPING` is the table. A `print(x)` becomes no `debug_inspect`: that shows `repr(x)` and its
-# type, which a print does not tell. `debug_run_code` is the fifth debug tool
-# (`agents.debug_run_code`).
+# `MAPPING` is the table. A `print(x)` does not become `debug_inspect`, which shows `repr(x)` and
+# its type: a print has neither. `debug_run_code` is the fifth debug tool (`agents.debug_run_code`).
 
 
 MAPPING = """\
@@ -36,20 +35,20 @@ PROPOSE = "propose_repair"
 
 
 class Vocabulary(StrEnum):
-    """In whose words the rows of Program Inspectors are."""
+    """The vocabulary of Program Inspectors' rows."""
 
     NATIVE = "native"
-    """As the conversation was held: actions in the text, or the four actions as tools."""
+    """As recorded: actions in the text, or the four actions as tools."""
     DEBUG2FIX = "debug2fix"
-    """As Debug2Fix's Debug Subagent would have held it, so that one model learns from both."""
+    """As Debug2Fix's Debug Subagent would have done it, so that one model can learn from both."""
 
 
 class Untranslatable(Exception):
-    """A conversation that the other vocabulary has no words for; the message says why."""
+    """The other vocabulary can't express a conversation; the message says why."""
 
 
 def debug_call(action: ActionCall, file: str) -> tuple[str, dict[str, Any]]:
-    """The debug tool and the arguments that do what an action did in the program `file`.
+    """The debug tool and arguments that do the same as an action in the program `file`.
 
     Raises Untranslatable.
     """
@@ -79,25 +78,25 @@ def recorded_call(event: DebugEvent, arguments: Mapping[str, Any]) -> ActionCall
 
 @dataclass(frozen=True)
 class Step:
-    """One action that was carried out."""
+    """One executed action."""
 
     call_id: str
     events: tuple[DebugEvent, ...]
-    """The action's own, and the restart of the session where that has ended by it."""
+    """The action's own event, and the session's restart if the action ended it."""
 
     @property
     def event(self) -> DebugEvent:
-        """The action's own."""
+        """The action's own event."""
         return self.events[0]
 
     @property
     def action(self) -> ActionCall:
-        """The call, told from the event. Raises Untranslatable."""
+        """The call, reconstructed from the event. Raises Untranslatable."""
         return recorded_call(self.event, arguments_of(self.event))
 
     @property
     def ends_session(self) -> bool:
-        """Whether the Inspector's session is begun again after it."""
+        """Whether the Inspector's session restarts after it."""
         done = self.event.state is State.DONE and self.event.action is not Action.RESTART
         refused = self.event.error_kind is ErrorKind.NOT_ALLOWED
         return done and not (refused and self.event.action is Action.RUN_CODE)
@@ -105,12 +104,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Turn:
-    """One reply, and the actions it led to: at least one."""
+    """A reply and the actions that it caused, at least one."""
 
     thought: str
     steps: tuple[Step, ...]
     reply: MessageRow
-    """As it was, for what it took."""
+    """The original message, for its costs."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Conclusion:
     thought: str
     plan: str
     forced: bool
-    """It was asked for, the steps being used up."""
+    """Whether it was requested because the steps were used up."""
     reply: MessageRow
 
 
@@ -129,12 +128,12 @@ class Inspection:
     """One Inspector's work on one failing test."""
 
     context: str
-    """The task as the prompt gives it, without the session's state."""
+    """The task in the prompt, without the session's state."""
     test: str
     opening: DebugEvent
     """The session's first stop."""
     opening_recorded: bool
-    """Else it is read off the prompt, and is no event of the conversation."""
+    """If false, it was read from the prompt and is not an event of the conversation."""
     turns: tuple[Turn, ...]
     conclusion: Conclusion
 
@@ -145,12 +144,12 @@ class Inspection:
 
     @property
     def events(self) -> Iterator[DebugEvent]:
-        """Everything that the session answered, its opening first."""
+        """All events of the session, its opening first."""
         yield self.opening
         yield from (event for step in self.steps for event in step.events)
 
     def checked(self) -> Inspection:
-        """Itself, where it has every restart that a later step needs. Raises Untranslatable."""
+        """Returns itself if it has every restart that a later step needs. Raises Untranslatable."""
         steps = list(self.steps)
         for step, following in zip(steps, [*steps[1:], None], strict=True):
             going_on = following is not None and following.event.action is not Action.RESTART
@@ -162,13 +161,13 @@ class Inspection:
 
 
 def arguments_of(event: DebugEvent) -> dict[str, object]:
-    """What an event's action was asked, as an object."""
+    """The arguments of an event's action, as an object."""
     arguments: dict[str, object] = json.loads(event.arguments)
     return arguments
 
 
 def events_by_call(conversation: Conversation) -> dict[tuple[int, str], tuple[DebugEvent, ...]]:
-    """The events of each call, by the index of its message and its id."""
+    """The events of each call, by message index and call id."""
     found: dict[tuple[int, str], tuple[DebugEvent, ...]] = {}
     for row in conversation.events:
         key = row.message_index, row.tool_call_id
@@ -177,12 +176,12 @@ def events_by_call(conversation: Conversation) -> dict[tuple[int, str], tuple[De
 
 
 def recorded_start(conversation: Conversation) -> EventRow | None:
-    """The start of the session, where it is an event of the conversation."""
+    """The session's start event, if the conversation has one."""
     return next((row for row in conversation.events if row.event.action is Action.START), None)
 
 
 def shown_opening(state: str, test: str) -> DebugEvent:
-    """The first stop as an Inspector's prompt shows it. Raises Untranslatable."""
+    """The first stop as shown in an Inspector's prompt. Raises Untranslatable."""
     frame = read_paused_frame(state)
     if frame is None:
         raise Untranslatable("the session was not paused at its beginning")
@@ -190,7 +189,7 @@ def shown_opening(state: str, test: str) -> DebugEvent:
 
 
 def opening_at(test: str, file: str, line: int, function: str, source: str) -> DebugEvent:
-    """A session's first stop, by what is known of it."""
+    """A session's first stop, from the known facts."""
     return DebugEvent(
         action=Action.START,
         arguments=json.dumps({"test": test, "breakpoints": []}),

@@ -1,4 +1,4 @@
-"""What each conversation of a run comes to by itself: what takes `stepinto format` its time."""
+"""Judge each conversation of a run by itself, the slow part of `stepinto format`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from format.rows import stored_row
 from format.sources import Chunk, GoldLines
 from format.turn_quality import trained_turns
 
-# The columns that say how good a row is, and where it stands.
+# The columns on a row's quality and origin.
 
 
 def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
-    """The columns of a candidate that the filters let through, by name."""
+    """The label columns of a candidate that passed the filters, by name."""
     grounding = candidate.grounding
     return {
         "category": candidate.outcome.category,
@@ -38,25 +38,25 @@ def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What becomes of a conversation that is kept."""
+    """The row of a kept conversation."""
 
     columns: dict[str, Any]
-    """JSON columns as texts."""
+    """JSON columns are texts."""
     characters: int
-    """Of its messages and tools."""
+    """Characters of its messages and tools."""
     mark: Mark
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one conversation comes to, duplicates aside."""
+    """The result for one conversation, ignoring duplicates."""
 
     row: Row | None
-    """None where it was dropped."""
+    """None if it was dropped."""
     dropped_by: str | None
-    """The name of the filter."""
+    """The filter's name."""
     attempt: Attempt | None
-    """None where it is fit for no pair, or the config wants none."""
+    """None if it fits in no pair, or the config requests none."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class Judge:
     gold: GoldLines
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Filters are made anew there.
+        # The filters can't be pickled and are created anew.
         return Judge, (self.config, self.held_out, self.gold)
 
     def judge(self, chunk: Chunk) -> list[Judgement]:
-        """All of a chunk's conversations, in their order."""
+        """Judge all conversations of a chunk, in order."""
         rollouts = chunk.rollouts(self.config, self.gold)
         return [self._judge(each) for rollout in rollouts for each in rollout]
 

@@ -1,7 +1,7 @@
-"""What a conversation may know that an agent at work on a new bug could not.
+"""Detect what a conversation may know that an agent could not know about a new bug.
 
-The labels are read off the conversation itself and off its rollout; each says what may be, not
-that the agent has made use of it.
+The labels come from the conversation and its rollout; each means that the agent may know something,
+not that it used it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from collect.questions.comparing import SPACE
 from collect.questions.grounding.records import ClaimKind, Grounding, Support
 from collect.store.records import ORACLE_TEACHER, Conversation, Role
 
-# Shell commands that show commits later than the one that is checked out.
+# Shell commands that show commits later than the checked-out one.
 
 
 HISTORY = frozenset(
     {"log", "show", "blame", "diff", "whatchanged", "shortlog", "rev-list", "cherry-pick"}
     | {"checkout", "switch", "restore", "cat-file", "format-patch", "reset", "grep", "annotate"}
 )
-"""Of these what they show depends on the commit that they name."""
+"""Commands whose output depends on the commit that they name."""
 ALWAYS = frozenset({"reflog", "fsck", "fetch", "pull"})
-"""These show what no checked-out commit leads to."""
+"""Commands that show commits not reachable from the checked-out one."""
 ALL_COMMITS = re.compile(r"--(?:all|branches|remotes|tags|reflog|walk-reflogs|glob(?:=.*)?)$|-g$")
 BACKWARDS = re.compile(r"(?:HEAD|@)(?:[~^]\d*|\^\{.*\})*(?::.*)?$|:.*$")
-"""HEAD and what comes before it; `:path` is the index."""
+"""HEAD and its ancestors; `:path` is the index."""
 HASH = re.compile(r"[0-9a-f]{7,40}$")
 REFERENCE = re.compile(
     r"(?:origin|upstream|refs|remotes|heads|tags)/\S+$|(?:main|master|trunk|develop|FETCH_HEAD|"
@@ -45,14 +45,14 @@ SEPARATORS = re.compile(r"&&|\|\||[;|\n&()]")
 def shows_later_commits(command: str, seen: Sequence[str]) -> bool:
     """Whether a command line names commits that may be later than HEAD.
 
-    A commit is told by its hash, too, unless one of the texts `seen` holds that: what the log of
-    HEAD has shown comes before it.
+    A hash also names a commit, unless one of the texts in `seen` contains it: what HEAD's log has
+    shown is earlier.
     """
     return any(_is_later(words, seen) for words in _git_commands(command))
 
 
 def _git_commands(command: str) -> Iterator[list[str]]:
-    """The words after `git` of each of its calls in a command line."""
+    """The words after `git` in each git call of a command line."""
     for part in SEPARATORS.split(command):
         try:
             words = shlex.split(part)
@@ -79,7 +79,7 @@ def _is_later(words: Sequence[str], seen: Sequence[str]) -> bool:
 
 
 def _without_options(words: Sequence[str]) -> list[str]:
-    """The words from git's own command on."""
+    """The words from git's subcommand on."""
     position = 0
     while position < len(words) and words[position].startswith("-"):
         position += 2 if words[position] in OPTIONS_WITH_VALUE else 1
@@ -104,24 +104,25 @@ def _is_later_commit(name: str, seen: Sequence[str]) -> bool:
 
 SHELL = "bash"
 EDITORS = (Role.MAIN, Role.PATCH_CODER)
-"""Who writes the patch, and so may come to the gold one without having seen it."""
+"""Roles that write the patch, and so may reproduce the gold patch without having seen it."""
 TELLING_CHARACTERS = 12
-"""Of a patch's line, blanks aside: shorter ones, such as `return None`, anybody writes."""
+"""Minimum length of a patch line without blanks: anybody writes shorter ones, such as `return
+None`."""
 
 
 class Leak(StrEnum):
     """A way in which a conversation may know too much."""
 
     ORACLE = "oracle"
-    """The scripted oracle took part in the rollout, which knows the gold patch."""
+    """The scripted oracle, which knows the gold patch, took part in the rollout."""
     GOLD_PATCH = "gold_patch"
-    """The agent, one that does not edit, quotes an added line of the gold patch that nothing had
-    shown it. Judged only where the gold patch is at hand (`gold_benchmarks`)."""
+    """An agent that does not edit quotes an added line of the gold patch that nothing had shown it.
+    Checked only if the gold patch is available (`gold_benchmarks`)."""
     EXPECTED_VALUE = "expected_value"
-    """A value in the answer was seen in a test alone: in its frame, its source or its assertion's
-    message, rather than in the program's run."""
+    """A value in the answer was seen only in a test (its frame, its source or its assertion's
+    message), not in the program's run."""
     GIT_HISTORY = "git_history"
-    """Some agent of the rollout has looked at commits later than the bug's, in the shell."""
+    """An agent of the rollout used the shell to look at commits later than the bug's."""
 
 
 def leaks_of(
@@ -133,8 +134,8 @@ def leaks_of(
 ) -> tuple[Leak, ...]:
     """The labels of one conversation.
 
-    `teacher` is the rollout's; `gold_lines` are None where the gold patch is not at hand;
-    `git_history` says that an agent of the rollout has read it.
+    `teacher` is the rollout's; `gold_lines` is None if the gold patch is not available;
+    `git_history` means that an agent of the rollout has read it.
     """
     found = {
         Leak.ORACLE: ORACLE_TEACHER in (teacher, conversation.teacher),
@@ -146,7 +147,8 @@ def leaks_of(
 
 
 def gold_lines(patch: str) -> frozenset[str]:
-    """The telling lines that a patch adds, as `_quotes` compares them; none of a broken patch."""
+    """The distinctive lines that a patch adds, in the form that `_quotes` compares; empty if the
+    patch is broken."""
     try:
         hunks = [hunk for file in parse(patch) for hunk in file.hunks]
     except PatchError:
@@ -192,7 +194,7 @@ def _quotes(conversation: Conversation, lines: Collection[str]) -> bool:
 
 
 def _decoded(arguments: str) -> str:
-    """The texts in a call's arguments, as they are without JSON's escapes."""
+    """The texts in a call's arguments, without JSON escapes."""
     try:
         decoded = json.loads(arguments)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""How much of what the rows are made of: weights and caps by where they are from.
+"""Select which rows to write, by weights and caps on their origin.
 
-What stays is decided by chance, by the seed and each conversation's id: it is the same on every
-machine and in any order of the rows, and a larger `max_rows` keeps all that a smaller one has.
+The selection depends only on the seed and each conversation's id: it is the same on every machine
+and for any order of rows, and a larger `max_rows` keeps everything that a smaller one does.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 RULE = "Drawn at random, by its weight and within the caps (`mixture`)."
 NONE = "none"
-"""Stands for a value that is not known."""
+"""Stands for an unknown value."""
 HALF = 1 << 32
 
 
 class Facet(StrEnum):
-    """A column by whose values rows are weighed."""
+    """A column whose values can have weights and caps."""
 
     BENCHMARK = "benchmark"
     LANGUAGE = "language"
@@ -41,42 +41,43 @@ Cap = Annotated[int, Field(ge=0)]
 
 
 class MixtureConfig(BaseModel):
-    """Which of the rows that the filters leave are written; `none` means null."""
+    """Selects among the rows that passed the filters; `none` means null."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     weights: Mapping[Facet, Mapping[str, Weight]] = {}
-    """The chance to stay, by column and value: `{category: {code_reachability: 0.25}}`. Of several
-    columns they are multiplied; 1 for what is not named."""
+    """Probability to keep a row, by column and value: `{category: {code_reachability: 0.25}}`.
+    Weights of several columns are multiplied; 1 for values not named."""
     caps: Mapping[Facet, Cap | Mapping[str, Cap]] = {}
-    """Most rows of a value: `{difficulty: {easy: 1000}}`, or of each: `{category: 500}`."""
+    """Most rows of a value: `{difficulty: {easy: 1000}}`, or of each value: `{category:
+    500}`."""
     max_rows: int | None = Field(default=None, ge=1)
-    """Of all together."""
+    """Maximum rows in total."""
     seed: int = 0
-    """Decides which rows stay."""
+    """Seed for selecting rows."""
 
     @property
     def facets(self) -> Sequence[Facet]:
-        """The columns that are named, in the order of `Facet`."""
+        """The columns with settings, in the order of `Facet`."""
         return [facet for facet in Facet if facet in self.weights or facet in self.caps]
 
     def weight(self, facet: Facet, value: str) -> float:
-        """The chance to stay, for this value."""
+        """The probability to keep a row with this value."""
         return self.weights.get(facet, {}).get(value, 1.0)
 
     def cap(self, facet: Facet, value: str) -> int | None:
-        """Most rows of this value; None: any number."""
+        """Maximum rows of this value; None: no limit."""
         caps = self.caps.get(facet, {})
         return caps.get(value) if isinstance(caps, Mapping) else caps
 
     def named(self, facet: Facet) -> set[str]:
-        """The column's values that have a weight or a cap of their own."""
+        """The column's values with their own weight or cap."""
         caps = self.caps.get(facet, {})
         return {*self.weights.get(facet, {}), *(caps if isinstance(caps, Mapping) else ())}
 
 
 class MixtureShare(BaseModel):
-    """What the mixture has left of one value."""
+    """How many rows of one value the mixture keeps."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -89,7 +90,7 @@ class MixtureShare(BaseModel):
 
 
 class Facets(NamedTuple):
-    """What the mixture and the splits go by, of many rows the same."""
+    """A row's values that the mixture and the splits use; many rows share them."""
 
     repository: str
     values: tuple[str, ...]
@@ -97,7 +98,7 @@ class Facets(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> Facets:
-        """Those of a row."""
+        """The facets of a row."""
         values = (row[facet] for facet in Facet)
         return cls(str(row["repository"]), tuple(NONE if v is None else str(v) for v in values))
 
@@ -107,28 +108,28 @@ class Facets(NamedTuple):
 
 
 class Chances:
-    """A number by chance for each row, from its conversation's id."""
+    """A random number for each row, from its conversation's id."""
 
     def __init__(self, seed: int) -> None:
         self._seed = str(seed).encode()
         self._numbers = array("Q")
 
     def add(self, conversation_id: str) -> None:
-        """Draw one more."""
+        """Draw a number for one more row."""
         digest = hashlib.blake2b(conversation_id.encode(), key=self._seed, digest_size=8).digest()
         self._numbers.append(int.from_bytes(digest, "big"))
 
     def stays(self, index: int, weight: float) -> bool:
-        """Whether a row with this chance stays."""
+        """Whether to keep a row with this probability."""
         return self._numbers[index] % HALF < weight * HALF
 
     def order(self) -> Sequence[int]:
-        """The rows by chance: another than the one by which they stay."""
+        """The rows in random order, independent of `stays`."""
         return sorted(range(len(self._numbers)), key=lambda index: self._numbers[index] // HALF)
 
 
 def mixed(config: MixtureConfig, rows: Sequence[Facets], chances: Chances) -> bytearray:
-    """For each row 1 where it stays, else 0."""
+    """For each row, 1 if it is kept, else 0."""
     kept = bytearray(len(rows))
     counts: Counter[tuple[str, str]] = Counter()
     for index in chances.order():
@@ -144,7 +145,7 @@ def mixed(config: MixtureConfig, rows: Sequence[Facets], chances: Chances) -> by
 
 
 def _limits(config: MixtureConfig, facets: Facets) -> Iterator[tuple[tuple[str, str], int]]:
-    """What has to be counted of such a row, and how many there may be."""
+    """The counters that such a row increments, and their limits."""
     for facet in config.facets:
         value = facets.value(facet)
         cap = config.cap(facet, value)
@@ -155,7 +156,7 @@ def _limits(config: MixtureConfig, facets: Facets) -> Iterator[tuple[tuple[str, 
 
 
 def shares(config: MixtureConfig, rows: Sequence[Facets], kept: bytearray) -> list[MixtureShare]:
-    """What is left of each value of the columns that the config names."""
+    """How many rows are kept for each value of the columns that the config names."""
     found = []
     for facet in config.facets:
         before = Counter(each.value(facet) for each in rows)

@@ -1,4 +1,4 @@
-"""Data sets that lie beside the conversations, below `sft/`: pairs of attempts, and prompts."""
+"""Datasets besides the conversations, below `sft/`: pairs of attempts, and prompts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Row = dict[str, Any]
 
 
 class PartReport(BaseModel):
-    """What one holds; its `report.json`."""
+    """The contents of one dataset; its `report.json`."""
 
     model_config = ConfigDict(extra="forbid")
 
     rows: dict[str, dict[str, int]]
-    """By split, and by what the rows are about."""
+    """Number of rows by split and by the value of `about`."""
     config: dict[str, Any]
-    """The section of the config that made it."""
+    """The config section that produced it."""
 
     @property
     def totals(self) -> dict[str, int]:
@@ -39,10 +39,10 @@ class PartReport(BaseModel):
 
 @dataclass(frozen=True)
 class Part:
-    """One of the data sets: where it lies, and what it holds."""
+    """The name and content of one dataset."""
 
     name: str
-    """Of its folder, and in its title."""
+    """Name of its folder, also in its title."""
     columns: dict[str, Column]
     about: str
     """The column by whose values rows are counted."""

@@ -1,4 +1,4 @@
-"""The pairs as rows, in the conversational preference form that TRL takes."""
+"""Preference pairs as rows in TRL's conversational preference format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from format.rows import message_object
 from format.splits import Splits
 from format.turn_quality import trained_turns
 
-# Which attempts at a question are put against each other.
+# Pair the attempts at each question.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ def choose_pairs(
 
 
 def _of_question(config: PreferencesConfig, attempts: Sequence[Attempt]) -> Iterator[Pair]:
-    """The same pairs for the same attempts, in whatever order they come; each attempt in as few of
-    them as the limit allows."""
+    """The pairs of one question, independent of the order of attempts; each attempt in as few pairs
+    as the limit allows."""
     uses: Counter[str] = Counter()
     left = config.per_question
     for why in config.why:
@@ -78,11 +78,11 @@ def _rank(config: PreferencesConfig, pair: Pair) -> bytes:
     return hashlib.sha256(f"{config.seed}:{':'.join(_ids(pair))}".encode()).digest()
 
 
-# Texts by name in a file, so that two can be put together that lie far apart in a run.
+# Store texts by name in a file, to combine texts that are far apart in a run.
 
 
 class Spool:
-    """Takes JSON objects by name, and gives them back in any order."""
+    """Stores JSON objects by name, and returns them in any order."""
 
     def __init__(self, file: IO[bytes]) -> None:
         """`file` is empty, and open for writing and reading."""
@@ -90,12 +90,12 @@ class Spool:
         self._places: dict[str, int] = {}
 
     def put(self, name: str, value: dict[str, Any]) -> None:
-        """Keep an object."""
+        """Store an object."""
         self._places[name] = self._file.seek(0, 2)
         self._file.write(json.dumps(value).encode() + b"\n")
 
     def get(self, name: str) -> dict[str, Any]:
-        """An object that was kept. Raises KeyError."""
+        """A stored object. Raises KeyError."""
         self._file.seek(self._places[name])
         value: dict[str, Any] = json.loads(self._file.readline())
         return value
@@ -142,7 +142,7 @@ def write_preferences(
     splits: Splits,
     sft: Path,
 ) -> PartReport:
-    """Write the data set below the `sft` folder. Raises ConfigError where there is no pair."""
+    """Write the dataset below the `sft` folder. Raises ConfigError if there are no pairs."""
     assert config.preferences is not None
     pairs = list(choose_pairs(config.preferences, attempts.by_question))
     if not pairs:
@@ -182,7 +182,7 @@ def _fill(
 
 
 def _side(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
-    """What a row needs of one attempt."""
+    """The fields of a row for one attempt."""
     conversation = candidate.conversation
     return {
         "messages": [message_object(row.message) for row in conversation.messages],

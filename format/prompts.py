@@ -1,4 +1,4 @@
-"""Questions as prompts for training by rewards: what a Debug Subagent would be asked."""
+"""Questions as prompts for training with rewards: what a Debug Subagent would be asked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PROMPTS = Part(
 
 
 def choose_questions(config: PromptsConfig, run: Path, held_out: HeldOut) -> list[Question]:
-    """The file's questions, but for those on bugs that are held out. Raises ConfigError."""
+    """The file's questions, without those on held-out bugs. Raises ConfigError."""
     path = Path(config.questions) if config.questions is not None else run / DEFAULT_NAME
     return _limited(config, without_held_out(read_questions(path), held_out, path))
 
@@ -52,7 +52,7 @@ def choose_questions(config: PromptsConfig, run: Path, held_out: HeldOut) -> lis
 def without_held_out(
     questions: Sequence[Question], held_out: HeldOut, path: Path
 ) -> list[Question]:
-    """Those of a file's questions that may be trained on. Raises ConfigError where none is."""
+    """The questions that may be used for training. Raises ConfigError if there are none."""
     kept = [each for each in questions if not _is_held_out(each, held_out)]
     if not kept:
         raise ConfigError(
@@ -68,7 +68,7 @@ def _is_held_out(question: Question, held_out: HeldOut) -> bool:
 
 
 def _limited(config: PromptsConfig, questions: Sequence[Question]) -> list[Question]:
-    """At most so many of each bug; in the file's order."""
+    """At most `per_bug` questions of each bug, in file order."""
     if config.per_bug is None:
         return list(questions)
     kept: set[str] = set()
@@ -91,7 +91,7 @@ def write_prompts(
     splits: Splits,
     sft: Path,
 ) -> PartReport:
-    """Write the data set below the `sft` folder."""
+    """Write the dataset below the `sft` folder."""
     assert config.prompts is not None
     splits.extend(each.repository for each in questions)
     rows = ((splits.of(each.repository), prompt_row(each, agents)) for each in questions)

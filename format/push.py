@@ -1,4 +1,4 @@
-"""A dataset's folder onto the hub."""
+"""Upload a dataset's folder to the hub."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOG_IN = "set HF_TOKEN to a token with write access, or run `hf auth login`"
 
 
 def check_push(config: PushConfig) -> None:
-    """Raise ConfigError where an upload can't succeed: a bad name, or no token."""
+    """Raise ConfigError if an upload can't succeed: a bad name, or no token."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
@@ -31,10 +31,10 @@ def check_push(config: PushConfig) -> None:
 
 
 def push(folder: Path, config: PushConfig) -> str:
-    """Upload a folder as a dataset; the dataset's address.
+    """Upload a folder as a dataset; returns the dataset's address.
 
-    The repository is made where there is none. What lies there in folders is replaced; other files
-    at its top stay. Raises ConfigError where the hub can't be reached, or refuses.
+    Creates the repository if needed. Replaces existing files in folders; other top-level files
+    remain. Raises ConfigError if the hub can't be reached, or refuses.
     """
     from huggingface_hub import HfApi
 
@@ -56,7 +56,7 @@ def push(folder: Path, config: PushConfig) -> str:
 
 @contextmanager
 def _explained(repository: str, endpoint: str) -> Iterator[None]:
-    """Turn what the hub's client raises into a ConfigError that says what to do."""
+    """Turn the hub client's errors into a ConfigError that says what to do."""
     from httpx2 import TransportError
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 

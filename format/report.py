@@ -1,4 +1,4 @@
-"""What the format stage did: the funnel, and statistics of each split."""
+"""The format stage's results: the funnel, and statistics of each split."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from format.mixture import MixtureShare
 from format.rows import is_assistant
 
 SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
-"""The columns that say what a row was made from."""
+"""The columns for a row's origin."""
 LABELS = (
     "category",
     "difficulty",
@@ -26,17 +26,17 @@ LABELS = (
     "debug_helped",
     "replay_verified",
 )
-"""The columns that are counted by their values."""
+"""The columns whose values are counted."""
 
 
 class FunnelStep(BaseModel):
-    """One filter and what it left."""
+    """One filter, and how many conversations it left."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: str
     rule: str
-    """What is true of the conversations that it keeps."""
+    """The condition that kept conversations meet."""
     dropped: int = 0
     remaining: int = 0
 
@@ -47,11 +47,12 @@ class Funnel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     conversations: int = 0
-    """In the run."""
+    """Number in the run."""
     steps: list[FunnelStep]
 
     def count(self, dropped_by: int | None) -> None:
-        """Count one conversation: the index of the step that dropped it, or None where kept."""
+        """Count one conversation by the index of the step that dropped it, or None if it was
+        kept."""
         self.conversations += 1
         passed = self.steps if dropped_by is None else self.steps[:dropped_by]
         for step in passed:
@@ -60,13 +61,13 @@ class Funnel(BaseModel):
             self.steps[dropped_by].dropped += 1
 
     def add_step(self, name: str, rule: str, remaining: int) -> None:
-        """Count a step that chose among all that came through the others."""
+        """Add a step that selected among everything that passed the earlier ones."""
         step = FunnelStep(name=name, rule=rule, dropped=self.kept - remaining, remaining=remaining)
         self.steps.append(step)
 
     @property
     def kept(self) -> int:
-        """Conversations that every filter let through."""
+        """Conversations that passed every filter."""
         return self.steps[-1].remaining if self.steps else self.conversations
 
 
@@ -81,7 +82,7 @@ class Spread(BaseModel):
     highest: int = 0
 
     def add(self, value: int) -> None:
-        """Count one more value."""
+        """Add a value."""
         self.lowest = min(self.lowest, value) if self.count else value
         self.highest = max(self.highest, value)
         self.count += 1
@@ -89,12 +90,12 @@ class Spread(BaseModel):
 
     @property
     def mean(self) -> float:
-        """0 where nothing was counted."""
+        """0 if there are no values."""
         return self.total / self.count if self.count else 0.0
 
 
 class SplitStatistics(BaseModel):
-    """What one split holds."""
+    """The contents of one split."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -104,12 +105,12 @@ class SplitStatistics(BaseModel):
     assistant_turns: Spread = Field(default_factory=Spread)
     tool_calls: Spread = Field(default_factory=Spread)
     characters: Spread = Field(default_factory=Spread)
-    """Of a row's messages and tools."""
+    """Characters of a row's messages and tools."""
     tools_called: Counter[str] = Field(default_factory=Counter)
     labels: dict[str, Counter[str]] = Field(default_factory=dict)
-    """By a label's column: how often each of its values stands."""
+    """Counts of each label, by column."""
     sources: Counter[str] = Field(default_factory=Counter)
-    """Rows by what `SOURCE` names, tab-separated."""
+    """Rows by the values of the `SOURCE` columns, tab-separated."""
 
     @field_serializer("instances", "repositories")
     def _in_order(self, names: set[str]) -> list[str]:
@@ -133,8 +134,7 @@ class SplitStatistics(BaseModel):
 
 
 def _label_counts(value: Any) -> Counter[str]:
-    """How often each label stands in one row's column; a score counts as whole, as zero, or as
-    something between."""
+    """Counts of the labels in one row's column; a score counts as one, zero, or in between."""
     if isinstance(value, dict):
         return Counter(value)
     if isinstance(value, list):
@@ -151,17 +151,17 @@ def _calls(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 class FormatReport(BaseModel):
-    """Everything the card says, as data; `sft/report.json`."""
+    """Everything that the card says, as data; `sft/report.json`."""
 
     model_config = ConfigDict(extra="forbid")
 
     funnel: Funnel
     splits: dict[str, SplitStatistics]
-    """`train`, and `test` where it has rows."""
+    """`train`, and `test` if it has rows."""
     mixture: list[MixtureShare] = []
-    """What the mixture has left of the values that its config names."""
+    """How many rows the mixture kept, for the values that its config names."""
     outputs: dict[str, dict[str, int]] = {}
-    """How many rows the further forms of the dataset have, by their folders and splits."""
+    """Number of rows of the additional formats, by folder and split."""
     config: dict[str, Any]
     held_out: dict[str, Any]
-    """The config's section of that name: whose conversations were left out."""
+    """The config's `held_out` section: the bugs whose conversations were dropped."""

@@ -1,7 +1,7 @@
-"""From a conversation to a row in TRL's conversational tool-calling form.
+"""Convert a conversation to a row in TRL's conversational tool-calling format.
 
-Messages are stored as JSON (`datasets.Json`), since Arrow's structs would fill the arguments of
-every call with nulls for the keys of all others (huggingface/trl#5118, datasets#7869).
+Messages are stored as JSON (`datasets.Json`), because Arrow's structs would add a null to every
+call's arguments for each key of all other calls (huggingface/trl#5118, datasets#7869).
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 def stored_row(
     conversation: Conversation, messages: list[str], language: str, teacher: str, system: str
 ) -> dict[str, Any]:
-    """The row of a conversation that the filters let through, with JSON texts for objects; the rest
-    is its rollout's. `messages` are what `exact_messages` has given."""
+    """The row of a conversation that passed the filters, with objects as JSON texts. `messages`
+    come from `exact_messages`; the other columns come from the rollout."""
     return _facts(conversation, language, teacher, system) | {
         "messages": messages,
         "tools": _tool_texts(conversation.tools),
@@ -110,12 +110,12 @@ def _tool_texts(tools: str) -> list[str]:
 
 
 def is_assistant(text: str) -> bool:
-    """Whether a message's JSON text, as `exact_messages` gives it, is of the assistant."""
+    """Whether a message's JSON text from `exact_messages` is the assistant's."""
     return text.startswith(ASSISTANT)
 
 
 def message_object(message: Message) -> dict[str, Any]:
-    """One message in TRL's form. Raises ValueError where arguments are no JSON object."""
+    """A message in TRL's format. Raises ValueError if arguments are not a JSON object."""
     plain: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.reasoning:
         plain["reasoning_content"] = message.reasoning
@@ -132,7 +132,7 @@ def _call_object(call: ToolCall) -> dict[str, Any]:
 
 
 def call_arguments(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments. Raises ValueError where they are no JSON object."""
+    """A call's arguments. Raises ValueError if they are not a JSON object."""
     try:
         arguments = json.loads(call.arguments, parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -147,15 +147,15 @@ def _refuse_constant(text: str) -> Any:
 
 
 def encode(value: Any) -> str:
-    """JSON text as stored: compact, characters unescaped."""
+    """JSON text as stored: compact, with unescaped characters."""
     return ENCODER.encode(value)
 
 
 def exact_messages(conversation: Conversation) -> list[str] | None:
-    """The messages as JSON texts, or None where reading them back would change or lose a value.
+    """The messages as JSON texts, or None if reading them back would change or lose a value.
 
-    The reader (`datasets.Json`) has numbers of 64 bits and no lone surrogates. Text comes back from
-    it as it was, so only calls are read back.
+    The reader (`datasets.Json`) has 64-bit numbers and no lone surrogates. Text always survives, so
+    only calls are checked.
     """
     from datasets import Json
 

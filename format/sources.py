@@ -1,4 +1,4 @@
-"""A run's conversations as candidates, with what is known of the bug and of the whole rollout."""
+"""A run's conversations as candidates, with facts about the bug and the whole rollout."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from format.leaks import gold_lines, reads_git_history
 ROWS_PER_CHUNK = 256
 
 GoldLines = Mapping[str, frozenset[str]]
-"""The telling lines that each gold patch adds, by the bug's hash."""
+"""The distinctive lines that each gold patch adds, by the bug's hash."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rollouts' conversations as they are stored, all of each, and what is known of these.
+    """All stored conversations of some rollouts, with facts about these.
 
     Can be sent to another process.
     """
 
     table: pa.Table
     outcomes: Mapping[str, Outcome]
-    """By rollout. One without is still under way; its conversations do not count."""
+    """By rollout. A rollout without an outcome is still running; its conversations don't count."""
     verified: Mapping[str, bool]
-    """By conversation, of those that were replayed."""
+    """Whether the replay matched, by conversation; only for replayed ones."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickled as it is, a table that was cut takes along all that it was cut from.
+        # The default pickle of a table slice would include the whole table.
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as writer:
             writer.write_table(self.table)
@@ -67,13 +67,13 @@ class Chunk:
 
 
 class Candidates:
-    """Can be read again and again; no more than a chunk of them is held at once."""
+    """Can be iterated repeatedly; only one chunk is in memory at a time."""
 
     def __init__(
         self, config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome]
     ) -> None:
-        """`outcomes` are those of the rollouts, by id. Raises ConfigError for a benchmark whose
-        gold patches can't be read."""
+        """`outcomes` are by rollout id. Raises ConfigError for a benchmark whose gold patches can't
+        be read."""
         self._config, self._store, self._outcomes = config, store, outcomes
         self.gold = _gold(config)
         self._verified = verified_conversations(store.folder)
@@ -88,7 +88,7 @@ class Candidates:
             yield from chunk.rollouts(self._config, self.gold)
 
     def chunks(self) -> Iterator[Chunk]:
-        """The same, not yet read."""
+        """All rollouts in chunks, not yet parsed."""
         for table in self._store.conversation_tables(ROWS_PER_CHUNK):
             rollouts = set(table["rollout_id"].to_pylist()) & self._outcomes.keys()
             held = table["conversation_id"].to_pylist() if self._verified else ()

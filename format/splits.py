@@ -1,4 +1,4 @@
-"""Which split a repository's rows are in, whatever rows they are."""
+"""Assign repositories to splits, for rows of any kind."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ TRAIN, TEST = "train", "test"
 
 
 class Splits:
-    """The sides of repositories. None is on both, in any of the data sets of a run.
+    """The split of each repository, the same in all datasets of a run.
 
-    One whose name is written in several ways, on both sides by chance, is one to train on.
+    If a repository's name is written in several ways that are assigned to different splits, it is
+    in `train`.
     """
 
     def __init__(self, config: FormatConfig, repositories: Iterable[str]) -> None:
-        """`repositories` are those of the conversations. Raises ConfigError where none of them is
-        left to train on."""
+        """`repositories` are those of the conversations. Raises ConfigError if none is left to
+        train on."""
         self._config = config
         self._known = frozenset(repositories)
         test = held_out(self._known, config.test_fraction, config.split_seed)
@@ -32,7 +33,7 @@ class Splits:
             )
 
     def extend(self, repositories: Iterable[str]) -> None:
-        """Give further repositories a side; the others keep theirs."""
+        """Assign further repositories; the others keep their split."""
         new = set(repositories) - self._known
         tested = RepositoryNames(self._test)
         test = held_out(new, self._config.test_fraction, self._config.split_seed)
@@ -47,7 +48,7 @@ class Splits:
 
 
 def _apart(test: Set[str], train: Set[str]) -> frozenset[str]:
-    """Those of `test` that are not also in `train`, under whatever name."""
+    """The repositories in `test` that are not also in `train` under another name."""
     known = RepositoryNames(train)
     same = {name for name in test if name in known}
     return _apart(test - same, train | same) if same else frozenset(test)

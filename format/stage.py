@@ -1,8 +1,8 @@
-"""The format stage: a run's trajectories become training data in `RUN/sft/`.
+"""The format stage: turns a run's trajectories into training data in `RUN/sft/`.
 
-One pass over the conversations makes rows of those that stay, in a file; from all of them follow
-the mixture and the repositories that the splits divide, and so where each row is written. None of
-that holds them all.
+One pass over the conversations writes the rows to keep to a file. The mixture and the splits are
+then computed from small facts about all rows, and the rows are written from the file. They are
+never all in memory.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def run_format(
     held_out: HeldOutConfig | None = None,
     agents: AgentsConfig | None = None,
 ) -> FormatReport:
-    """Write `RUN/sft/` from the run's conversations, in place of an earlier one.
+    """Write `RUN/sft/` from the run's conversations, replacing an earlier one.
 
-    Conversations on bugs of `held_out` are left out. `agents` say what a Debug Subagent is given,
-    in prompts for training by rewards. Raises ConfigError where no conversation is left to train
-    on, or no pair is found that the config asks for; nothing is written then.
+    Conversations on bugs in `held_out` are dropped. `agents` define a Debug Subagent's prompt, for
+    training with rewards. Raises ConfigError, without writing anything, if no conversation is left
+    to train on, or if the config requests pairs and there are none.
     """
     store = RunStore(run)
     outcomes = _outcomes(config, store)
@@ -83,7 +83,7 @@ def run_format(
 
 
 def _outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
-    """How each of the run's rollouts ended, by its id."""
+    """The outcome of each of the run's rollouts, by id."""
     pairs, asked = Pairs(), set[Asked]()
     for rollout in store.read_rollouts():
         pairs.add(rollout)
@@ -101,15 +101,15 @@ def _outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
 
 
 def _question_ids(config: FormatConfig, store: RunStore) -> dict[str, str]:
-    """The runtime questions that rollouts answered, where pairs of answers are asked for."""
+    """The runtime questions that rollouts answered, if the config requests pairs of answers."""
     if config.preferences is None:
         return {}
     return question_ids(config.preferences, store.folder, store.read_rollouts())
 
 
 def _select(judge: Judge, source: Candidates, kept: StagedRows, attempts: Attempts) -> Funnel:
-    """The funnel; the rows of what comes through it are added to `kept`, and what pairs can be
-    made of to `attempts`."""
+    """Run the funnel; adds the rows that pass to `kept`, and possible sides of pairs to
+    `attempts`."""
     rules = {each.name: each.rule for each in judge.filters} | RULES
     funnel = Funnel(steps=[FunnelStep(name=name, rule=rule) for name, rule in rules.items()])
     duplicates, places = Duplicates(judge.config), {name: i for i, name in enumerate(rules)}
@@ -127,7 +127,7 @@ def _select(judge: Judge, source: Candidates, kept: StagedRows, attempts: Attemp
 
 
 def _nothing_left(run: Path, funnel: Funnel) -> str:
-    """Name the filter that dropped most. `role` counts only where it left nothing."""
+    """Name the filter that dropped most. `role` counts only if it left nothing."""
     counted = [step for step in funnel.steps if step.name != "role" or not step.remaining]
     worst = max(counted, key=lambda step: step.dropped)
     return (

@@ -1,7 +1,7 @@
 """Whole rollouts in ATIF, the Agent Trajectory Interchange Format: `sft/atif/SPLIT-N.jsonl`.
 
-A line is a trajectory, as the agents held it, with those of the subagents that it called embedded
-and referred to from the calls' results. The models of the package `atif` check all that is written.
+A line is the trajectory of an agent; the trajectories of subagents that it called are embedded and
+referenced from the calls' results. The models of the package `atif` validate everything.
 https://github.com/harbor-framework/harbor/blob/main/rfcs/0001-trajectory-format.md
 """
 
@@ -39,13 +39,13 @@ EVENT_FACTS = (
     "kill_reason",
     "seconds",
 )
-"""What a result's `extra` has of a debugger event; its text tells the rest."""
+"""The fields of a debugger event that go into a result's `extra`; the text has the rest."""
 
 
 def trajectories(
     conversations: Sequence[Conversation], outcome: Outcome
 ) -> Sequence[atif.Trajectory]:
-    """The trajectories of one rollout: a conversation that answers a call lies within the one that
+    """The trajectories of one rollout: a conversation that answers a call is inside the one that
     made it."""
     linked = _Linked.of(conversations)
     return [linked.trajectory(each, outcome) for each in conversations if linked.is_root(each)]
@@ -53,7 +53,7 @@ def trajectories(
 
 @dataclass(frozen=True)
 class _Linked:
-    """A rollout's conversations by the call that each answers."""
+    """A rollout's conversations, by the call that each answers."""
 
     answers: Mapping[tuple[str, str], Sequence[Conversation]]
 
@@ -72,11 +72,11 @@ class _Linked:
         return cls(answers)
 
     def is_root(self, conversation: Conversation) -> bool:
-        """Whether it answers no call that is known."""
+        """Whether it answers no known call."""
         return _parent(conversation) not in self.answers
 
     def trajectory(self, conversation: Conversation, outcome: Outcome) -> atif.Trajectory:
-        """A conversation, with those that answer its calls."""
+        """A conversation as a trajectory, including those that answer its calls."""
         import atif
 
         own = conversation.conversation_id
@@ -95,8 +95,8 @@ class _Linked:
         return atif.Trajectory.model_validate(facts)
 
     def _steps(self, conversation: Conversation) -> Iterator[dict[str, Any]]:
-        """The steps' fields: what was said before the first turn, then each turn with its calls'
-        results, and what the user said to it."""
+        """The steps' fields: the messages before the first turn, then each turn with its calls'
+        results and the user's replies."""
         for row in conversation.messages:
             if row.message.role == "assistant":
                 break
@@ -154,7 +154,7 @@ def _agent(conversation: Conversation, outcome: Outcome) -> dict[str, Any]:
 
 
 def _facts(conversation: Conversation, outcome: Outcome) -> dict[str, Any]:
-    """Where the trajectory is from, and how its rollout ended."""
+    """The origin of the trajectory, and the rollout's outcome."""
     names = ("benchmark", "instance_id", "repository", "variant", "attempt", "patch_attempt")
     facts = {name: getattr(conversation, name) for name in names}
     named = ("instance_hash", "language", "system", "teacher", "category", "difficulty", "resolved")
@@ -163,7 +163,7 @@ def _facts(conversation: Conversation, outcome: Outcome) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """A call; arguments that are no JSON object stand as they were sent beside it."""
+    """A call; arguments that are not a JSON object are kept next to it as sent."""
     try:
         arguments = call_arguments(call)
         encode(arguments).encode()
@@ -190,7 +190,7 @@ def _outcome(row: MessageRow) -> dict[str, Any]:
 
 
 def _metrics(row: MessageRow) -> dict[str, Any] | None:
-    """What a completion took; None where nobody counted."""
+    """A completion's costs; None if not counted."""
     if not row.prompt_tokens and not row.completion_tokens:
         return None
     return {
@@ -209,7 +209,7 @@ def _totals(conversation: Conversation, steps: int) -> dict[str, Any]:
 
 
 class TrajectoryWriter:
-    """Writes the trajectories of all splits, so many to a file."""
+    """Writes the trajectories of all splits, with a fixed number per file."""
 
     def __init__(self, folder: Path, lines_per_file: int = LINES_PER_FILE) -> None:
         self._folder, self._lines_per_file = folder / FOLDER, lines_per_file

@@ -1,8 +1,8 @@
-"""A Program Inspector's conversations in the vocabulary of Debug2Fix.
+"""Translate a Program Inspector's conversations into Debug2Fix's vocabulary.
 
-Nothing of calls and events is lost: each call has its name and arguments, each event its message
-and the id of its call. What only the words around them tell is made anew: prompts, observations
-(rendered from the events) and the frames around the innermost one.
+Calls and events are kept: each call with its name and arguments, each event with its message and
+call id. Only the text around them is written anew: prompts, observations (rendered from the events)
+and the frames around the innermost one.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from format.inspection import (
 from sandbox import Sandbox
 from sandbox.debugger import Action, DebugEvent, Debugger, State
 
-# A Program Inspector's conversation, read in either of its native forms.
+# Read a Program Inspector's conversation in either native format.
 
 
 TEST = re.compile(r"^Failing test, (.+):$", re.MULTILINE)
@@ -78,7 +78,7 @@ ARGUMENTS: dict[str, type[Arguments]] = {
 
 
 def read_inspector(conversation: Conversation) -> Inspection:
-    """What the Inspector of a recorded conversation did. Raises Untranslatable."""
+    """The Inspector's actions in a recorded conversation. Raises Untranslatable."""
     rows = conversation.messages
     if len(rows) < 3 or rows[TASK_MESSAGE].message.role != "user":
         raise Untranslatable("the conversation has no task, or no reply to it")
@@ -127,7 +127,7 @@ class _Reader:
         raise Untranslatable("the conversation ends without a repair plan")
 
     def _is_forced(self, index: int) -> bool:
-        """Whether a reply is the one that is asked for when the steps are used up."""
+        """Whether a reply is the final one, requested after the steps are used up."""
         last = index == len(self._rows) - 1
         limited = self._conversation.stop_reason is StopReason.STEP_LIMIT
         asked = self._rows[index - 1].message.content == prompt("inspectcoder/forced_plan")
@@ -141,7 +141,7 @@ class _Reader:
         return THOUGHT.sub("", message.content[: max(end, 0)], count=1).strip()
 
     def _steps(self, index: int, number: int) -> tuple[list[Step], str | None]:
-        """The actions of a reply that were carried out, and the plan where it proposes one."""
+        """The executed actions of a reply, and the plan if it proposes one."""
         steps: list[Step] = []
         for call_id, action in self._calls(index, number):
             if action.name == PROPOSE:
@@ -171,7 +171,7 @@ class _Reader:
 
 
 def react_id(number: int, position: int) -> str:
-    """What the loop calls an action of a block: of which reply, from 1, and the how manieth."""
+    """The loop's id for an action of a block: reply number, from 1, and position in the block."""
     return f"action_{number}_{position}"
 
 
@@ -186,7 +186,7 @@ def _object(text: str) -> dict[str, object]:
 
 
 def _exact(action: ActionCall) -> ActionCall:
-    """The call as the tool understood it: `set_breakpoint("11")` is `set_breakpoint(11)`."""
+    """The call as the tool understood it: `set_breakpoint("11")` becomes `set_breakpoint(11)`."""
     known = ARGUMENTS.get(action.name)
     try:
         given = known.model_validate(action.arguments).model_dump() if known else None
@@ -197,22 +197,22 @@ def _exact(action: ActionCall) -> ActionCall:
     return ActionCall(action.name, given)
 
 
-# A conversation while it is written anew.
+# The translated conversation.
 
 
 @dataclass
 class Draft:
-    """Its messages and events so far."""
+    """The messages and events so far."""
 
     rows: list[MessageRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
 
     def say(self, role: Role, content: str) -> None:
-        """Add a message that took nothing."""
+        """Add a message without costs."""
         self.rows.append(MessageRow(Message(role, content)))
 
     def reply(self, original: MessageRow, content: str, calls: Sequence[ToolCall] = ()) -> None:
-        """Add an assistant's message in place of one, whose reasoning and costs it keeps."""
+        """Add an assistant message that replaces `original` and keeps its reasoning and costs."""
         reasoning = original.message.reasoning
         message = Message("assistant", content, reasoning, tool_calls=tuple(calls))
         self.rows.append(replace(original, message=message))
@@ -223,29 +223,29 @@ class Draft:
         self.rows.append(MessageRow(message, tool_outcome=reply.outcome))
 
     def note(self, index: int, call_id: str, events: Sequence[DebugEvent]) -> None:
-        """Add the events of a call of the message at an index."""
+        """Add the events of a call in the message at `index`."""
         self.events += [EventRow(index, call_id, event) for event in events]
 
     @property
     def last_index(self) -> int:
-        """Of the newest message."""
+        """Index of the newest message."""
         return len(self.rows) - 1
 
 
-# The `<debug_answer>` that a Program Inspector's findings make.
+# The `<debug_answer>` from a Program Inspector's findings.
 
 
 QUESTION = (
     "What is the root cause of the failure of this test, and what change to the program mends it?"
 )
 MAX_FINDINGS = 8
-"""The last ones are given."""
+"""Only the last findings are kept."""
 MAX_CHARACTERS = 200
-"""Of one piece of code, or of what it printed."""
+"""Limit for one piece of code, or for its output."""
 
 
 def debug_answer(inspection: Inspection) -> DebugAnswer:
-    """The plan, and what was seen in the session that led to it."""
+    """The plan, and the findings of the session that led to it."""
     found = list(_findings(inspection))[-MAX_FINDINGS:]
     return DebugAnswer(
         question=QUESTION,
@@ -256,9 +256,9 @@ def debug_answer(inspection: Inspection) -> DebugAnswer:
 
 
 def answer_text(answer: DebugAnswer) -> str:
-    """The block. Raises Untranslatable where it would not be read as one.
+    """The block. Raises Untranslatable if it could not be parsed as one.
 
-    A line of the plan that begins as one of the block's four lines is set off by `> `.
+    A plan line that begins like one of the block's four lines is prefixed with `> `.
     """
     text = (
         f"<debug_answer>\n**Question**: {answer.question}\n"
@@ -271,7 +271,7 @@ def answer_text(answer: DebugAnswer) -> str:
 
 
 def last_location(inspection: Inspection) -> str:
-    """Where the program itself last stopped; else where the test did."""
+    """The program's last stop, or else the test's."""
     stops = [event for event in inspection.events if event.stops_program and event.file]
     tests = {inspection.test.partition("::")[0], *TEST_PATHS}
     inside = [event for event in stops if event.file not in tests]
@@ -279,7 +279,7 @@ def last_location(inspection: Inspection) -> str:
 
 
 def _findings(inspection: Inspection) -> Iterator[str]:
-    """One line each: what was printed and changed where, and how the program went on."""
+    """One line per finding: what was printed or changed where, and how the program continued."""
     place = _place(inspection.opening)
     for event in inspection.events:
         if event.action is Action.RUN_CODE and event.error_kind is None:
@@ -308,35 +308,34 @@ def _short(text: str) -> str:
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
 
 
-# The tools of the agents whose conversations become rows, as they are sent to a model.
+# The tools of the agents whose conversations become rows, as sent to a model.
 
 
 LANGUAGE = "python"
-"""Of all programs that an Inspector has worked on."""
+"""The language of all programs that an Inspector has debugged."""
 
-# A schema is read off the tool's class; what the tool would act on is never touched.
+# The schema comes from the tool's class alone; the arguments are never used.
 _NO_DEBUGGER = cast(Debugger, None)
 _NO_SANDBOX = cast(Sandbox, None)
 
 
 @cache
 def subagent_schemas() -> str:
-    """A Debug Subagent's tools, `debug_run_code` among them, as JSON."""
+    """The tools of a Debug Subagent, `debug_run_code` included, as JSON."""
     tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, run_code=True)
     return json.dumps(Toolbox(tools, wording(LANGUAGE).values()).schemas())
 
 
-# A Program Inspector's work, written as a Debug Subagent's conversation.
+# Write a Program Inspector's work as a Debug Subagent's conversation.
 
 
 RESTARTED = "_restart"
-"""What the id of a restart that the Inspector did not ask for ends in, after that of the call by
-which the test has ended."""
+"""Suffix of the id of an automatic restart, after the id of the call that ended the test."""
 
 
 def write_subagent(inspection: Inspection, conversation: Conversation) -> Conversation:
-    """The conversation as a Debug Subagent with `debug_run_code` would have held it, word for word
-    what its tools answer. Raises Untranslatable."""
+    """The conversation as a Debug Subagent with `debug_run_code` would have had it, with its tools'
+    exact answers. Raises Untranslatable."""
     answer, draft = debug_answer(inspection), Draft()
     draft.say("system", subagent_prompt(wording(LANGUAGE).values(), run_code=True))
     question = f"{QUESTION}\n\n{inspection.context}"
@@ -372,8 +371,8 @@ def _start(draft: Draft, inspection: Inspection) -> None:
 
 
 def _write_turn(draft: Draft, turn: Turn, unasked: Step | None) -> Step | None:
-    """Add a turn, before it the restart that a step of an earlier one has led to. Returns the
-    turn's last step, where that has led to one."""
+    """Add a turn, preceded by the restart that an earlier step caused. Returns the turn's last step
+    if it caused a restart."""
     calls: list[tuple[ToolCall, DebugEvent]] = []
     for step in turn.steps:
         if unasked is not None:
@@ -400,7 +399,7 @@ def _restart(step: Step) -> tuple[ToolCall, DebugEvent]:
 
 
 def _conclude(draft: Draft, inspection: Inspection, answer: DebugAnswer) -> str:
-    """Add the final answer, and the demand for it. Returns its text."""
+    """Add the request for the final answer, and the answer. Returns its text."""
     conclusion = inspection.conclusion
     if conclusion.forced:
         draft.say("user", prompt("subagent_forced_answer"))
@@ -410,9 +409,9 @@ def _conclude(draft: Draft, inspection: Inspection, answer: DebugAnswer) -> str:
 
 
 def to_debug2fix(conversation: Conversation) -> Conversation:
-    """An Inspector's conversation, in either native form, as a Debug Subagent's.
+    """Translate an Inspector's conversation, in either native format, to a Debug Subagent's.
 
-    Raises Untranslatable where an action was invalid or refused, where there is no plan, or where
-    the session went on in a way that no event tells.
+    Raises Untranslatable if an action was invalid or refused, if there is no plan, or if no event
+    explains how the session continued.
     """
     return write_subagent(read_inspector(conversation), conversation)

@@ -1,4 +1,4 @@
-"""How good each of an assistant's turns was, from what is recorded of its calls."""
+"""Rate each of an assistant's turns from the records of its calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOKS = (
     Action.FIELDS,
     Action.LIST_BREAKPOINTS,
 )
-"""What changes nothing: the same again, with nothing else between, tells nothing new."""
+"""Tools that change nothing: an identical repeated call returns nothing new."""
 GOES_ON = (
     Action.CONTINUE,
     Action.STEP_OVER,
@@ -32,33 +32,33 @@ GOES_ON = (
     Action.RUN_CODE,
     Action.RAW,
 )
-"""What gets the program on, also where it answers the same again."""
+"""Tools that advance the program, even if they return the same again."""
 TIMEOUTS = (ErrorKind.TIMEOUT, ErrorKind.UNRESPONSIVE)
 VARIES = re.compile(r"0x[0-9a-fA-F]+|\b\d+\.\d+ ?s(?:econds)?\b")
-"""Addresses and times, in which two equal answers differ."""
+"""Addresses and times, which differ between otherwise equal answers."""
 
 
 class TurnQuality(StrEnum):
-    """What became of a turn; of several labels that fit, the first."""
+    """The result of a turn; the first label that applies."""
 
     INVALID = "invalid"
-    """A call was invalid: no such tool, or arguments that are not of its schema; or the turn held
-    neither a call nor the answer that was due."""
+    """A call was invalid: no such tool, or arguments that don't match its schema; or the turn had
+    neither a call nor the expected answer."""
     REFUSED = "refused"
-    """The session's state, or a limit on the tools, forbade a call."""
+    """The session's state, or a limit on the tools, did not allow a call."""
     REPEATED = "repeated"
-    """The same calls in the same state as before, and the same answers."""
+    """The same calls in the same state as before, with the same answers."""
     TIMEOUT = "timeout"
-    """A call ran out of time."""
+    """A call timed out."""
     TOOL_ERROR = "tool_error"
-    """A call was carried out, and failed."""
+    """A call was executed, and failed."""
     RECOVERY = "recovery"
-    """Calls that went well, directly after a turn that did not."""
+    """Successful calls directly after a turn that was not."""
     OK = "ok"
 
 
 ANSWER_ONCE = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
-"""Who is only told to go on where an answer was not what was due."""
+"""Roles that are only told to continue if an answer is not the expected one."""
 GONE_WRONG = (
     TurnQuality.INVALID,
     TurnQuality.REFUSED,
@@ -71,36 +71,36 @@ OUTCOMES = {ToolOutcome.INVALID: TurnQuality.INVALID, ToolOutcome.REFUSED: TurnQ
 
 @dataclass(frozen=True)
 class Turn:
-    """One message of the assistant, and what came of it."""
+    """An assistant message, and its results."""
 
     row: MessageRow
     answers: tuple[MessageRow, ...]
-    """The messages up to the assistant's next."""
+    """The messages up to the assistant's next one."""
     events: tuple[EventRow, ...]
 
     @property
     def calls(self) -> Sequence[ToolCall]:
-        """Its calls, where they are recorded as such."""
+        """The calls that are recorded as tool calls."""
         return self.row.message.tool_calls
 
     @property
     def acts(self) -> bool:
-        """Whether it called for anything, in tool calls or in its text."""
+        """Whether it made any call, as tool call or in its text."""
         return bool(self.calls) or any(row.tool_outcome is not None for row in self.answers)
 
     @property
     def outcomes(self) -> Sequence[ToolOutcome | None]:
-        """What became of its calls."""
+        """The results of its calls."""
         return [row.tool_outcome for row in self.answers]
 
     @property
     def asked_again(self) -> bool:
-        """Whether it neither acted nor ended the conversation: what it said was not enough."""
+        """Whether it neither acted nor ended the conversation, so that it was asked again."""
         return bool(self.answers) and not self.acts
 
     @property
     def only_looks(self) -> bool:
-        """Whether it changes nothing, in the files or in the session."""
+        """Whether it changes nothing in the files or the session."""
         seen = {row.tool_call_id for row in self.events}
         silent = [call for call in self.calls if call.id not in seen]
         looked = all(row.event.action in LOOKS for row in self.events)
@@ -109,12 +109,12 @@ class Turn:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it has let the program run."""
+        """Whether it let the program run."""
         return any(row.event.action in GOES_ON for row in self.events)
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What was called and answered, without ids, addresses and times."""
+        """Calls and answers, without ids, addresses and times."""
         calls = [f"{call.name} {_normal(call.arguments)}" for call in self.calls]
         said = [] if calls else [self.row.message.content]
         answers = [VARIES.sub("", row.message.content) for row in self.answers]
@@ -122,7 +122,7 @@ class Turn:
 
     @property
     def timed_out(self) -> bool:
-        """Whether a call ran out of time."""
+        """Whether a call timed out."""
         if any(row.event.error_kind in TIMEOUTS for row in self.events):
             return True
         failed = (row for row in self.answers if row.tool_outcome is ToolOutcome.ERROR)
@@ -160,7 +160,7 @@ def turn_qualities(conversation: Conversation) -> tuple[TurnQuality, ...]:
 
 
 def trained_turns(labels: Sequence[TurnQuality], masked: Sequence[TurnQuality]) -> tuple[bool, ...]:
-    """Which turns are trained on; the others stay as context."""
+    """Which turns are trained on; the others remain as context."""
     return tuple(label not in masked for label in labels)
 
 
@@ -179,13 +179,13 @@ def _label(turn: Turn, repeated: bool, before: TurnQuality) -> TurnQuality:
 
 @dataclass
 class _Seen:
-    """What was called since something last changed."""
+    """The calls since the last change."""
 
     looks: set[tuple[str, ...]] = field(default_factory=set)
     last_change: tuple[str, ...] = ()
 
     def repeats(self, turn: Turn) -> bool:
-        """Whether a turn did and saw what one before it had, with no change between."""
+        """Whether an earlier turn did and saw the same, with no change since."""
         key = turn.key
         if not turn.acts or _is_void(turn):
             return False
@@ -201,14 +201,14 @@ class _Seen:
 
 
 def _is_void(turn: Turn) -> bool:
-    """Whether nothing of it was carried out, so that nothing has changed."""
+    """Whether none of its calls were executed, so that nothing has changed."""
     outcomes = [outcome for outcome in turn.outcomes if outcome is not None]
     void = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
     return bool(outcomes) and all(each in void for each in outcomes)
 
 
 def _normal(arguments: str) -> str:
-    """Arguments whatever their order and spaces."""
+    """Arguments in a canonical form, independent of order and spaces."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Who judges a run's conversations: this process, several of this machine, or a Ray cluster."""
+"""Workers that judge a run's conversations: this process, several local ones, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from format.judging import Judge, Judgement
 from format.sources import Chunk
 
 Judging = Callable[[Iterable[Chunk]], Iterator[Judgement]]
-"""Judges chunks, in their order; no more are read ahead than keep all workers busy."""
+"""Judges chunks in order; reads no more ahead than needed to keep all workers busy."""
 Submit = Callable[[Chunk], Future[list[Judgement]]]
 AHEAD = 2
-"""Chunks for each worker that are with it, or have come back and wait for their turn."""
+"""Maximum number of chunks per worker that are in progress, or finished and waiting for their
+turn."""
 
 
 @contextmanager
 def judging(judge: Judge, config: WorkersConfig) -> Iterator[Judging]:
-    """Have the workers there meanwhile. Raises ConfigError where they can't be had, or are lost."""
+    """Run the workers while the context is open. Raises ConfigError if they can't be started, or
+    are lost."""
     if config.count == 1 and config.ray_address is None:
         yield lambda chunks: (each for chunk in chunks for each in judge.judge(chunk))
         return
@@ -56,7 +58,7 @@ def _processes(judge: Judge, config: WorkersConfig) -> Iterator[Submit]:
 
 
 class _Process:
-    """One that judges. A thread waits for it, and sees the end of the pipe where it is killed."""
+    """A worker process. A thread waits for it, and sees the end of the pipe if it is killed."""
 
     def __init__(self, judge: Judge) -> None:
         spawn = get_context("spawn")
@@ -67,11 +69,11 @@ class _Process:
         self._thread = ThreadPoolExecutor(1)
 
     def submit(self, chunk: Chunk) -> Future[list[Judgement]]:
-        """Raises ConfigError out of the future where the process is gone."""
+        """The future raises ConfigError if the process has ended."""
         return self._thread.submit(self._ask, chunk)
 
     def close(self) -> None:
-        """Also with work under way."""
+        """Also works while a task is running."""
         self._process.kill()
         self._thread.shutdown(cancel_futures=True)
         self._process.join()
@@ -111,8 +113,8 @@ def _on_ray(judge: Judge, config: WorkersConfig) -> Iterator[Submit]:
 
 
 def _work(pipe: connection.Connection, judge: Judge) -> None:
-    """Judge what comes, in a process of its own, which ends with the command."""
-    # Ctrl-C reaches the whole group; the command ends its processes.
+    """Judge incoming chunks in a separate process, which ends with the command."""
+    # Ctrl-C reaches the whole process group; the command ends its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, ConnectionError):
         while True:
@@ -125,7 +127,7 @@ def _work(pipe: connection.Connection, judge: Judge) -> None:
 
 
 def _judge_on_node(judge: Judge, chunk: Chunk, version: str) -> list[Judgement]:
-    """Raises ConfigError where the node has another StepInto."""
+    """Raises ConfigError if the node has another version of StepInto."""
     if version != code_version():
         raise ConfigError(
             f"node {platform.node()} has StepInto {code_version()}, and this is {version}; install "

@@ -1,4 +1,4 @@
-"""What a debug session was good for: did the rollout need it?"""
+"""Whether a rollout needed its debug session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITHOUT_SUBAGENT = {
     Variant.DEBUG2FIX_TOOL_LIMIT: Variant.BASELINE,
     Variant.INSPECTCODER: Variant.SIMPLE_DEBUGGING,
 }
-"""Which variant is the same but for the agent that debugs."""
+"""Each variant's counterpart without the debugging agent."""
 BASELINES = frozenset(variant.value for variant in WITHOUT_SUBAGENT.values())
 
 PairKey = tuple[str, str, str, int, str, str]
@@ -27,26 +27,28 @@ PairKey = tuple[str, str, str, int, str, str]
 
 @dataclass
 class Pairs:
-    """How the rollouts without a subagent ended, by what pairs them with those that have one."""
+    """Results of the rollouts without a subagent, by the key that pairs them with those that have
+    one."""
 
     resolved: dict[PairKey, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rollouts: Iterable[Rollout]) -> Pairs:
-        """Of a run's rollouts; those that failed for no doing of the model's pair with none."""
+        """The pairs of a run's rollouts, without those that failed for other reasons than the
+        model."""
         pairs = cls()
         for rollout in rollouts:
             pairs.add(rollout)
         return pairs
 
     def add(self, rollout: Rollout) -> None:
-        """Take in one more rollout of the run."""
+        """Add one of the run's rollouts."""
         if rollout.variant in BASELINES and rollout.failure_kind not in TRIED_AGAIN:
             self.resolved[_pair(rollout, rollout.variant)] = rollout.resolved
 
     def debug_helped(self, rollout: Rollout) -> int | None:
-        """1 where only the rollout with the subagent fixed the bug, -1 where only its pair did, 0
-        where both or neither; None where there is no pair."""
+        """1 if only the rollout with the subagent fixed the bug, -1 if only its counterpart did, 0
+        if both or neither; None if there is no counterpart."""
         known = {variant.value: other.value for variant, other in WITHOUT_SUBAGENT.items()}
         other = known.get(rollout.variant)
         if other is None or rollout.failure_kind in TRIED_AGAIN:
@@ -60,26 +62,26 @@ def _pair(rollout: Rollout, variant: str) -> PairKey:
     return (*bug, rollout.attempt, rollout.main_model, variant)
 
 
-# How hard the runtime questions are that a run answered.
+# Difficulty of the runtime questions that a run answered.
 
 
 FILE = "questions.jsonl"
-"""Where the questions of a run lie unless its config says otherwise."""
+"""The default file of a run's questions."""
 DEEP = 4
-"""Frames of the program below, from which on a place is deep."""
+"""Number of the program's frames below a place from which on it is deep."""
 Asked = tuple[str, int]
-"""A model, and which of its attempts."""
+"""A model, and the number of its attempt."""
 
 
 class DifficultyLevel(StrEnum):
-    """How far a debugger has to be driven for the answer."""
+    """How far a debugger must go for the answer."""
 
     EASY = "easy"
-    """To the first visit of a line, before frame `DEEP` of the program."""
+    """The first visit of a line, less than `DEEP` frames deep."""
     MEDIUM = "medium"
-    """To a later visit, or further down."""
+    """A later visit, or at least `DEEP` frames deep."""
     HARD = "hard"
-    """To a later visit, further down."""
+    """Both of these."""
 
 
 def level_of(difficulty: Difficulty) -> DifficultyLevel:
@@ -89,15 +91,15 @@ def level_of(difficulty: Difficulty) -> DifficultyLevel:
 
 
 def asked_of(rollout: Rollout) -> Asked | None:
-    """Who has answered in a rollout; None where no question was asked."""
+    """Who answered in a rollout; None if no question was asked."""
     return (rollout.sub_model, rollout.attempt) if rollout.variant == VARIANT else None
 
 
 def levels(
     files: Iterable[str], run: Path, asked: Collection[Asked]
 ) -> Mapping[str, DifficultyLevel]:
-    """By rollout id, for the rollouts that answer a question of these files, or without any of
-    the run's own file. Raises ConfigError for a file that is missing or broken."""
+    """Difficulty by rollout id, for rollouts that answer a question of these files, or of the run's
+    own file if none are given. Raises ConfigError for a missing or broken file."""
     own = run / FILE
     paths = [Path(each) for each in files] or ([own] if own.is_file() else [])
     how = "name the files in format.questions that the run's questions are from"

@@ -1,4 +1,4 @@
-"""What the format stage writes of the rows that it keeps: a dataset, and further forms of it."""
+"""Write the rows that the format stage keeps: a dataset, and additional formats of it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ from format.splits import TEST, TRAIN, Splits
 from format.trajectories import FOLDER as ATIF
 from format.trajectories import TrajectoryWriter, trajectories
 
-# Rows of single steps, in TRL's form of a prompt and its completion.
-#
-# A conversation gives one row for each of its trained turns: the context that the model saw then,
-# and what it said.
+# Rows of single steps, in TRL's prompt-completion format: one row per trained turn, with the
+# context that the model saw and its reply.
 
 
 FOLDER = "steps"
@@ -47,7 +45,7 @@ KEYS = (
     "category",
     "difficulty",
 )
-"""The columns of a conversation's row that its steps have too."""
+"""The columns of a conversation's row that its steps also have."""
 STEP_COLUMNS = {
     "prompt": Column("all messages before the turn, as the model was sent them", Kind.OBJECTS),
     "completion": Column("the turn: one message of the assistant", Kind.OBJECTS),
@@ -60,7 +58,7 @@ STEP_COLUMNS = {
 
 
 def step_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The steps of a conversation's row, those that are trained on; messages are JSON texts."""
+    """The trained steps of a conversation's row; messages are JSON texts."""
     messages = row["messages"]
     turns = [i for i, message in enumerate(messages) if is_assistant(message)]
     facts = {name: row[name] for name in ("tools", *KEYS)}
@@ -75,32 +73,31 @@ def step_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
             }
 
 
-# The rows that the filters let through, in a file of their own until it is known where they go.
-#
-# The mixture and the splits take facts of all rows; these are small, and held. The rows are not.
+# Rows that passed the filters, in a temporary file until the mixture and the splits are known. Only
+# their facets, which are small, are in memory.
 
 
 NAME = "kept"
 
 
 class StagedRows:
-    """Rows in the order in which they came; each is read once more, when all are there."""
+    """Rows in input order; each is read once more after all were added."""
 
     def __init__(self, folder: Path, mixture: MixtureConfig) -> None:
-        """Hold the rows in a folder below this one, until `remove`."""
+        """Store the rows in a subfolder of this folder, until `remove`."""
         self._folder, self._mixture = folder / NAME, mixture
         self._writer = SplitWriter(self._folder, NAME)
         self._chances = Chances(mixture.seed)
         self._known: dict[Facets, Facets] = {}
         self._characters = array("L")
         self.facets: list[Facets] = []
-        """Of each row."""
+        """The facets of each row."""
 
     def __len__(self) -> int:
         return len(self.facets)
 
     def add(self, row: dict[str, Any], characters: int) -> None:
-        """Take one more; `characters` are those of its messages and tools."""
+        """Add a row; `characters` counts its messages and tools."""
         facets = Facets.of(row)
         self.facets.append(self._known.setdefault(facets, facets))
         self._characters.append(characters)
@@ -108,42 +105,42 @@ class StagedRows:
         self._writer.add(row)
 
     def mixed(self) -> bytearray:
-        """For each row 1 where the mixture has it, else 0."""
+        """For each row, 1 if the mixture keeps it, else 0."""
         return mixed(self._mixture, self.facets, self._chances)
 
     def shares(self, kept: bytearray) -> list[MixtureShare]:
-        """What the mixture has left."""
+        """What the mixture keeps."""
         return shares(self._mixture, self.facets, kept)
 
     def rows(self) -> Iterator[tuple[dict[str, Any], int]]:
-        """The rows, JSON columns as texts, and how many characters each has."""
+        """The rows, with JSON columns as texts, and the number of characters of each."""
         self._writer.close()
         stored = read_rows(split_file(self._folder, NAME), decoded=False)
         yield from zip(stored, self._characters, strict=True)
 
     def remove(self) -> None:
-        """Remove the file."""
+        """Remove the temporary file."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @dataclass
 class Written:
-    """What lies in the folder."""
+    """The contents of the folder."""
 
     statistics: dict[str, SplitStatistics]
-    """Of the rows, by split."""
+    """Statistics of the rows, by split."""
     outputs: dict[str, dict[str, int]] = field(default_factory=dict)
-    """How many rows each further form has, by its folder and split."""
+    """Number of rows of each additional format, by folder and split."""
     conversations: dict[str, str] = field(default_factory=dict)
-    """The split of each conversation, where a further form needs it."""
+    """The split of each conversation, if an additional format needs it."""
 
 
 def write_rows(
     config: FormatConfig, kept: StagedRows, mixed: bytearray, splits: Splits, folder: Path
 ) -> Written:
-    """Write the rows that are in the mixture, and their steps where the config wants them.
+    """Write the rows of the mixture, and their steps if the config requests them.
 
-    Raises ConfigError where none is left to train on.
+    Raises ConfigError if no rows are left to train on.
     """
     sides = [
         splits.of(facets.repository) if stays else None
@@ -179,7 +176,7 @@ def write_rows(
 
 
 def write_trajectories(source: Candidates, written: Written, folder: Path) -> None:
-    """Write the rollouts of which there is a row, in ATIF."""
+    """Write the rollouts with at least one row, in ATIF."""
     with closing(TrajectoryWriter(folder)) as writer:
         for rollout in source.rollouts():
             split = next(_splits_of(rollout, written.conversations), None)

@@ -1,4 +1,4 @@
-"""The benchmark seam: bugs, and what it takes to run and score one."""
+"""The benchmark interface: bugs, and how to run and score them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Language = Literal["python", "java"]
 
 
 class TestStatus(StrEnum):
-    """How one test ended."""
+    """The result of one test."""
 
     __test__ = False
 
@@ -25,19 +25,19 @@ class TestStatus(StrEnum):
     """Failed or raised, in the test or its fixtures."""
     SKIPPED = "skipped"
     MISSING = "missing"
-    """Never reported: not collected, or the run ended before it."""
+    """No report: not collected, or the run ended before it."""
     TIMED_OUT = "timed_out"
-    """Never reported by a run that was killed at its time-out."""
+    """No report because the run was killed at its timeout."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What a bug's tests need beside its files. Every sandbox that is opened for it has this."""
+    """What a bug's tests need besides its files. Every sandbox for the bug has it."""
 
     packages: tuple[str, ...] = ()
-    """Python packages, as pip names them, for the local sandbox; an image brings its own."""
+    """Python packages as pip requirements, for the local sandbox; an image brings its own."""
     import_paths: tuple[str, ...] = ()
-    """Folders of the tree that Python imports from, beside its root."""
+    """Folders of the tree that Python imports from, besides its root."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables."""
 
@@ -51,44 +51,44 @@ class Instance:
     benchmark: str
     language: Language
     repository: str
-    """What the train and held-out splits keep together."""
+    """The unit that stays on one side of the train and held-out splits."""
     problem_statement: str
-    """The issue text that the main agent is given."""
+    """The issue text given to the main agent."""
     fail_to_pass: tuple[str, ...]
     """Tests that fail before the gold patch and pass after it.
 
-    Python: pytest node ids. Java: `package.Class#method`, or the class alone where it is run by
-    its `main` and passes by ending with exit code 0.
+    Python: pytest node ids. Java: `package.Class#method`, or only the class if its `main` is run,
+    which passes with exit code 0.
     """
     pass_to_pass: tuple[str, ...]
     """Tests that pass before and after."""
     gold_patch: str
-    """Unified diff, `a/` and `b/` prefixes, against the workspace. Empty where no correct program
+    """Unified diff against the workspace, with `a/` and `b/` prefixes. Empty if no correct program
     is known."""
     files: Mapping[str, bytes] = field(repr=False, default_factory=dict)
-    """The buggy tree, by relative path. Empty where the image holds it."""
+    """The buggy tree, by relative path. Empty if the image holds it."""
     test_paths: tuple[str, ...] = ()
     """Files and folders of the tests. An agent's edits to them are dropped before scoring."""
     hidden_files: Mapping[str, bytes] = field(repr=False, default_factory=dict)
-    """What only scoring lays out beside `files`: the private tests."""
+    """Files that are added only for scoring: the private tests."""
     solution: str = ""
-    """The one file to repair, where the bug is a program of one file and its tests; else empty."""
+    """The file to repair, if the bug is a program of one file and its tests; else empty."""
     image: str | None = None
     image_workspace: ImageWorkspace | None = None
-    """Where the image holds the buggy tree, a git repository; None: `files` are laid out."""
+    """The git repository of the image, if it holds the buggy tree; None: `files` are used."""
     record: str = ""
-    """A digest of what defines the bug's code, where `files` are not there to be read for that."""
+    """A digest of what defines the bug's code, if that is not in `files`."""
     skips_count: bool = False
-    """Whether a PASS_TO_PASS test that is skipped counts as still passing: SWE-bench's rule."""
+    """Whether a skipped PASS_TO_PASS test counts as passing: SWE-bench's rule."""
     environment: Environment = Environment()
     category: str | None = None
-    """What kind of bug, in the benchmark's own words."""
+    """The kind of bug, in the benchmark's own terms."""
     is_scored: bool = False
-    """Set by scoring for the runs that a verdict rests on: what can check the test runner is run
-    along with the tests."""
+    """Set by scoring for runs that decide a verdict: the checks of the test runner then run along
+    with the tests."""
     commit: str = ""
-    """Of `repository`, that the buggy tree was taken from; empty where none is known. Not part of
-    the hash: it says where a bug is from, and changes nothing of it."""
+    """The commit of `repository` with the buggy tree; empty if unknown. Not part of the hash: it
+    only documents the origin."""
 
     @cached_property
     def hash(self) -> str:
@@ -114,30 +114,31 @@ class Instance:
 
 @dataclass(frozen=True)
 class TestResults:
-    """What a run of the tests reported."""
+    """The results of a test run."""
 
     __test__ = False
 
     statuses: Mapping[str, TestStatus]
-    """By the test's id, for every test that was asked for."""
+    """By test id, for every requested test."""
     output: str
-    """The runner's own output, bounded."""
+    """The runner's output, shortened."""
     timed_out: bool = False
     seconds: float = 0.0
     build_failure: str | None = None
-    """Why a build failed, where that was not for errors in the sources."""
+    """Why a build failed, if not because of errors in the sources."""
     cut_short: str | None = None
-    """What is told of a run whose process ended before the test runner did: the tests that had not
-    run then have run on their own."""
+    """A message if the process ended before the test runner did; the tests that had not run then
+    have run alone."""
     tampered: str | None = None
-    """Why the statuses can't be trusted: what showed that the code under test interfered with the
-    run. None if nothing did. A tampered run never counts as resolved."""
+    """Why the statuses can't be trusted: evidence that the code under test interfered with the run.
+    None if there is none. A tampered run never counts as resolved."""
     doubts: Mapping[str, str] = field(default_factory=dict)
-    """Where all pass, and what was run to check that does not agree: what it should have confirmed,
-    and what it showed. The gold patch tells whether that is honest (`collect.scoring`)."""
+    """If all tests pass but a check disagrees: the test that it should have confirmed, and the
+    check's result. A run with the gold patch shows whether that is legitimate
+    (`collect.scoring`)."""
     replaced: tuple[str, ...] = ()
-    """Functions and classes that tests rest on and that were others after the tests; `doubts` has
-    them, too."""
+    """Functions and classes behind the tests that were replaced during the run; also listed in
+    `doubts`."""
 
 
 class Benchmark(Protocol):
@@ -147,10 +148,10 @@ class Benchmark(Protocol):
     def name(self) -> str: ...
 
     def instances(self) -> Sequence[Instance]:
-        """All of them, in a fixed order. Raises ConfigError where the data is missing or broken."""
+        """All bugs, in a fixed order. Raises ConfigError if the data is missing or broken."""
 
     def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        """Lay the buggy tree out in an empty workspace."""
+        """Write the buggy tree to an empty workspace."""
 
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
         """Run tests in a prepared workspace."""

@@ -1,6 +1,6 @@
-"""The benchmark that comes with StepInto: Python and Java bugs whose cause shows only at run time.
+"""StepInto's own benchmark: Python and Java bugs whose cause is visible only at run time.
 
-On disk: `repositories/NAME/` holds a correct tree with its tests (Python in `tests/`, Java in each
+On disk, `repositories/NAME/` holds a correct tree with its tests (Python in `tests/`, Java in each
 module's `src/test/`), and `bugs/NAME__SLUG/` one bug in it: `bug.yaml`, and `gold.patch` from the
 buggy tree to the correct one. The buggy tree is the correct one with the patch reversed.
 """
@@ -39,7 +39,7 @@ class _Bug(BaseModel):
 
 
 class BundledBenchmark:
-    """The bundled bugs, or those of another folder of the same shape."""
+    """The bundled bugs, or those of another folder with the same layout."""
 
     name = "bundled"
 
@@ -121,7 +121,7 @@ def _read_bug(path: Path) -> _Bug:
 
 def _read(path: Path) -> str:
     try:
-        # Bytes, for reading as text would turn "\r\n" into "\n".
+        # Bytes, because text mode would turn "\r\n" into "\n".
         return path.read_bytes().decode()
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file; every bug has bug.yaml and gold.patch") from error
@@ -134,7 +134,7 @@ def _tree(folder: Path, language: Language) -> dict[str, bytes]:
 
 
 def _test_paths(tree: Mapping[str, bytes], language: Language) -> tuple[str, ...]:
-    """Where the tests lie: in each module's own folder of a Java build."""
+    """The folders of the tests: one per module in a Java build."""
     if language == "python":
         return ("tests",)
     folders = {path.partition("src/test/")[0] for path in tree if "src/test/" in path}

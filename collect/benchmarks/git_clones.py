@@ -1,9 +1,9 @@
-"""Trees of commits out of git repositories: by URL, with clones kept below the user's cache, or out
-of a folder.
+"""Read trees of commits from git repositories: by URL, with clones in the user's cache, or from a
+folder.
 
-Nothing of a repository runs here: hooks do not come with a clone, and submodules are left out. A
-folder that somebody else filled has a config too, whose filters and monitors git would run: there
-git works in a repository of our own that only borrows the folder's objects.
+No code of a repository runs here: a clone has no hooks, and submodules are skipped. A folder from
+somebody else also has a config, whose filters and monitors git would run, so git works in a
+repository of our own that only borrows the folder's objects.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from sandbox.environment import cache_folder, host_environment
 
 FOLDER = "git"
 GIT_TIMEOUT = 600.0
-"""Seconds for one piece of git's work, a clone among them."""
+"""Seconds for one git command, clones included."""
 SHOWN_OUTPUT = 1000
-"""Characters of git's output in a message, its end."""
+"""Characters from the end of git's output that a message shows."""
 _URL = re.compile(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
 _WHOLE_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 GIT_SETTINGS = (
     *("GIT_SSL_*", "GIT_CONFIG_*", "GIT_ASKPASS", "GIT_SSH*", "GIT_HTTP_*", "GIT_EXEC_PATH"),
     *("SSH_*", "DBUS_SESSION_BUS_ADDRESS", "GH_TOKEN", "GITHUB_TOKEN"),
 )
-"""Variables of the user's that git gets: how it reaches servers, and what lets it in there."""
+"""The user's variables that git gets: how to reach servers and authenticate."""
 REACHED = (
     "; check the address, the commit, and whether this machine may reach it without a password"
 )
@@ -47,7 +47,7 @@ _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
 class GitFailed(ConfigError):
-    """git is missing, or can't reach a repository or find a commit."""
+    """git is missing, can't reach a repository, or can't find a commit."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,20 @@ class Checkout:
 
 
 def is_git_url(text: str) -> bool:
-    """Whether a place is a repository's address, and not a path of this machine."""
+    """Whether a place is a repository's address rather than a local path."""
     return _URL.match(text) is not None
 
 
 def repository_name(url: str) -> str:
-    """The last part of an address: `https://host/owner/shop.git` is `shop`."""
+    """The last part of an address: `shop` for `https://host/owner/shop.git`."""
     return posixpath.basename(re.sub(r"[:\\]", "/", url.rstrip("/"))).removesuffix(".git")
 
 
 def read_commit(url: str, revision: str | None = None, max_mb: int | None = None) -> Checkout:
-    """The files of a commit, branch or tag; of the default branch where none is named.
+    """The files of a commit, branch or tag; of the default branch if none is named.
 
-    `url` is whatever `git clone` takes. A clone of it that is there already is brought up to date,
-    unless it holds the commit that is named in full. Raises GitFailed, TreeTooLarge.
+    `url` is anything that `git clone` accepts. An existing clone is updated, unless the revision is
+    a full hash that it already has. Raises GitFailed, TreeTooLarge.
     """
     root = cache_folder() / FOLDER
     place = str(Path(url).resolve()) if Path(url).exists() else url
@@ -86,7 +86,7 @@ def read_commit(url: str, revision: str | None = None, max_mb: int | None = None
 
 
 def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
-    """The files of a commit, branch or tag of a repository's folder, which others may have filled.
+    """The files of a commit, branch or tag in a repository's folder, which may be untrusted.
 
     Raises GitFailed, TreeTooLarge.
     """
@@ -104,8 +104,8 @@ def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
 
 @contextmanager
 def borrowed(git_folder: Path) -> Iterator[Path]:
-    """A bare repository, gone afterwards, with another's objects, branches and tags, and nothing
-    of its config or hooks. Raises GitFailed."""
+    """A temporary bare repository with another one's objects, branches and tags, but without its
+    config and hooks. Raises GitFailed."""
     with tempfile.TemporaryDirectory(prefix="stepinto-git-") as scratch:
         own = Path(scratch) / "repository"
         run_git(f"{own}: can't be made", "init", "--quiet", "--bare", "--", str(own))
@@ -120,10 +120,10 @@ def borrowed(git_folder: Path) -> Iterator[Path]:
 
 
 def _require_whole(git_folder: Path) -> None:
-    """Raises GitFailed if a repository leads to another: to the user's own, for example."""
+    """Raises GitFailed if a repository refers to another one, for example the user's own."""
     found = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
     found = [path for path in found if path.exists()]
-    # A file is what a worktree or a submodule has, with the path of its repository.
+    # In a worktree or a submodule, `.git` is a file with the repository's path.
     found += [git_folder] if git_folder.is_symlink() or git_folder.is_file() else []
     for name in (*REFS, "objects"):
         inside = os.walk(git_folder / name)
@@ -138,7 +138,7 @@ def _require_whole(git_folder: Path) -> None:
 
 @contextmanager
 def _locked(root: Path, name: str) -> Iterator[None]:
-    """Of two processes that want the same repository, one fetches it and the other waits."""
+    """If two processes need the same repository, one fetches it and the other waits."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         file = (root / f"{name}.lock").open("w")
@@ -163,7 +163,7 @@ def _clone(place: str, clone: Path) -> None:
 
 
 def _commit(clone: Path, place: str, revision: str | None, fresh: bool) -> str:
-    """The hash of what is wanted, whose objects the clone then holds."""
+    """The hash of the requested commit, which the clone has afterwards."""
     whole = revision is not None and _WHOLE_HASH.fullmatch(revision) is not None
     if whole and revision is not None and (known := _known(clone, revision)):
         return known
@@ -176,7 +176,7 @@ def _commit(clone: Path, place: str, revision: str | None, fresh: bool) -> str:
         told = run_git(f"{place}: can't be asked for its branch", *asked, advice=REACHED)
         revision = told.partition("\t")[0] or "HEAD"
     elif whole and not _known(clone, revision):
-        # Servers give out commits of no branch, such as those of pull requests, by their hash.
+        # Servers provide commits without a branch, such as those of pull requests, by hash.
         wanted = (*fetch, "--", place, revision)
         run_git(f"{place}: has no commit {revision}", *wanted, advice=REACHED)
     known = _known(clone, revision)
@@ -189,7 +189,7 @@ def _commit(clone: Path, place: str, revision: str | None, fresh: bool) -> str:
 
 
 def _known(clone: Path, revision: str) -> str:
-    """The hash of a commit that the clone has; empty where it has none of that name."""
+    """The hash of a commit in the clone; empty if it is not there."""
     wanted = ("--end-of-options", f"{revision}^{{commit}}")
     done = _run("-C", str(clone), "rev-parse", "--quiet", "--verify", *wanted)
     return _text(done.stdout).strip() if done.returncode == 0 else ""
@@ -202,7 +202,7 @@ def read_tree(
     left_out: Collection[str] = LEFT_OUT,
     max_mb: int | None = None,
 ) -> dict[str, bytes]:
-    """The files of a commit with patches applied, out of a bare repository of our own.
+    """The files of a commit with patches applied, from a bare repository of our own.
 
     Raises GitFailed, TreeTooLarge.
     """
@@ -215,7 +215,7 @@ def read_tree(
         for patch in patches:
             apply = (*git, "apply", "--cached", "--whitespace=nowarn", "-")
             run_git("a patch does not fit", *apply, stdin=patch.encode(), variables=index)
-        # Not `git archive`, which leaves out what a project does not ship: often its tests.
+        # Not `git archive`, which omits files that a project does not ship, often its tests.
         tree = Path(scratch) / "tree"
         out = ("checkout-index", "--all", "--quiet", f"--prefix={tree}/")
         problem = f"{repository}: can't be read, remove it"
@@ -225,8 +225,8 @@ def read_tree(
 
 
 def _require_small(clone: Path, commit: str, max_mb: int) -> None:
-    """Raises TreeTooLarge before a file is written: a few objects of git can name each other so
-    that they are millions of files."""
+    """Raises TreeTooLarge before any file is written: a few git objects can refer to each other so
+    that they make millions of files."""
     listing = ["git", "-C", str(clone), "ls-tree", "-r", "--long", commit]
     size = 0
     with subprocess.Popen(
@@ -235,7 +235,7 @@ def _require_small(clone: Path, commit: str, max_mb: int) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             told = line.split(maxsplit=4)[3]
-            # Names count as well, for empty files are files too; a submodule has no size.
+            # Names also count, because empty files are files too; a submodule has no size.
             size += len(line) + (int(told) if told.isdigit() else 0)
             if size > max_mb * MEGABYTE:
                 process.kill()
@@ -249,7 +249,7 @@ def run_git(
     stdin: bytes = b"",
     variables: Mapping[str, str] | None = None,
 ) -> str:
-    """What git printed. Raises GitFailed with the problem, what git said, and the advice."""
+    """git's output. Raises GitFailed with the problem, git's message, and the advice."""
     done = _run(*arguments, stdin=stdin, variables=variables)
     if done.returncode != 0:
         said = " / ".join(_text(done.stderr).strip()[-SHOWN_OUTPUT:].split("\n"))
@@ -283,8 +283,8 @@ def _text(output: bytes) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The user's own way to servers, proxies and ssh keys included. Whatever would ask for a
-    password fails instead."""
+    """The user's access to servers, proxies and ssh keys included. Password prompts fail
+    instead."""
     return {
         "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
         **host_environment(GIT_SETTINGS),

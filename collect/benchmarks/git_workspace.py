@@ -1,6 +1,6 @@
-"""Workspaces that are git repositories inside an image: no history to come, patches in and out.
+"""Workspaces that are git repositories in an image: hide future history, apply and extract patches.
 
-All of it is git's own work, done inside the sandbox: such a tree may have thousands of files.
+git does all the work inside the sandbox, because such a tree may have thousands of files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sandbox.scratch import scratch_folder
 from sandbox.shell import capture
 
 GIT_TIMEOUT = 900.0
-"""Seconds for one piece of git's work; packing a large history takes minutes on a busy machine."""
+"""Seconds for one git command; packing a large history takes minutes on a busy machine."""
 MISSING = 127
 _PRELUDE = """
 set -eu
@@ -23,9 +23,9 @@ umask 022
 export GIT_OPTIONAL_LOCKS=0 GIT_NO_REPLACE_OBJECTS=1 GIT_TERMINAL_PROMPT=0
 command -v git >/dev/null || { echo "there is no git"; exit 127; }
 """
-# What stays is copied into a new repository, and all else goes with the old one: a list of what
-# to take away (branches, remotes, reflogs, stashes, replaced and dangling objects, packs that are
-# kept, alternates ...) would never be whole.
+# Copy what must remain into a new repository, and delete the old one: a list of what to remove
+# (branches, remotes, reflogs, stashes, replaced and dangling objects, kept packs, alternates ...)
+# would never be complete.
 _SEAL = """
 git config --global --replace-all safe.directory '*'
 old=$(git rev-parse --absolute-git-dir)
@@ -134,9 +134,9 @@ _LIST = 'git ls-files -- "$@"'
 
 
 def check_out(sandbox: Sandbox, commit: str, patches: Sequence[str]) -> None:
-    """Bring the workspace to a commit, with patches applied; files that git ignores stay.
+    """Set the workspace to a commit with patches applied; files that git ignores stay.
 
-    Raises SandboxUnavailable where the repository lacks the commit, PatchError.
+    Raises SandboxUnavailable if the repository lacks the commit, PatchError.
     """
     _git(sandbox, _CHECK_OUT, commit)
     for patch in patches:
@@ -144,17 +144,17 @@ def check_out(sandbox: Sandbox, commit: str, patches: Sequence[str]) -> None:
 
 
 def seal_history(sandbox: Sandbox, base_commit: str) -> None:
-    """Leave the workspace's repository with nothing but what `base_commit` comes from.
+    """Remove everything from the workspace's repository except the history of `base_commit`.
 
-    HEAD becomes the tree as it lies there, on top of the base commit, or alone where the repository
-    does not have that commit with all of its past. Tags on its way stay, for versions are computed
-    from them. Raises SandboxUnavailable where there is no repository of its own, or no git.
+    HEAD becomes the current tree, with the base commit as parent, or with none if the repository
+    lacks that commit's full history. Tags in that history stay, because versions are computed from
+    them. Raises SandboxUnavailable if there is no repository of its own, or no git.
     """
     _git(sandbox, _SEAL, base_commit)
 
 
 def apply_with_git(sandbox: Sandbox, patch: str) -> None:
-    """Apply a patch as SWE-bench does: by git, else by `patch` with some fuzz.
+    """Apply a patch as SWE-bench does: with git, else with `patch` and some fuzz.
 
     Raises PatchError.
     """
@@ -169,7 +169,7 @@ def apply_with_git(sandbox: Sandbox, patch: str) -> None:
 
 
 def lay_out_patch(sandbox: Sandbox, patch: str, files: Sequence[str], base_commit: str) -> None:
-    """Put files back to what they were at a commit, and apply the patch that changes them.
+    """Reset files to a commit, and apply the patch that changes them.
 
     Raises PatchError, SandboxUnavailable.
     """
@@ -178,14 +178,14 @@ def lay_out_patch(sandbox: Sandbox, patch: str, files: Sequence[str], base_commi
 
 
 def tree_of(sandbox: Sandbox) -> str:
-    """The id of the workspace's tree as it is now, ignored files left out."""
+    """The id of the workspace's current tree, without ignored files."""
     return _git(sandbox, _TREE).strip().splitlines()[-1]
 
 
 def changed_files(sandbox: Sandbox, tree: str) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
-    """The files that differ from an earlier tree: as they were, and as they are.
+    """The files that differ from an earlier tree: before and after.
 
-    Raises SandboxFileError where the repository is not there any more.
+    Raises SandboxFileError if the repository no longer exists.
     """
     with scratch_folder(sandbox, ".git") as folder:
         try:
@@ -196,7 +196,7 @@ def changed_files(sandbox: Sandbox, tree: str) -> tuple[Mapping[str, bytes], Map
 
 
 def tracked_files(sandbox: Sandbox, *patterns: str) -> list[str]:
-    """The files that git knows, by patterns of its own (`*.py` matches in every folder)."""
+    """The files that git tracks, by git's patterns (`*.py` matches in every folder)."""
     return [unquote(line) for line in _git(sandbox, _LIST, *patterns).splitlines()]
 
 

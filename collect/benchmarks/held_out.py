@@ -1,11 +1,9 @@
-"""Bugs that are kept for measuring alone: collect refuses them, and format drops what was held on
-them.
+"""Bugs reserved for measuring: collect refuses them, and format drops their conversations.
 
-They are listed in a run's config (`held_out`), rather than marked in the benchmark that they are
-measured on, because a bug gets into training data by other ways than that benchmark: as a copy in
-another file, from the same repository by a bug factory, or in a run folder collected long ago. One
-list holds against all of these. It takes whole benchmarks, files of bugs, or a part of either,
-for each entry is what a `benchmark` section is.
+A run's config lists them (`held_out`) instead of a mark in their benchmark, because a bug can also
+get into training data in other ways: as a copy in another file, from the same repository by a bug
+factory, or in an old run folder. One list covers all of these. Each entry has the keys of a
+`benchmark` section, so it can be a whole benchmark, a file of bugs, or a part of either.
 """
 
 from __future__ import annotations
@@ -31,20 +29,20 @@ class HeldOutConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmarks: tuple[BenchmarkConfig, ...] = ()
-    """Whose bugs are held out, each by its benchmark and id, and by its hash; what `split`,
-    `instances` and `limit` leave out is not. `skip` says nothing here."""
+    """Benchmarks whose bugs are held out, by benchmark and id, and by hash; only those selected by
+    `split`, `instances` and `limit`. `skip` has no effect here."""
     repositories: tuple[str, ...] = ()
-    """Repositories of which every bug is held out, of whatever benchmark: `owner/name`, an address
-    that ends so, or the name alone."""
+    """Repositories whose bugs are all held out, in any benchmark: `owner/name`, an address that
+    ends so, or the name alone."""
     whole_repositories: bool = False
     """Hold out all bugs of the repositories of `benchmarks`, not only those listed there."""
 
 
 class RepositoryNames:
-    """A set of repositories, however their names are written.
+    """A set of repositories, independent of how their names are written.
 
-    `https://github.com/Owner/name.git`, `owner/name` and `owner__name` are the same; a name without
-    an owner is the same as that name with any.
+    `https://github.com/Owner/name.git`, `owner/name` and `owner__name` are equal; a name without an
+    owner is equal to that name with any owner.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -62,7 +60,7 @@ class RepositoryNames:
 
 
 def repository_key(name: str) -> str:
-    """The one way in which a repository's name is compared."""
+    """A repository's name in canonical form."""
     plain = name.strip()
     while (shorter := _ADDRESS.sub("", plain)) != plain:
         plain = shorter
@@ -80,7 +78,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, config: HeldOutConfig) -> HeldOut:
-        """Reads the benchmarks. Raises ConfigError."""
+        """Read the benchmarks. Raises ConfigError."""
         bugs = [bug for each in config.benchmarks for bug in _bugs(each)]
         whole = {bug.repository for bug in bugs} if config.whole_repositories else set()
         return cls(
@@ -102,7 +100,7 @@ class HeldOut:
 
 
 def refuse_held_out(instances: Sequence[Instance], config: HeldOutConfig) -> None:
-    """Raises ConfigError where any of them is held out: they must not become training data."""
+    """Raises ConfigError if any of them is held out: they must not become training data."""
     held_out = HeldOut.of(config)
     if not held_out:
         return

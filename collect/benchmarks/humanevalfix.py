@@ -1,7 +1,7 @@
 """HumanEvalFix: the bugs of bigcode/humanevalpack (OctoPack, arXiv:2308.07124, section 4).
 
-Each task becomes two files, the program and its test, as `humanevalfix_python` and
-`humanevalfix_java` say. A problem is one repository in all its languages: the splits keep them
+Each task becomes two files, the program and its test; see `humanevalfix_python` and
+`humanevalfix_java`. A problem in all its languages counts as one repository, so that splits keep it
 together.
 """
 

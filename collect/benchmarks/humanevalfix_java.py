@@ -1,7 +1,7 @@
-"""How a Java task of HumanEvalFix becomes files.
+"""Convert a Java task of HumanEvalFix to files.
 
-`prompt` + solution becomes `Solution.java`; `test` becomes `Main.java`, under the prompt's imports.
-Upstream puts them into one file. The test is that `Main` runs to its end.
+`prompt` + solution becomes `Solution.java`; `test` becomes `Main.java`, below the prompt's imports.
+Upstream puts them into one file. The test passes if `Main` runs to its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAIN = re.compile(r"\bpublic class Main\b")
 
 
 def make_test_file(where: str, task: Row) -> bytes:
-    """Upstream's test class in a file of its own. `where` names the row. Raises ConfigError."""
+    """Upstream's test class in a separate file. `where` names the row. Raises ConfigError."""
     if not _MAIN.search(task.test):
         raise ConfigError(f"{where}: column test: must hold `public class Main`")
     imports = "\n".join(_IMPORT.findall(task.prompt))

@@ -1,7 +1,7 @@
-"""How a Python task of HumanEvalFix becomes files.
+"""Convert a Python task of HumanEvalFix to files.
 
 `prompt` + solution becomes `solution.py`; `test` becomes `test_solution.py`, with upstream's code
-as it is, but for the call at its end, which moves into a test function.
+unchanged except that its final call moves into a test function.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEST_COMMAND = f"python -m pytest {TEST_FILE}"
 
 
 def make_test_file(where: str, task: Row) -> bytes:
-    """Upstream's test code, its last statement made the body of `test_check`.
+    """Upstream's test code, with its last statement as the body of `test_check`.
 
     `where` names the row. Raises ConfigError.
     """
@@ -39,7 +39,7 @@ def make_test_file(where: str, task: Row) -> bytes:
 
 
 def _imported_names(where: str, task: Row, test: ast.Module) -> list[str]:
-    """What the test uses of the program; upstream runs both in one namespace."""
+    """Names of the program that the test uses; upstream runs both in one namespace."""
     program = parsed(where, "prompt", task.prompt + task.canonical_solution)
     used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
     imported = {

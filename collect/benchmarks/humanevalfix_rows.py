@@ -1,4 +1,4 @@
-"""The rows of HumanEvalFix, from a file or from the hub, checked."""
+"""The validated rows of HumanEvalFix, from a file or from the hub."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTING = "benchmark.path"
 
 
 class Row(BaseModel):
-    """The upstream columns in use; the others are ignored."""
+    """Only the upstream columns that we use."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -31,26 +31,26 @@ class Row(BaseModel):
 
     @property
     def language(self) -> str:
-        """The first half of the task's id, `Java/17`, in lower case."""
+        """The first half of the task's id (`Java/17`), in lower case."""
         return self.task_id.partition("/")[0].lower()
 
     @property
     def number(self) -> str:
-        """The second half of the task's id: the problem's, in every language."""
+        """The second half of the task's id: the problem's number, the same in every language."""
         return self.task_id.partition("/")[2]
 
 
 def file_rows(path: Path, languages: Sequence[Language]) -> Iterator[tuple[str, Row]]:
-    """Each row of a .jsonl, .jsonl.gz or .parquet file, and where it stands.
+    """Each row of a .jsonl, .jsonl.gz or .parquet file, with its location.
 
-    Raises ConfigError where the file or a row is not what it should be, or of another language.
+    Raises ConfigError if the file or a row is invalid, or of another language.
     """
     for where, row in row_files.file_rows(path, SETTING):
         yield where, _validated(where, row, languages)
 
 
 def hub_rows(hub_id: str, languages: Sequence[Language]) -> Iterator[tuple[str, Row]]:
-    """Each row of the data set on the hub, and where it stands. Raises ConfigError."""
+    """Each row of the data set on the hub, with its location. Raises ConfigError."""
     for language in languages:
         for where, row in row_files.hub_rows(hub_id, SETTING, split="test", name=language):
             yield where, _validated(where, row, languages)

@@ -1,4 +1,4 @@
-"""The images that a set of bugs needs: there, or to be fetched."""
+"""The container images that a set of bugs needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.errors import ImageMissing
 
 
 def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> list[str]:
-    """Every image once, in the bugs' order; none where the sandbox is no container."""
+    """The distinct images, in the bugs' order; empty if the sandbox is not a container."""
     if sandbox.backend != "docker":
         return []
     images = (sandbox.image or instance.image for instance in instances)
@@ -20,7 +20,7 @@ def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> li
 
 
 def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> None:
-    """Raises ImageMissing, naming them and how to get them, where images are not there, and
+    """Raises ImageMissing if images are missing, with their names and how to get them;
     EngineDown."""
     images = required_images(instances, sandbox)
     if not images:

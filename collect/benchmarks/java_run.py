@@ -1,14 +1,14 @@
-"""Run Java tests in a sandbox, and learn each test's status from StepInto's own runner.
+"""Run Java tests in a sandbox, with statuses from StepInto's own runner.
 
-The tests' module is built as for a debug session, and its tests run in one plain JVM. What the
-program under test prints is never read for a verdict: the runner reports to a file whose path it
-reads from its standard input, together with a key that signs each line. What steers the build and
-the test framework is not the agent's to change (`steers_tests`), and no class of the workspace
-stands in for one of a jar.
+The tests' module is built as for a debug session, and its tests run in one plain JVM. The verdict
+never depends on what the program under test prints: the runner reports to a file whose path it
+reads from standard input, with a key that signs each line. The agent can't change what configures
+the build and the test framework (`steers_tests`), and no class of the workspace can replace one
+from a jar.
 
-Beside the tests, the runner runs some of random name that must fail (`Canaries.java`). Where one
-passes, or the report holds what the runner did not write, the run is tampered with. Code under
-test shares the JVM all the same: what takes the key out of the JVM's memory can forge the report.
+Besides the tests, the runner runs some with random names that must fail (`Canaries.java`). If one
+passes, or the report contains lines that the runner did not write, the run was tampered with. Code
+under test still shares the JVM: code that reads the key from the JVM's memory can forge the report.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from sandbox.java.scan import is_build_file, scan_workspace
 from sandbox.scratch import scratch_folder
 
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
-"""Names of more files, in any folder, that test frameworks and Gradle take settings from."""
+"""Names of other files, in any folder, from which test frameworks and Gradle read settings."""
 SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.annotation)\.")
-"""Files that name what test frameworks and the compiler load by themselves."""
+"""Files that name classes which test frameworks and the compiler load automatically."""
 KEY_BYTES = 32
 CANARY_LETTERS = 256
-"""Random letters for the runner, from which it makes the names of its canaries."""
+"""Random letters from which the runner makes the names of its canaries."""
 FINISHED = "finished"
-"""The runner's word for a test of which nothing more will come."""
+"""The runner's word for a finished test."""
 
 
 @dataclass
 class _Run:
-    """What is known so far of one run."""
+    """The state of one run."""
 
     statuses: dict[str, TestStatus]
     timeout: float
@@ -68,14 +68,13 @@ class _Run:
 
 
 def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
-    """Run exactly these tests: `package.Class#method`, or a class with a `main` of its own.
+    """Run exactly these tests: `package.Class#method`, or a class with its own `main`.
 
-    `timeout` is in seconds and for the tests of the whole run, without the build; when it strikes,
-    the tests that ended before it keep their status. A test of which nothing was reported is
-    MISSING: it does not exist, the program does not compile, or its JVM ended before it. So are all
-    tests of a JVM that ended after the last of them and before the runner was done. Raises
-    SandboxUnavailable where the sandbox lacks a JDK, the build tool or JUnit's launcher,
-    BuildFailure where a build did not end in its time; SandboxError.
+    `timeout` is in seconds for all tests of the run, without the build; tests that ended before it
+    keep their status. A test without a report is MISSING: it does not exist, the program does not
+    compile, or its JVM ended before it. All tests of a JVM are MISSING if it ended after the last
+    of them but before the runner was done. Raises SandboxUnavailable if the sandbox lacks a JDK,
+    the build tool or JUnit's launcher, BuildFailure if a build timed out, SandboxError.
     """
     began = time.monotonic()
     run = _Run(dict.fromkeys(tests, TestStatus.MISSING), timeout)
@@ -99,7 +98,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
 
 
 def steers_tests(path: str) -> bool:
-    """Whether a file tells the build tool, the compiler or a test framework what to do."""
+    """Whether a file configures the build tool, the compiler or a test framework."""
     name = posixpath.basename(path)
     return is_build_file(path) or name in SETTINGS_FILES or SERVICES.search(path) is not None
 
@@ -107,9 +106,9 @@ def steers_tests(path: str) -> bool:
 def _built(
     sandbox: Sandbox, tests: Sequence[str], run: _Run
 ) -> Iterator[tuple[JavaProject, list[str]]]:
-    """The built modules of the tests, each with those of its tests that are there.
+    """The built modules of the tests, each with its existing tests.
 
-    Without a build tool each class comes by itself: the next one's build may undo its own.
+    Without a build tool each class is built alone: the build of the next one may undo it.
     """
     modules: dict[Module, tuple[JavaProject, list[str]]] = {}
     for name in dict.fromkeys(_class_of(test) for test in tests):
@@ -148,7 +147,7 @@ def _has_build_tool(sandbox: Sandbox) -> bool:
 
 
 def _require_runnable(project: JavaProject, found: Found) -> None:
-    """A verdict must not hang on what the build tool would print of its own run of the tests."""
+    """A verdict must not depend on what the build tool prints when it runs the tests itself."""
     if needs_fork(project, found):
         raise JavaUnavailable(
             f"{found.class_name} can't be run outside of {project.module.kind}: the test class "
@@ -163,7 +162,7 @@ def _run_module(sandbox: Sandbox, project: JavaProject, tests: Sequence[str], ru
     run.timeout -= time.monotonic() - began
     found = java_statuses(tests, ran.reports)
     if not ran.ended and set(found.values()) == {TestStatus.PASSED}:
-        # It ended before the canaries: nothing shows that a failure would have been one.
+        # The JVM ended before the canaries, so it is unproven that a failure would be reported.
         found = dict.fromkeys(found, TestStatus.MISSING)
     run.statuses.update(found)
     run.tampered = run.tampered or ran.tampered
@@ -173,16 +172,16 @@ def _run_module(sandbox: Sandbox, project: JavaProject, tests: Sequence[str], ru
 
 @dataclass(frozen=True)
 class BuiltRun:
-    """What running tests of a built module showed."""
+    """The result of running tests of a built module."""
 
     result: CommandResult
     reports: Sequence[Mapping[str, object]]
     """Lines of the runner's report, in order: `test`, `status`, and `message`, `invocation` and
-    `seconds` where there are such."""
+    `seconds` if known."""
     ended: bool
-    """Whether the runner came to its end, and the JVM's exit code is the one that it meant."""
+    """Whether the runner ran to its end, and the JVM's exit code is the one that it set."""
     tampered: str | None
-    """What shows that the program interfered with the run."""
+    """Evidence that the program interfered with the run."""
 
 
 def run_built(
@@ -192,16 +191,16 @@ def run_built(
     timeout: float,
     observer: str | None = None,
 ) -> BuiltRun:
-    """Run tests, or whole classes, of a module that is built, in one JVM; `timeout` is in seconds.
+    """Run tests, or whole classes, of a built module in one JVM; `timeout` is in seconds.
 
-    `observer` names a class of the program that hears of each test: see the runner's
+    `observer` names a class of the program that is notified of each test: see the runner's
     `Observer.java`. Raises JavaUnavailable, SandboxError.
     """
     options = [] if observer is None else ["--observer", observer]
     key = secrets.token_bytes(KEY_BYTES)
     with scratch_folder(sandbox) as folder:
         report = f"{folder}/report.jsonl"
-        # Exists even where the JVM does not start.
+        # The file must exist even if the JVM does not start.
         sandbox.write_file(report, b"")
         letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(CANARY_LETTERS))
         path = posixpath.join(sandbox.workspace, report)
@@ -226,7 +225,7 @@ def _command(
 ) -> Command:
     jdk = find_jdk(sandbox)
     jar = deliver_probe(sandbox, jdk)
-    # First, so that a class of the same name in the workspace is in nobody's way.
+    # The jar is first, so that it wins over a class of the same name in the workspace.
     ordered = replace(project, class_path=(jar, *project.class_path))
     argv = java_command(sandbox, jdk, ordered, jar, [RUNNER_CLASS, "--report", *arguments])
     return Command(argv, cwd=project.folder, env=project.environment, stdin=stdin, timeout=timeout)
@@ -235,10 +234,9 @@ def _command(
 def read_report(
     sandbox: Sandbox, path: str, key: bytes
 ) -> tuple[list[Mapping[str, object]], str | None]:
-    """The lines that the runner wrote, and what shows that others wrote to its report.
+    """The lines that the runner wrote, and evidence that others wrote to its report.
 
-    A last line without its end is that of a JVM that was killed. Nothing after a line that is
-    not the runner's is believed.
+    An incomplete last line means that the JVM was killed. Nothing after a foreign line is trusted.
     """
     try:
         text = sandbox.read_file(path).decode(errors="replace")
@@ -258,7 +256,7 @@ def read_report(
 
 
 def _unfailed(lines: Iterable[Mapping[str, object]]) -> str | None:
-    """What tells of a canary that did not fail, as it must."""
+    """A message about a canary that did not fail, as it must."""
     for line in lines:
         if "canary" in line and line["status"] != "failed":
             return (
@@ -271,23 +269,23 @@ def _unfailed(lines: Iterable[Mapping[str, object]]) -> str | None:
 def java_statuses(
     tests: Sequence[str], reports: Iterable[Mapping[str, object]]
 ) -> dict[str, TestStatus]:
-    """Each test's status, from the lines of a runner's report."""
+    """Each test's status, from the runner's report."""
     reported: dict[str, set[str]] = {}
     for report in reports:
         reported.setdefault(str(report["test"]), set()).add(str(report["status"]))
     found = {}
     for test in tests:
-        # What fails before all or after all of a class's tests is reported of the class.
+        # A failure before all or after all of a class's tests is reported for the class.
         of_classes = [reported.get(name, set()) for name in enclosing_classes(test)]
         found[test] = _status(reported.get(test, set()), set().union(*of_classes))
     return found
 
 
 def _status(own: set[str], of_classes: set[str]) -> TestStatus:
-    """One test's status; one of several invocations that fails is enough."""
+    """A test's status; one failed invocation is enough."""
     if "failed" in own | of_classes:
         return TestStatus.FAILED
-    # Without this word the JVM ended while some of a test's invocations were still to come.
+    # Without this word, the JVM ended before some of the test's invocations.
     if FINISHED not in own:
         return TestStatus.MISSING
     if "passed" in own:
@@ -300,6 +298,6 @@ def _class_of(test: str) -> str:
 
 
 def enclosing_classes(test: str) -> list[str]:
-    """The test's class and those that it is nested in, the outermost first."""
+    """The test's class and its enclosing classes, outermost first."""
     parts = _class_of(test).split("$")
     return ["$".join(parts[:size]) for size in range(1, len(parts) + 1)]

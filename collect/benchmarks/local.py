@@ -1,4 +1,4 @@
-"""Bugs of the user's own, and the factory's: repositories, and a line a bug."""
+"""The user's own bugs and those of the factory: repositories, and one line per bug."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class EditRecord(StrictRecord):
     category: str
     path: str
     line: int
-    """Of the correct file, 1-based."""
+    """Line in the correct file, 1-based."""
     scope: str
-    """Qualified name of the function or class around it; empty at the module's level."""
+    """Qualified name of the enclosing function or class; empty at module level."""
 
 
 class FailureRecord(StrictRecord):
@@ -59,50 +59,51 @@ class FailureRecord(StrictRecord):
     type: str
     """The exception's class."""
     message: str
-    """Bounded."""
+    """Shortened."""
 
 
 class Difficulty(StrictRecord):
-    """What makes the bug hard to find, measured on its first failing test."""
+    """How hard the bug is to find, measured on its first failing test."""
 
     failing_tests: int
     covering_tests: int
-    """That run the faulty code, failing or not."""
+    """Number of tests that run the faulty code, failing or not."""
     calls_to_failure: int | None = None
-    """Calls of the project's functions and the test's between the last entry of the faulty one and
-    the end of the test; None where the faulty code is in no function, or another thread ran it."""
+    """Calls of the project's and the test's functions between the last entry of the faulty function
+    and the end of the test; None if the faulty code is in no function, or another thread ran it."""
     entries: int | None = None
     """How often the faulty function is entered before the failure."""
     call_depth: int | None = None
-    """Calls from the test down to the faulty function, when it is entered last."""
+    """Call depth from the test to the faulty function at its last entry."""
     on_traceback: bool | None = None
-    """Whether the faulty function is in the failure's traceback; None where that is not known."""
+    """Whether the faulty function is in the failure's traceback; None if unknown."""
 
 
 class LocalBug(StrictRecord):
-    """One line: a repository, a state of it, and the tests that tell."""
+    """One line: a repository, a revision of it, and the tests that show the bug."""
 
     id: str = Field(min_length=1)
     repository: str = Field(min_length=1)
-    """A folder, relative to the file's own folder and below it; or a git URL."""
+    """A folder, relative to the file's own folder and inside it; or a git URL."""
     commit: str | None = None
-    """Of a git URL, or of the folder of a clone: a commit, branch or tag. None: the default branch
-    of a URL, and what lies in a folder."""
+    """A commit, branch or tag of the git URL, or of the cloned folder. None: the default branch of
+    a URL, or a folder's current content."""
     project: str | None = None
-    """What the train and held-out splits keep together. None: the folder's or URL's name."""
+    """The unit that stays on one side of the train and held-out splits. None: the folder's or URL's
+    name."""
     language: Language = "python"
     problem_statement: str = Field(min_length=1)
     fail_to_pass: tuple[str, ...] = Field(min_length=1)
     pass_to_pass: tuple[str, ...] = ()
     gold_patch: str = ""
-    """From the buggy tree to the correct one."""
+    """Diff from the buggy tree to the correct one."""
     holds: Literal["buggy", "correct"] = "buggy"
-    """Which of the two trees the folder holds; the correct one needs the gold patch."""
+    """Which of the two trees the folder holds; a correct tree needs the gold patch."""
     test_paths: tuple[str, ...] = Field(min_length=1)
-    """Files and folders of the tests, which are not the agent's to change."""
+    """Files and folders of the tests, which the agent must not change."""
     solution: str = ""
-    """The one Python file to repair, if the bug is a program of one file: the systems that repair
-    one file, as InspectCoder, need it."""
+    """The Python file to repair, if the bug is a program of one file; needed by systems that repair
+    one file, such as InspectCoder."""
     packages: tuple[PackageName, ...] = ()
     import_paths: tuple[str, ...] = ()
     variables: Mapping[str, str] = {}
@@ -130,7 +131,7 @@ class LocalBug(StrictRecord):
 
     @model_validator(mode="after")
     def _can_be_run(self) -> Self:
-        """What reaches paths, commands and their variables."""
+        """Checks the values that are used in paths, commands and variables."""
         tests = (*self.fail_to_pass, *self.pass_to_pass)
         texts = (self.repository, self.commit or "", self.solution, *tests)
         texts += (*self.test_paths, *self.packages, *self.import_paths)
@@ -150,7 +151,7 @@ class LocalBug(StrictRecord):
 
 
 def read_local_bugs(path: Path) -> list[LocalBug]:
-    """The lines of a file. Raises ConfigError naming the line and the field."""
+    """The lines of a file. Raises ConfigError, which names the line and the field."""
     how = (
         "benchmark.path names a bugs.jsonl, its folder, or a repository; `stepinto bench make` "
         "writes one, and docs/own-bugs.md tells how to write one by hand"
@@ -159,10 +160,10 @@ def read_local_bugs(path: Path) -> list[LocalBug]:
 
 
 MAX_TREE_MB = 1024
-"""A larger repository is refused."""
+"""Limit for a repository."""
 FILE_URL = "file://"
 Trees = dict[tuple[str, str | None], Checkout]
-"""What was read already, by repository and commit."""
+"""Checkouts read so far, by repository and commit."""
 
 
 class LocalBenchmark:
@@ -176,15 +177,15 @@ class LocalBenchmark:
         test_timeout: float = 60.0,
         languages: Sequence[Language] = ("python",),
     ) -> None:
-        """`path` is the file, or the folder that it lies in; `test_timeout` is in seconds, for one
-        run of an instance's tests."""
+        """`path` is the file or its folder; `test_timeout` is in seconds, for one run of an
+        instance's tests."""
         self.path = path / BUGS_FILE if path.is_dir() else path
         self.test_timeout = test_timeout
         self.languages = languages
 
     @cached_property
     def _instances(self) -> tuple[Instance, ...]:
-        """All at once: what is wrong with several bugs is told together."""
+        """Build all instances, so that the errors of several bugs are reported together."""
         trees: Trees = {}
         found: list[Instance] = []
         wrong: list[str] = []
@@ -202,7 +203,7 @@ class LocalBenchmark:
         return self._instances
 
     def _of_languages(self, bugs: Sequence[LocalBug]) -> Sequence[LocalBug]:
-        """Those in the config's languages; the user is told how many are not."""
+        """Bugs in the config's languages; reports how many are in others."""
         kept = [bug for bug in bugs if bug.language in self.languages]
         others = sorted({bug.language for bug in bugs} - set(self.languages))
         if others and not kept:
@@ -254,7 +255,7 @@ class LocalBenchmark:
         return folder_below(self.path.parent, bug.repository).name
 
     def _tree(self, bug: LocalBug) -> Checkout:
-        """The files that the line names. Raises ConfigError."""
+        """The files of a bug's repository. Raises ConfigError."""
         try:
             return self._read(bug.repository, bug.commit)
         except ConfigError as error:
@@ -281,7 +282,7 @@ class LocalBenchmark:
                 raise PatchError("it is no unified diff of text files in UTF-8 (`--- a/FILE`)")
             if bug.holds == "correct":
                 return apply_patch(tree, reverse_patch(bug.gold_patch))
-            # That it applies is better known now than when a rollout is scored.
+            # Fail here, before any rollout, if the patch does not apply.
             apply_patch(tree, bug.gold_patch)
         except PatchError as error:
             raise ConfigError(
@@ -291,7 +292,7 @@ class LocalBenchmark:
 
 
 def _check_paths(bug: LocalBug, files: Mapping[str, bytes]) -> None:
-    """Raises ConfigError if the tree lacks what the record names."""
+    """Raises ConfigError if the tree lacks a path that the record names."""
     for path in bug.test_paths:
         if not any(is_below(file, (posixpath.normpath(path),)) for file in files):
             raise ConfigError(

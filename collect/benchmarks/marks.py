@@ -1,4 +1,4 @@
-"""What a verification found of a bug, and the marks that collect and eval skip bugs by."""
+"""A bug's verification, and the marks by which collect and eval skip bugs."""
 
 from __future__ import annotations
 
@@ -27,60 +27,60 @@ NO_GOLD = "no gold patch is known: only that the tests fail was checked"
 
 
 class Mark(StrEnum):
-    """How a bug did when its tests were run before and after its gold patch."""
+    """The result of running a bug's tests before and after its gold patch."""
 
     OK = "ok"
     BROKEN = "broken"
-    """It is not as it claims: a test fails or passes where it should not, the gold patch does not
-    apply, or the tests do not end with it."""
+    """Not as claimed: a test wrongly fails or passes, the gold patch does not apply, or the tests
+    do not end with it."""
     FLAKY = "flaky"
-    """A test came out differently from one run to the next."""
+    """A test's result differs between runs."""
     SLOW = "slow"
     """Its tests take too long, or do not end because of the bug."""
     ZERO_TESTS = "zero_tests"
-    """No test ran, or none is named."""
+    """No test ran, or the bug names none."""
     NO_GOLD = "no_gold"
-    """Its tests fail as it claims; with no gold patch known, no more could be checked."""
+    """Its tests fail as claimed; without a gold patch nothing more could be checked."""
 
 
 SKIPPED = (Mark.BROKEN, Mark.FLAKY, Mark.SLOW, Mark.ZERO_TESTS)
-"""The marks of bugs that collect and eval leave out, unless a config says otherwise."""
+"""Bugs with these marks are skipped by collect and eval, unless a config says otherwise."""
 
 
 class Finding(StrictRecord):
-    """One thing that is wrong with a bug."""
+    """One problem of a bug."""
 
     mark: Mark
     text: str
 
 
 class Verification(StrictRecord):
-    """What running one bug before and after its gold patch showed."""
+    """The result of verifying one bug."""
 
     benchmark: str
     instance_id: str
     instance_hash: str
     repository: str
     ran_in: str
-    """What ran the tests, as `collect.benchmarks.marks` names it."""
+    """The environment that ran the tests, named as by `EnvironmentFingerprint`."""
     findings: tuple[Finding, ...] = ()
     gold_known: bool = True
     repeats: int = Field(default=1, ge=1)
     """Runs on each side of the gold patch."""
     seconds_before: float = 0.0
-    """Of the longest run of the tests on the buggy code."""
+    """Duration of the longest test run on the buggy code."""
     seconds_after: float = 0.0
     slow_over: float | None = None
-    """Seconds of one run over which the bug is slow; None: however long."""
+    """Limit in seconds above which a run makes the bug slow; None: no limit."""
     verified_at: float = Field(default_factory=time.time)
     """Unix time, seconds."""
     failure: str = ""
-    """Why nothing was learnt of the bug, where a sandbox or the machine did not work. Never kept:
-    such a bug has no mark, and is verified again."""
+    """Why verification failed, if a sandbox or the machine did not work. Never stored: such a bug
+    has no mark, and is verified again."""
 
     @classmethod
     def of(cls, instance: Instance, ran_in: str, **facts: Any) -> Self:
-        """The verification of an instance; `facts` are its other fields."""
+        """The verification of an instance; `facts` are the other fields."""
         return cls(
             benchmark=instance.benchmark,
             instance_id=instance.id,
@@ -93,7 +93,7 @@ class Verification(StrictRecord):
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """In the order of `Mark`; none where nothing was learnt."""
+        """In the order of `Mark`; empty if verification failed."""
         if self.failure:
             return ()
         found = {finding.mark for finding in self._all_findings}
@@ -102,17 +102,17 @@ class Verification(StrictRecord):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong, in words."""
+        """The problems, in words."""
         return tuple(finding.text for finding in self._all_findings)
 
     @property
     def note(self) -> str:
-        """What could not be checked."""
+        """Text about what could not be checked."""
         return self.failure or ("" if self.gold_known else NO_GOLD)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong, as far as it could be checked."""
+        """Whether no problem was found."""
         return not self.failure and not self.problems
 
     @property
@@ -124,21 +124,21 @@ class Verification(StrictRecord):
         return (*self.findings, Finding(mark=Mark.SLOW, text=text))
 
 
-# What runs a bug's tests: a mark holds for that, and says nothing of another interpreter.
+# The environment that runs a bug's tests: a mark is valid only for that one.
 
 
 _VERSION = "import platform; print(platform.python_version())"
 
 
 class EnvironmentFingerprint:
-    """Names what runs the tests of instances, and asks for each kind of them only once."""
+    """Names the environment of instances, computed once per kind of instance."""
 
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config
         self._known: dict[tuple[Language, str | None], str] = {}
 
     def name(self, instance: Instance) -> str:
-        """`local, Python 3.12.3`, or `docker, sha256:...`, and what else the config has of its own.
+        """`local, Python 3.12.3`, or `docker, sha256:...`, plus any further settings.
 
         Raises SandboxUnavailable, ImageMissing.
         """
@@ -148,7 +148,7 @@ class EnvironmentFingerprint:
         return self._known[key]
 
     def known_name(self, instance: Instance) -> str | None:
-        """The same; None where nothing on this machine can run it."""
+        """As `name`; None if nothing on this machine can run the instance."""
         try:
             return self.name(instance)
         except SandboxError:
@@ -164,7 +164,7 @@ class EnvironmentFingerprint:
         return [what, *interpreter, *([json.dumps(own, sort_keys=True)] if own else [])]
 
     def _version(self, instance: Instance) -> str:
-        # Without the bug's own packages: its hash has them, and they take time to install.
+        # Without the bug's packages, which take time to install and are in its hash anyway.
         with open_sandbox(self._config, instance.image) as sandbox:
             if instance.language == "java":
                 try:
@@ -188,40 +188,39 @@ def _digest(image: str | None) -> str:
         client.close()
 
 
-# Verifications kept below the user's cache: one JSON line each, one file a benchmark.
+# Verifications in the user's cache: one file per benchmark, one JSON line per verification.
 #
-# Each counts for one bug, by its hash, and for what ran it. A line is written as soon as a bug is
-# verified, so that an interrupted verification loses only what was under way; of two lines for
-# the same the later counts. It is a cache: a line that can't be read, torn or of another version,
-# stands for a bug that was never verified.
+# Each is valid for one bug, by its hash, and one environment. A line is written as soon as a bug is
+# verified, so that an interruption loses only bugs in progress; the last line for a key wins.
+# Unreadable lines, incomplete or of another version, are ignored.
 
 
 FOLDER = "verifications"
 Found = dict[tuple[str, str], Verification]
-"""By the instance's hash and what ran it."""
+"""By the instance's hash and the environment."""
 
 
 class Verifications:
-    """All that was verified on this machine. Thread-safe; processes may write at once."""
+    """All verifications on this machine. Safe for threads and concurrent processes."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """`folder` None: below the user's cache."""
+        """`folder` None: in the user's cache."""
         self.folder = folder or cache_folder() / FOLDER
         self._found: dict[str, Found] = {}
         self._lock = threading.Lock()
 
     def any_of(self, benchmark: str) -> bool:
-        """Whether any bug of a benchmark was verified: if not, no instance needs to be hashed."""
+        """Whether any bug of a benchmark was verified; if not, no instance needs to be hashed."""
         with self._lock:
             return bool(self._of(benchmark))
 
     def find(self, instance: Instance, ran_in: str) -> Verification | None:
-        """The newest verification of a bug by what `ran_in` names."""
+        """The newest verification of a bug in the environment `ran_in`."""
         with self._lock:
             return self._of(instance.benchmark).get((instance.hash, ran_in))
 
     def add(self, verification: Verification) -> None:
-        """Keep one. Raises ValueError for one that learnt nothing."""
+        """Store a verification. Raises ValueError if it has a `failure`."""
         if verification.failure:
             raise ValueError(f"{verification.instance_id} has no mark: {verification.failure}")
         with self._lock:
@@ -229,14 +228,14 @@ class Verifications:
             self._append(verification)
 
     def path(self, benchmark: str) -> Path:
-        """Where a benchmark's lines are."""
+        """The file of a benchmark's verifications."""
         return self.folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', benchmark)}.jsonl"
 
     def _append(self, verification: Verification) -> None:
         path = self.path(verification.benchmark)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # One write, so that lines of several processes don't mix; and a line break before it, so
-        # that a line torn off by a full disk doesn't take this one along.
+        # A single write, so that lines of several processes don't mix; a leading line break
+        # protects this line from one that a full disk cut off.
         with path.open("ab", buffering=0) as file:
             file.write(f"\n{verification.model_dump_json()}\n".encode())
 
@@ -249,7 +248,7 @@ class Verifications:
 def with_verifications(
     instances: Iterable[Instance], ran_in: EnvironmentFingerprint, verifications: Verifications
 ) -> Iterator[tuple[Instance, Verification | None]]:
-    """Each instance, and what is kept of it; None where it was never verified in this sandbox."""
+    """Each instance with its stored verification; None if it was never verified in this sandbox."""
     for instance in instances:
         name = ran_in.known_name(instance) if verifications.any_of(instance.benchmark) else None
         yield instance, verifications.find(instance, name) if name is not None else None
@@ -262,7 +261,7 @@ def note_verified(
     *,
     repeats: int = 1,
 ) -> None:
-    """Keep that bugs are as they claim, for who has run their tests already: what makes bugs.
+    """Mark bugs as correct without a run, for code that makes bugs and has already run their tests.
 
     Raises SandboxUnavailable, ImageMissing.
     """

@@ -1,4 +1,4 @@
-"""Open the benchmark that a config names, and choose its instances."""
+"""Open the benchmark that a config names, and select its instances."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from collect.store.atomic_files import write_text
 from sandbox import SandboxConfig
 
 SHORT_TEST_TIMEOUT = 60.0
-"""Seconds for one run of a bug's tests where they are few; TEST_TIMEOUT is for those that run whole
-suites of real projects, building them."""
+"""Seconds for one run of a bug's few tests; TEST_TIMEOUT is for whole suites of real projects,
+builds included."""
 
 
 def open_benchmark(config: BenchmarkConfig, sandbox: SandboxConfig | None = None) -> Benchmark:
-    """The benchmark; its data is read by `instances()`.
+    """Open the benchmark; `instances()` reads its data.
 
-    `sandbox` is where a repository's tests are run to find those that fail; None: the default one.
+    `sandbox` runs a repository's tests to find the failing ones; None: the default one.
     """
     path = Path(config.path) if config.path is not None else None
     if config.name == "bundled":
@@ -117,7 +117,7 @@ def _gitbug_java(config: BenchmarkConfig, path: Path | None) -> GitBugJavaBenchm
 
 
 def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:
-    """The instances that the config asks for, in its order. Raises ConfigError."""
+    """The instances that the config selects, in order. Raises ConfigError."""
     instances = benchmark.instances()
     if not instances:
         raise ConfigError(
@@ -165,7 +165,7 @@ def _split(config: BenchmarkConfig, instances: Iterable[Instance]) -> list[Insta
     instances = list(instances)
     if config.split == "all":
         return instances
-    # Each language by itself, so that a bug's side does not depend on which ones are asked for.
+    # Each language separately, so that a bug's side does not depend on the selected languages.
     kept: set[str] = set()
     for language in config.languages:
         repositories = {each.repository for each in instances if each.language == language}
@@ -193,7 +193,7 @@ def _refuse_unknown(patterns: Iterable[str], ids: list[str]) -> None:
             )
 
 
-# The instances of a config without those that a verification marked.
+# The instances of a config, without those that a verification marked.
 
 
 SKIPPED_FILE = "skipped.json"
@@ -201,13 +201,13 @@ SKIPPED_FILE = "skipped.json"
 
 @dataclass(frozen=True)
 class Choice:
-    """The bugs to work on, and those left out."""
+    """Selected and skipped bugs."""
 
     instances: tuple[Instance, ...]
     skipped: tuple[Verification, ...] = ()
 
     def __str__(self) -> str:
-        """`3 bugs are skipped: 2 broken (one, two), 1 flaky (three)`; empty where none is."""
+        """`3 bugs are skipped: 2 broken (one, two), 1 flaky (three)`; empty if there are none."""
         if not self.skipped:
             return ""
         by_mark: dict[Mark, list[str]] = defaultdict(list)
@@ -219,7 +219,7 @@ class Choice:
 
 
 def open_chosen(config: BenchmarkConfig, sandbox: SandboxConfig) -> tuple[Benchmark, Choice]:
-    """A config's benchmark, and which of its bugs are worked on. Raises ConfigError."""
+    """A config's benchmark and its selected bugs. Raises ConfigError."""
     benchmark = open_benchmark(config, sandbox)
     return benchmark, choose_instances(config, benchmark, sandbox)
 
@@ -230,9 +230,10 @@ def choose_instances(
     sandbox_config: SandboxConfig,
     verifications: Verifications | None = None,
 ) -> Choice:
-    """What the config selects, but for those with a mark in `skip`; `limit` counts what is left.
+    """The instances that the config selects, without those marked in `skip`; `limit` counts the
+    rest.
 
-    A bug that was never verified in this sandbox is not skipped. Raises ConfigError.
+    A bug never verified in this sandbox is not skipped. Raises ConfigError.
     """
     selected = select_instances(config.model_copy(update={"limit": None}), benchmark)
     found = with_verifications(
@@ -257,7 +258,7 @@ def choose_instances(
 
 
 def tell_skipped(choice: Choice, folder: Path) -> None:
-    """Say on standard error what is skipped, and keep it in the folder beside the rollouts."""
+    """Print what is skipped to standard error, and store it in the folder with the rollouts."""
     path = folder / SKIPPED_FILE
     if not choice.skipped:
         path.unlink(missing_ok=True)

@@ -1,15 +1,15 @@
 """Runs pytest in a child process, and keeps the report in this one, out of the program's reach.
 
 It is copied into the sandbox (see `collect.benchmarks.pytest_run`) and started there: standard
-library and pytest only, CPython 3.8 and later. This process never imports anything of the project.
-It reads a key from its stdin once the child has let go of that, and appends each line that the
-child reports to `report.jsonl` with a signature under the key. So nothing that the program writes
-into that file counts, and what was reported before a time-out is kept. The child's lines come
-through a socket without a name, each with a token.
+library and pytest only, CPython 3.8 and later. This process never imports the project's code. It
+reads a key from stdin after the child has closed that, and appends each line that the child reports
+to `report.jsonl`, signed with the key. So lines that the program writes into that file don't count,
+and reports from before a timeout are kept. The child's lines come through an unnamed socket, each
+with a token.
 
 The child imports pytest before the project's folders are on `sys.path`: no module of the project
-stands in for pytest, its plugins or `sitecustomize`. STEPINTO_PYTHONPATH is what PYTHONPATH was;
-`python -I` would ignore PYTHONHASHSEED as well.
+can replace pytest, its plugins or `sitecustomize`. STEPINTO_PYTHONPATH is the original PYTHONPATH;
+`python -I` would also ignore PYTHONHASHSEED.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ PR_SET_DUMPABLE = 4
 TOKEN_BYTES = 16
 POLL_SECONDS = 0.1
 WATCHED = ("builtins", "math", "unittest.case", "unittest.result", "unittest.suite", "pytest")
-"""Modules whose functions and classes may not be replaced, beside pytest's own."""
+"""Modules whose functions and classes must not be replaced, besides pytest's own."""
 BY_PYTEST = "_pytest.config.Config._getini_unknown_type"
-"""What pytest replaces itself, for its fixture `tmpdir`."""
+"""pytest replaces this itself, for its fixture `tmpdir`."""
 
 
 def launch() -> None:
-    """Fork, and play both parts; ends the process with pytest's exit status."""
+    """Fork into observer and child; ends the process with pytest's exit status."""
     ours, theirs = socket.socketpair()
     token = os.urandom(TOKEN_BYTES).hex().encode()
     child = os.fork()
@@ -49,7 +49,7 @@ def launch() -> None:
 
 
 class Observer:
-    """The parent: hears of the child what pytest reports, and writes it down."""
+    """The parent: receives pytest's reports from the child, and writes them down."""
 
     def __init__(self, channel: socket.socket, child: int, token: bytes) -> None:
         hide_memory()
@@ -60,16 +60,16 @@ class Observer:
         order = read_stdin()
         self.key = bytes.fromhex(order["key"])
         self.twins: dict[str, Any] | None = order["twins"]
-        # Twins have time of their own, which the sandbox limits.
+        # Twins have extra time, which the sandbox limits.
         self.deadline: float | None = time.monotonic() + order["seconds"]
         self.lines = 0
         self.finished: set[str] = set()
         self.failed = False
-        # Only now the child may run anything of the project.
+        # Only now may the child run the project's code.
         self.send(b"\n")
 
     def watch(self) -> int:
-        """Until the child has ended; its exit status, as a shell gives it."""
+        """Run until the child has ended; returns its exit status as a shell would."""
         ended = False
         for line in self.received():
             if not line.startswith(self.token):
@@ -90,12 +90,12 @@ class Observer:
         return code
 
     def send(self, line: bytes) -> None:
-        # The child may have died: what it reported says so.
+        # The child may have died; the missing reports will show that.
         with contextlib.suppress(OSError):
             self.channel.sendall(line)
 
     def received(self) -> Any:
-        """Lines of the child until its end: processes that it left may hold the channel open."""
+        """The child's lines until it ends: processes that it started may keep the channel open."""
         held = b""
         while True:
             if self.is_late():
@@ -105,7 +105,7 @@ class Observer:
                 try:
                     data = self.channel.recv(1 << 16)
                 except ConnectionResetError:
-                    # It died with something unread; what it has sent can be read all the same.
+                    # It died with unread input; what it sent can still be read.
                     continue
                 if not data:
                     return
@@ -115,7 +115,7 @@ class Observer:
                 return
 
     def is_dead(self) -> bool:
-        # WNOWAIT leaves the child to be waited for later.
+        # WNOWAIT leaves the child for a later wait.
         return os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def is_late(self) -> bool:
@@ -133,7 +133,7 @@ class Observer:
                 self.finished.add(fields["nodeid"])
 
     def order_twins(self) -> None:
-        """Where all went well, lay out what shows whether it is true, and have that run."""
+        """If all went well, write the twins that check this, and have them run."""
         order = self.twins
         if order is None or self.failed or not self.finished.issuperset(order["deciding"]):
             self.send(b"null\n")
@@ -161,14 +161,14 @@ def signature(key: bytes, text: bytes) -> str:
 
 def read_stdin() -> dict[str, Any]:
     order: dict[str, Any] = json.load(sys.stdin)
-    # Where it is a file, the sandbox's own processes have it open, too.
+    # If stdin is a file, the sandbox's own processes also have it open.
     with contextlib.suppress(OSError):
         os.ftruncate(0, 0)
     return order
 
 
 def hide_memory() -> None:
-    """Keep this process's memory and open files from others of the same user, where Linux can."""
+    """On Linux, hide this process's memory and open files from others of the same user."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes
 
@@ -176,8 +176,8 @@ def hide_memory() -> None:
 
 
 def play_child(channel: socket.socket, token: bytes) -> None:
-    """Run pytest, report, and leave at once: what the program registered for the interpreter's end
-    can't change what the exit status says."""
+    """Run pytest, report, and exit at once, so that exit handlers of the program can't change the
+    exit status."""
     leave: Callable[[int], Any] = os._exit
     status = 1
     try:
@@ -206,7 +206,7 @@ def run_pytest(channel: socket.socket, token: bytes) -> int:
     process, send = os.getpid(), channel.sendall
 
     def write(fields: dict[str, Any]) -> None:
-        # A test may fork, and its child go on as pytest.
+        # A test may fork, and its child may continue as pytest.
         if os.getpid() == process:
             send(token + json.dumps(fields).encode() + b"\n")
 
@@ -229,7 +229,7 @@ def run_pytest(channel: socket.socket, token: bytes) -> int:
 
 
 def isolate() -> Callable[[], None]:
-    """Take the project's folders off the path that modules come from; the answer puts them back."""
+    """Remove the project's folders from `sys.path`; the returned function restores them."""
     workspace = os.getcwd()
     told = os.environ.pop("STEPINTO_PYTHONPATH", "")
     added = [path for path in told.split(os.pathsep) if path]
@@ -255,7 +255,7 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def preload() -> None:
-    """What pytest would import later anyway, when the project's folders are on the path."""
+    """Import now what pytest would import later, when the project's folders are on the path."""
     from importlib import import_module
 
     from _pytest.config import default_plugins
@@ -266,9 +266,10 @@ def preload() -> None:
 
 
 def watch() -> Callable[[], list[str]]:
-    """What tells later which functions and classes that tests rest on are no longer the same.
+    """Returns a function that lists the functions and classes behind tests that were replaced
+    since.
 
-    A test whose `assertEqual` does nothing comes to its end, and so does its twin.
+    If `assertEqual` does nothing, a test runs to its end, and so does its twin.
     """
     from importlib import import_module
     from types import BuiltinFunctionType, FunctionType

@@ -1,15 +1,15 @@
-"""A pytest plugin that runs only the tests asked for and reports each phase.
+"""A pytest plugin that runs only the requested tests and reports each phase.
 
-It is copied into the sandbox (see `collect.benchmarks.pytest_launch`) and runs there beside the
-program under test: standard library only, CPython 3.8 and pytest 7 or later. What it reports are
-objects with a `when`:
+It is copied into the sandbox (see `collect.benchmarks.pytest_launch`) and runs there next to the
+program under test: standard library only, CPython 3.8 and pytest 7 or later. It reports objects
+with a `when`:
 
-- `collected`: `tests`, the node ids that will be run.
+- `collected`: `tests`, the node ids to run.
 - `collect`: a file, `nodeid`, that can't be collected.
-- `start`: the test `nodeid` begins.
+- `start`: the test `nodeid` starts.
 - `setup`, `call`, `teardown`: a phase of the test `nodeid` ended; `outcome` (passed, failed,
   skipped), `xfail` (whether the test itself expects to fail, and did), `seconds`, and `crash`
-  (where a failed one raised, and the exception's text; else null).
+  (for a failure, where it was raised and the exception's text; else null).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_MESSAGE = 2000
 
 
 class Reporter:
-    """Selects tests by node id, and tells what became of them."""
+    """Selects tests by node id, and reports their results."""
 
     def __init__(
         self,
@@ -33,14 +33,14 @@ class Reporter:
         write: Callable[[dict[str, Any]], None],
         ask: Callable[[], dict[str, Any] | None],
     ) -> None:
-        """`wanted`: None is every test. `ask` says that these have run, and gets what is to run
-        after them, if anything: `paths`, and the `tests` among them."""
+        """`wanted`: None selects every test. `ask` is called when these have run, and returns what
+        to run after them, if anything: `paths`, and the `tests` among them."""
         self.wanted = None if wanted is None else set(wanted)
         self.write = write
         self.ask = ask
         self.expected: set[str] = set()
 
-    # Last, so that it sees what the project's own hooks made of the collection.
+    # Last, so that it sees the collection after the project's own hooks.
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
@@ -58,10 +58,10 @@ class Reporter:
         yield
         more = self.ask()
         if more is not None:
-            # In the same process, where what the program did to it shows, and after all others,
-            # which so can't be disturbed.
+            # In the same process, so that the program's interference shows, and after all others,
+            # so that they are not disturbed.
             self.wanted = set(more["tests"])
-            # Nobody reads how these fail, and to show it takes longer than to run them.
+            # Nobody reads how these fail, and formatting it takes longer than running them.
             session.config.option.tbstyle = "line"
             session.items = collect_beside(session, more["paths"])
             following = iter([*session.items[1:], None])
@@ -90,9 +90,9 @@ class Reporter:
 
 
 def collect_beside(session: pytest.Session, paths: list[str]) -> list[pytest.Item]:
-    """The tests of more files, under the nodes of the folders that tests have run in.
+    """The tests of additional files, under the folder nodes of earlier tests.
 
-    A second `perform_collect` would make nodes of its own, which lack the conftest's fixtures.
+    A second `perform_collect` would create new nodes, which lack the conftest's fixtures.
     """
     modules: dict[Any, pytest.Module] = {}
     for item in session.items:
@@ -111,14 +111,15 @@ def collect_beside(session: pytest.Session, paths: list[str]) -> list[pytest.Ite
 
 
 def expects_failure(item: pytest.Item) -> bool:
-    """Whether the test is marked so, rather than the program under test calling pytest.xfail."""
+    """Whether the test itself is marked, rather than the program under test calling
+    pytest.xfail."""
     marked = [getattr(item, "obj", None), getattr(item, "cls", None)]
     by_unittest = any(getattr(each, "__unittest_expecting_failure__", False) for each in marked)
     return by_unittest or item.get_closest_marker("xfail") is not None
 
 
 def crash_of(report: pytest.TestReport) -> dict[str, Any] | None:
-    """Where a test raised, relative to the workspace where it lies there, and what."""
+    """Where a test raised (relative to the workspace if inside it), and the exception."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if report.outcome != "failed" or crash is None:
         return None

@@ -1,11 +1,10 @@
-"""Runs of pytest in a sandbox, and what they report.
+"""Run pytest in a sandbox, and read its reports.
 
-What the program under test prints is never read for a verdict, nor what it writes into the report:
-a process of ours that runs none of its code signs each line (`collect.benchmarks.pytest_launch`).
-What steers pytest is not the agent's to change (`RUNNER_FILES`), and no
-module of the workspace stands in for pytest itself. Code under test shares pytest's process all the
-same: where it changes what pytest does there, twins of the tests show it
-(`collect.benchmarks.twins`).
+The verdict never depends on what the program under test prints, or writes into the report: a
+process of ours that runs none of its code signs each line (`collect.benchmarks.pytest_launch`). The
+agent can't change the files that configure pytest (`RUNNER_FILES`), and no module of the workspace
+can replace pytest itself. Code under test still shares pytest's process: if it changes pytest
+there, twins of the tests reveal it (`collect.benchmarks.twins`).
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ PHASE_FIELDS = {"nodeid", "when", "outcome", "xfail"}
 _LAUNCHER = "launch.py"
 _SOURCES = {_LAUNCHER: "pytest_launch.py", "stepinto_pytest_report.py": "pytest_report.py"}
 _OPTIONS = ("--continue-on-collection-errors", "--maxfail=0", "--color=no", "--tb=short")
-# Python would import `sitecustomize` from PYTHONPATH, where the project's folders are.
+# Python would import `sitecustomize` from PYTHONPATH, which contains the project's folders.
 ISOLATED = 'STEPINTO_PYTHONPATH="$PYTHONPATH"; export STEPINTO_PYTHONPATH; unset PYTHONPATH'
-"""For a shell, before it starts a launcher, which has its program find PYTHONPATH again."""
+"""Shell command before a launcher, which restores PYTHONPATH for its program."""
 
 
 @dataclass(frozen=True)
@@ -46,58 +45,58 @@ class PytestJob:
     paths: Sequence[str]
     """Files and folders that pytest collects from, relative to the workspace."""
     tests: Sequence[str] | None = None
-    """Node ids, and nothing else runs; None: everything that is collected."""
+    """Node ids of the only tests to run; None: everything that is collected."""
     plugins: Mapping[str, bytes] = field(default_factory=dict)
-    """Source of further plugins, by the name of their module. They lie in one folder with what
-    `inputs` names, and may write files there."""
+    """Source of extra plugins by module name. They share a folder with the files in `inputs`, and
+    may write files there."""
     inputs: Mapping[str, bytes] = field(default_factory=dict)
     outputs: Sequence[str] = ()
-    """Files that the plugins write, read back after the run."""
+    """Files that the plugins write, read after the run."""
     twins: Twins | None = None
-    """What runs after the tests, where these pass."""
+    """What runs after the tests if they pass."""
 
 
 @dataclass(frozen=True)
 class PytestRun:
-    """What came of it."""
+    """The result of a run."""
 
     result: CommandResult
     reports: Sequence[Mapping[str, object]]
-    """A phase of a test each, in order, as `pytest_report` writes them."""
+    """One report per test phase, in order, as `pytest_report` writes them."""
     outputs: Mapping[str, bytes]
-    """Those that were written."""
+    """The output files that were written."""
     unloaded: tuple[str, ...] = ()
-    """Files that could not be collected: most often, imported."""
+    """Files that could not be collected, mostly because of import errors."""
     collected: tuple[str, ...] = ()
-    """The tests that were going to run; none where the process ended before that was known."""
+    """The tests that pytest was going to run; empty if the process ended before that was known."""
     last: str | None = None
-    """The test that began last."""
+    """The test that started last."""
     ended: bool = True
-    """Whether pytest came to its end, and its process ended as pytest said."""
+    """Whether pytest ran to its end, and its process ended as pytest reported."""
     changed: bool = False
     """Whether something else wrote to the report."""
     replaced: tuple[str, ...] = ()
-    """Functions and classes of pytest, unittest and Python that were others after the tests."""
+    """Functions and classes of pytest, unittest and Python that were replaced after the tests."""
     cut_short: str | None = None
-    """During what the process ended before pytest did, if it did, and what was done about it."""
+    """If the process ended before pytest did: during what, and what was done about it."""
 
     @property
     def output(self) -> str:
-        """What pytest printed."""
+        """pytest's output."""
         return self.result.output
 
     @property
     def was_cut_short(self) -> bool:
-        """Whether the process ended before pytest did, other than by the time-out."""
+        """Whether the process ended before pytest did, other than by the timeout."""
         return not self.ended and not self.result.timed_out
 
 
 def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
-    """Run one pytest process; `timeout` is in seconds, and what was reported before it is kept.
-    Twins have twice as much on top: each test may have two.
+    """Run one pytest process. `timeout` is in seconds; reports from before it are kept. Twins get
+    twice as much extra time: each test may have two.
 
-    The project's conftest files and ini options apply; installed third-party plugins only where
-    PYTEST_PLUGINS names them. Raises SandboxUnavailable where the sandbox's Python has no pytest.
+    The project's conftest files and ini options apply; installed third-party plugins only if
+    PYTEST_PLUGINS names them. Raises SandboxUnavailable if the sandbox's Python has no pytest.
     """
     key = secrets.token_bytes(32)
     with scratch_folder(sandbox) as folder:
@@ -107,7 +106,7 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
         _refuse_missing_pytest(sandbox, result)
         written = {name: _read(sandbox, f"{folder}/{name}") for name in (REPORT_FILE, *job.outputs)}
     if result.timed_out and job.twins is not None:
-        # Their remover was killed.
+        # The process that removes the twins was killed.
         sandbox.run(Command(["rm", "-f", "--", *job.twins.files]))
     outputs = {name: data for name, data in written.items() if data is not None}
     lines = outputs.pop(REPORT_FILE, b"").split(b"\n")[:-1]
@@ -117,9 +116,9 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
 
 
 def run_to_the_end(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
-    """Run a job, and where its process ends before pytest does, each unfinished test on its own.
+    """Run a job; if its process ends before pytest does, run each unfinished test alone.
 
-    `timeout` is in seconds, for all together. One that ends its process on its own, too, has
+    `timeout` is in seconds for everything. A test that also ends its process when run alone has
     failed. Raises as `run_job` does.
     """
     began = time.monotonic()
@@ -195,7 +194,7 @@ def _run_of(
 
 def _files(job: PytestJob, sandbox: Sandbox) -> Iterator[tuple[str, bytes]]:
     here = Path(__file__).parent
-    # Without --rootdir pytest may take the folder of the tests for the root, and shorten the ids.
+    # Without --rootdir, pytest may use the tests' folder as root, and shorten the ids.
     options = ("-p", "no:cacheprovider", *_OPTIONS, f"--rootdir={sandbox.workspace}")
     facts = {
         "arguments": [*options, *job.paths],
@@ -211,7 +210,7 @@ def _files(job: PytestJob, sandbox: Sandbox) -> Iterator[tuple[str, bytes]]:
 
 
 def _order(key: bytes, twins: Twins | None, seconds: float) -> bytes:
-    """What the launcher is given so that nothing else in the sandbox can read it."""
+    """The launcher's input, passed so that nothing else in the sandbox can read it."""
     order = None if twins is None else twins.order()
     return json.dumps({"key": key.hex(), "twins": order, "seconds": seconds}).encode()
 
@@ -232,7 +231,7 @@ def _refuse_missing_pytest(sandbox: Sandbox, result: CommandResult) -> None:
 
 
 def _read(sandbox: Sandbox, path: str) -> bytes | None:
-    """The program under test may have removed the file."""
+    """None if the program under test has removed the file."""
     try:
         return sandbox.read_file(path)
     except SandboxFileError:
@@ -240,7 +239,8 @@ def _read(sandbox: Sandbox, path: str) -> bytes | None:
 
 
 def _signed(lines: Sequence[bytes], key: bytes) -> Iterator[dict[str, object]]:
-    """The launcher's own lines: the program under test may have written to the file, too."""
+    """The lines that the launcher signed: the program under test may also have written to the
+    file."""
     count = 0
     for line in lines:
         mac, _, text = line.partition(b" ")
@@ -254,18 +254,18 @@ def _without(folder: str, result: CommandResult) -> CommandResult:
     return replace(result, output=result.output.replace(f"{folder}/", ""))
 
 
-# Run pytest tests in a sandbox, and learn each test's status from pytest itself.
+# Run pytest tests in a sandbox, with statuses from pytest itself.
 
 
 RUNNER_FILES = frozenset(
     {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"}
     | {"setup.cfg", "pyproject.toml"}
 )
-"""Names of the files, in any folder, that pytest takes hooks and settings from."""
+"""Names of files, in any folder, from which pytest reads hooks and settings."""
 RUNNER_MODULES = frozenset({"pytest", "_pytest", "pluggy", "iniconfig"})
 """Modules that make up pytest."""
 STARTED_MODULES = frozenset({"sitecustomize", "usercustomize"})
-"""Modules that Python imports by itself, before anything else."""
+"""Modules that Python imports at startup."""
 SHADOWING = RUNNER_MODULES | STARTED_MODULES
 
 
@@ -274,11 +274,10 @@ def run_pytest(
 ) -> TestResults:
     """Run exactly these node ids, relative to the workspace, in one pytest process.
 
-    `timeout` is in seconds and for the whole run; when it strikes, the tests that ended before it
-    keep their status. A node id that does not exist is MISSING and leaves the others alone. Where
-    the process is ended by one test, each that had not run yet does so on its own. `deciding`: of
-    the tests, those that have twins. Raises SandboxUnavailable where the sandbox's Python has no
-    pytest.
+    `timeout` is in seconds for the whole run; tests that ended before it keep their status. A node
+    id that does not exist is MISSING and does not affect the others. If one test ends the process,
+    each test that had not run yet runs alone. `deciding` are the tests that have twins. Raises
+    SandboxUnavailable if the sandbox's Python has no pytest.
     """
     sources = _read_files(sandbox, tests)
     if not sources:
@@ -303,7 +302,7 @@ def run_pytest(
 
 
 def statuses(reports: Iterable[Mapping[str, object]]) -> dict[str, TestStatus]:
-    """The status of every test that was reported, in the order of the run."""
+    """The status of every reported test, in run order."""
     phases: dict[str, list[Mapping[str, object]]] = {}
     for report in reports:
         phases.setdefault(str(report["nodeid"]), []).append(report)
@@ -311,20 +310,20 @@ def statuses(reports: Iterable[Mapping[str, object]]) -> dict[str, TestStatus]:
 
 
 def steers_tests(path: str, import_paths: Sequence[str] = ()) -> bool:
-    """Whether pytest takes hooks or settings from a file, or Python imports it in the place of
-    pytest, or before it, from the tree's root or one of `import_paths`."""
+    """Whether pytest reads hooks or settings from a file, or whether Python would import it from
+    the tree's root or `import_paths` instead of pytest or before it."""
     if posixpath.basename(path) in RUNNER_FILES:
         return True
     return _module_at(path, import_paths) is not None
 
 
 def runner_in(paths: Iterable[str], import_paths: Sequence[str]) -> str | None:
-    """The file of a tree by which the tree brings a pytest of its own; None where it does not."""
+    """A file with which the tree brings its own pytest; None if there is none."""
     return next((p for p in sorted(paths) if _module_at(p, import_paths) in RUNNER_MODULES), None)
 
 
 def _module_at(path: str, import_paths: Sequence[str]) -> str | None:
-    """The module or package that a file is, or is in, if it can be imported by its name."""
+    """The importable module or package that a file is or belongs to."""
     folders = {
         "",
         *("" if each in (".", "./") else posixpath.normpath(each) for each in import_paths),
@@ -339,7 +338,7 @@ def _module_at(path: str, import_paths: Sequence[str]) -> str | None:
 
 
 def _read_files(sandbox: Sandbox, tests: Iterable[str]) -> dict[str, bytes]:
-    """The files of these tests that are there."""
+    """The existing files of these tests."""
     files = {}
     for path in dict.fromkeys(test.partition("::")[0] for test in tests):
         with suppress(SandboxFileError):
@@ -348,7 +347,7 @@ def _read_files(sandbox: Sandbox, tests: Iterable[str]) -> dict[str, bytes]:
 
 
 def _status(phases: Sequence[Mapping[str, object]]) -> TestStatus:
-    """One test's status from its phases; an expected failure counts as passed."""
+    """A test's status from its phases; an expected failure counts as passed."""
     if any(phase["outcome"] == "failed" for phase in phases):
         return TestStatus.FAILED
     if not any(phase["when"] == "teardown" for phase in phases):
@@ -358,7 +357,7 @@ def _status(phases: Sequence[Mapping[str, object]]) -> TestStatus:
     return TestStatus.PASSED
 
 
-# What pytest's output says of one test.
+# One test's part of pytest's output.
 
 
 SECTION = re.compile(r"^_{3,} (?:ERROR at \w+ of |ERROR collecting )?(.+?) _{3,}$", re.MULTILINE)
@@ -368,8 +367,8 @@ SUMMARY = re.compile(
 
 
 def section_of(test: str, output: str) -> str:
-    """What pytest's output says of one test, by its node id, or of its whole file; all of it where
-    there is no such part."""
+    """The part of pytest's output about one test, by node id, or about its file; the whole output
+    if there is no such part."""
     name = test.partition("::")[2].replace("::", ".")
     pieces = SECTION.split(output)
     for title, text in zip(pieces[1::2], pieces[2::2], strict=True):

@@ -1,6 +1,6 @@
-"""Rows of a published data set: from a local file, or from the hub.
+"""Rows of a published data set, from a local file or from the hub.
 
-Every row comes with the place it stands at, for error messages.
+Every row comes with its location, for error messages.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".parquet", ".csv")
 
 
 def file_rows(path: Path, setting: str) -> Rows:
-    """Each row of a .jsonl, .jsonl.gz, .json, .parquet or .csv file; a cell of a CSV is text.
+    """Each row of a .jsonl, .jsonl.gz, .json, .parquet or .csv file; CSV cells are text.
 
-    A .json file holds a list of rows, or a row a line.
-
-    `setting` is the key of the config that names the file. Raises ConfigError.
+    A .json file holds a list of rows, or one row per line. `setting` is the config key that names
+    the file. Raises ConfigError.
     """
     if not path.is_file():
         raise ConfigError(f"{path}: no such file; {setting} names one that ends in {_suffixes()}")
@@ -56,9 +55,9 @@ def hub_rows(
 ) -> Rows:
     """Each row of one split of a data set on the hub.
 
-    With `data_files` these JSON-lines files of its repository are read instead, which a data set
-    that needs a loading script is published as. `setting` is the key of the config that would
-    name a local file in its place. Raises ConfigError.
+    With `data_files`, reads these JSON-lines files of the repository instead, for data sets that
+    need a loading script. `setting` is the config key that would name a local file instead. Raises
+    ConfigError.
     """
     from datasets import load_dataset
 
@@ -68,7 +67,7 @@ def hub_rows(
         else:
             places = [f"hf://datasets/{hub_id}/{file}" for file in data_files]
             rows = load_dataset("json", data_files=places, split="train")
-    # The hub client raises many kinds: not found, no network, not allowed, no such split.
+    # The hub client raises many errors: not found, no network, no permission, no such split.
     except Exception as error:
         raise ConfigError(
             f"{hub_id}: can't be loaded from the hub ({type(error).__name__}: {error}); "
@@ -79,7 +78,7 @@ def hub_rows(
 
 
 def open_rows(files: Sequence[Path] | None, hub_id: str, setting: str, *, split: str) -> Rows:
-    """Each row of these files one after the other, or of the hub where there are none."""
+    """Each row of these files in sequence, or of the hub if there are none."""
     if files is None:
         yield from hub_rows(hub_id, setting, split=split)
         return
@@ -90,8 +89,8 @@ def open_rows(files: Sequence[Path] | None, hub_id: str, setting: str, *, split:
 def checked_by_id(
     rows: Rows, model: type[Row], published: str, id_of: Callable[[Row], str]
 ) -> dict[str, Row]:
-    """Every row as a record, by its id. Raises ConfigError as `checked` does, and where an id
-    stands twice, naming both places."""
+    """Every row as a record, by id. Raises ConfigError as `checked` does, and for a duplicate id,
+    with both locations."""
     records: dict[str, Row] = {}
     places: dict[str, str] = {}
     for where, row in rows:
@@ -106,8 +105,8 @@ def checked_by_id(
 
 
 def checked(where: str, row: object, model: type[Row], published: str) -> Row:
-    """The row as a record. Raises ConfigError naming the place, the column and whose columns
-    (`published`) are expected."""
+    """The row as a record. Raises ConfigError with the location, the column and the expected format
+    (`published`)."""
     try:
         return model.model_validate(row)
     except ValidationError as error:

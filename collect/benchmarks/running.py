@@ -1,6 +1,6 @@
-"""Run a bug's tests, whatever its language, and tell what in a patch is not the agent's to change.
+"""Run a bug's tests in any language, and find the changes in a patch that an agent must not make.
 
-The one place that tells the languages apart: benchmarks and scoring know only statuses.
+Only this module distinguishes the languages: benchmarks and scoring know only statuses.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from sandbox import Sandbox
 from sandbox.java.scan import is_build_file
 
 BUILD_FOLDERS = frozenset({"target", "build", ".gradle"})
-"""Where Maven and Gradle write to, in the folder of each module."""
+"""Output folders of Maven and Gradle in each module."""
 
 
 def run_tests(
     instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
 ) -> TestResults:
-    """Run these tests in a prepared workspace; `timeout` is in seconds, without a build's time.
+    """Run these tests in a prepared workspace; `timeout` is in seconds, without the build.
 
-    Raises SandboxUnavailable where the sandbox lacks what the language needs, SandboxError.
+    Raises SandboxUnavailable if the sandbox lacks what the language needs, SandboxError.
     """
     if instance.language == "java":
         return java_run.run_java_tests(sandbox, tests, timeout)
@@ -33,7 +33,7 @@ def run_tests(
 
 
 def runner_files(instance: Instance, patch: str) -> list[str]:
-    """The changed files that steer how tests are built and run, but for the gold patch's own."""
+    """The changed files that affect how tests are built and run, except the gold patch's."""
     changed = changed_paths(patch) - _gold_paths(instance.gold_patch)
     if instance.language == "java":
         return sorted(filter(java_run.steers_tests, changed))
@@ -45,18 +45,18 @@ def _gold_paths(patch: str) -> set[str]:
     try:
         return changed_paths(patch)
     except PatchError:
-        # With binary changes, which some published patches have.
+        # The patch has binary changes, as some published patches do.
         return {path for pair in renamed_files(patch) for path in pair}
 
 
 def build_outputs(instance: Instance) -> list[str]:
-    """The folders that the instance's build tool writes to: nothing in them is a change."""
+    """The output folders of the instance's build tool, where nothing counts as a change."""
     if instance.language != "java":
         return []
     return java_build_outputs(instance.files)
 
 
 def java_build_outputs(paths: Iterable[str]) -> list[str]:
-    """The folders that Maven and Gradle write to, in a tree that has these files."""
+    """The output folders of Maven and Gradle in a tree with these files."""
     modules = {posixpath.dirname(path) for path in paths if is_build_file(path)}
     return sorted(posixpath.join(module, name) for module in modules for name in BUILD_FOLDERS)

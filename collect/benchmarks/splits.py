@@ -1,4 +1,4 @@
-"""Split a benchmark by repository: none is on both sides; and draw from it, or questions."""
+"""Split a benchmark by repository, and draw bugs or questions from it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Named = TypeVar("Named", bound=_Named)
 
 
 def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> frozenset[str]:
-    """The repositories that are kept for evaluation.
+    """The repositories held out for evaluation.
 
-    The same for the same set, fraction and seed, on every machine and in every stage. Of two or
-    more repositories at least one is on each side, unless the fraction is 0 or 1.
+    Deterministic for a set, fraction and seed, on every machine and in every stage. Of two or more
+    repositories at least one is on each side, unless the fraction is 0 or 1.
     """
     ranked = sorted(set(repositories), key=lambda name: _rank(name, seed))
     count = round(fraction * len(ranked))
@@ -29,9 +29,9 @@ def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> fro
 
 
 def drawn(items: Sequence[Named], seed: int | None, limit: int | None) -> Sequence[Named]:
-    """At most `limit` items: the first ones, or by a seed in an order by chance.
+    """At most `limit` items: the first ones, or with a seed, the first ones in a random order.
 
-    In that order an item more or less does not change the order of the others.
+    Adding or removing an item does not change the random order of the others.
     """
     if seed is not None:
         items = sorted(items, key=lambda item: _rank(item.id, seed))

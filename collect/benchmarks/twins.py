@@ -1,12 +1,12 @@
-"""Twins: copies of tests that show whether a test run in pytest's process can be believed.
+"""Twins: copies of tests that show whether a test run in pytest's process can be trusted.
 
-Code under test can change what pytest does there. So where all tests pass, more run after them in
-the same process, under random names that it can't know: each test that decides on the bug once
-more, with its last statement followed by one that fails, one of them without that, and a test that
-does nothing but fail. Code that sets out to have tests pass would have to tell these apart.
+Code under test can change what pytest does there. So if all tests pass, more tests run after them
+in the same process, under random names: a copy of each test that decides on the bug, with a failing
+statement added at its end; an unchanged copy of one of them; and a test that only fails. Code that
+makes tests pass would have to tell these apart.
 
-A twin may disagree honestly: a test that depends on the name of its module, or can't run twice. The
-gold patch tells those (`collect.scoring`).
+A twin may also disagree for a legitimate reason: the test depends on its module's name, or can't
+run twice. A run with the gold patch finds those tests (`collect.scoring`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collect.benchmarks.base import TestStatus
 from collect.code.syntax import parse
 
 MAX_TWINS = 10
-"""Failing ones."""
+"""Limit of failing twins."""
 CANARY = "a test that must fail"
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _CHANCE = random.SystemRandom()
@@ -32,38 +32,38 @@ _CHANCE = random.SystemRandom()
 
 @dataclass(frozen=True)
 class Twin:
-    """One test that is run after the others."""
+    """A test to run after the others."""
 
     test: str
     """Its node id."""
     of: str
-    """The test that it is a copy of, or CANARY."""
+    """The test that it copies, or CANARY."""
     fails_with: str | None
-    """What its failure must say; None where it must pass."""
+    """What its failure message must contain; None if it must pass."""
 
 
 @dataclass(frozen=True)
 class Twins:
-    """Those of one run."""
+    """The twins of one run."""
 
     deciding: tuple[str, ...]
-    """The tests that must have passed, or none of this is run."""
+    """Tests that must all have passed before the twins run."""
     files: Mapping[str, str]
-    """Sources, by path relative to the workspace, where nothing is yet."""
+    """Sources by path relative to the workspace, at paths that don't exist yet."""
     twins: tuple[Twin, ...]
 
     def order(self) -> dict[str, object]:
-        """As the launcher is given them."""
+        """The twins as sent to the launcher."""
         tests = [twin.test for twin in self.twins]
         return {"deciding": self.deciding, "files": dict(self.files), "tests": tests}
 
     def are_needed(self, statuses: Mapping[str, TestStatus]) -> bool:
-        """Whether the tests came out so that the twins have run, or should have."""
+        """Whether these statuses mean that the twins have run, or should have."""
         passed = all(statuses[test] is TestStatus.PASSED for test in self.deciding)
         return passed and TestStatus.FAILED not in statuses.values()
 
     def disagreeing(self, reports: Iterable[Mapping[str, object]]) -> dict[str, str]:
-        """By the test that is copied, what its twin showed where it should not have."""
+        """Each copied test whose twin gave a wrong result, with that result."""
         phases: dict[str, list[Mapping[str, object]]] = {}
         for report in reports:
             phases.setdefault(str(report["nodeid"]), []).append(report)
@@ -72,9 +72,9 @@ class Twins:
 
 
 def make_twins(deciding: Sequence[str], sources: Mapping[str, bytes]) -> Twins | None:
-    """Twins of these tests, out of the sources of their files, by path; None where none is there.
+    """Twins of these tests from the sources of their files, by path; None if there are none.
 
-    Tests that no function of their file stands for, as generated ones, have none.
+    Tests without a function in their file, such as generated ones, have no twin.
     """
     readable = [test for test in deciding if _file(test) in sources]
     if not readable:
@@ -105,7 +105,7 @@ class _Copy:
 
 
 def _canary(test: str) -> _Copy:
-    """One that the project's patterns for tests take where they take this one."""
+    """A canary that matches the project's test patterns if this test does."""
     path = join(dirname(_file(test)), f"test_{_word()}.py")
     name, message = _renamed(test.partition("[")[0].rpartition("::")[2]), _word()
     source = f"def {name}():\n    raise AssertionError({message!r})\n"
@@ -124,7 +124,7 @@ def _copies(tests: Sequence[str], sources: Mapping[str, bytes]) -> Iterator[_Cop
 
 
 def _copied(file: str, source: bytes, tests: Sequence[str], must_fail: bool) -> _Copy | None:
-    """A file with these tests renamed, and failing at their end if they must."""
+    """A file with these tests renamed, and failing at the end if they must."""
     try:
         text = source.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         tree = parse(text)
@@ -146,7 +146,7 @@ def _copied(file: str, source: bytes, tests: Sequence[str], must_fail: bool) -> 
         new = found[names]
         twin = "::".join([path, *classes, new.name]) + bracket + parameters
         twins.append(Twin(twin, test, new.message))
-    # From the last one on, so that the places of the others stay.
+    # From the last to the first, so that the positions of the others stay valid.
     for new in sorted(found.values(), key=lambda each: -each.function.lineno):
         new.write(lines)
     return _Copy(path, b"\n".join(lines).decode(), tuple(twins)) if twins else None
@@ -159,7 +159,7 @@ class _Renamed:
     function: Function
     name: str
     message: str | None
-    """Of the statement that is added to its end."""
+    """Message of the statement added at its end."""
 
     def write(self, lines: list[bytes]) -> None:
         """Change the lines of its file."""
@@ -175,14 +175,14 @@ class _Renamed:
         end, column = (last.end_lineno or last.lineno) - 1, last.end_col_offset or 0
         before = lines[first.lineno - 1][: first.col_offset]
         if before.strip():
-            # The body stands on the line of its `def`.
+            # The body is on the line of its `def`.
             lines[end] = lines[end][:column] + b"; " + statement + lines[end][column:]
         else:
             lines.insert(end + 1, before + statement)
 
 
 def _function(scope: ast.AST, classes: Sequence[str], name: str) -> Function | None:
-    """The last one that is defined there under this name, also below an `if` or a `try`."""
+    """The last definition of this name in the scope, also below an `if` or a `try`."""
     defined = list(_defined(scope))
     if classes:
         inner = [c for c in defined if isinstance(c, ast.ClassDef) and c.name == classes[0]]
@@ -200,7 +200,7 @@ def _defined(scope: ast.AST) -> Iterator[Function | ast.ClassDef]:
 
 
 def _renamed(name: str) -> str:
-    """Another name that the project's patterns for tests take as well, by its first word."""
+    """A new name with the same first word, so that it still matches the project's test patterns."""
     first = re.match(r"_*[a-z]*", name)
     return f"{first.group() if first else ''}_{_word()}"
 
@@ -210,5 +210,5 @@ def _file(test: str) -> str:
 
 
 def _word() -> str:
-    """A random one, of letters alone."""
+    """A random word of letters."""
     return "".join(_CHANCE.choices(ascii_lowercase, k=12))

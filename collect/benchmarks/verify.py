@@ -1,4 +1,4 @@
-"""Check that bugs are what they claim: failing before the gold patch, passing after it."""
+"""Verify bugs: their tests must fail before the gold patch and pass after it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from collect.runner import AsyncioRunner
 from sandbox import SandboxConfig
 from sandbox.errors import CommandRefused, SandboxError, SandboxFileError
 
-# What test runs before and after a gold patch say is wrong with a bug.
+# Derive findings from test runs before and after the gold patch.
 
 
 MAX_FINDINGS = 25
-"""Of one mark, that are told one by one."""
+"""Limit of findings reported individually per mark."""
 LAST_LINES = 3
 
 
 def judged(
     instance: Instance, before: Sequence[TestResults], after: Sequence[TestResults]
 ) -> tuple[Finding, ...]:
-    """The findings of one bug; `after` is empty where no gold patch is known."""
+    """The findings of one bug; `after` is empty if there is no gold patch."""
     if not instance.fail_to_pass:
         return (Finding(mark=Mark.ZERO_TESTS, text="zero tests: fail_to_pass is empty"),)
     findings = [*_of_runs("before", before), *(_of_runs("after", after) if after else ())]
@@ -46,9 +46,9 @@ def judged(
 
 
 def _of_runs(when: str, runs: Sequence[TestResults]) -> Iterator[Finding]:
-    """What is wrong with the runs of one side, whatever the tests are meant to show."""
+    """Problems of one side's runs, whatever the tests should show."""
     if any(run.timed_out for run in runs):
-        # A bug may be that the program does not end: nothing is wrong, but it takes its time.
+        # The bug may be an endless loop: then nothing is wrong, but it takes its time.
         mark = Mark.SLOW if when == "before" else Mark.BROKEN
         yield Finding(mark=mark, text=f"{when}: timed out")
     elif all(status is TestStatus.MISSING for status in runs[0].statuses.values()):
@@ -56,7 +56,7 @@ def _of_runs(when: str, runs: Sequence[TestResults]) -> Iterator[Finding]:
         yield Finding(mark=Mark.ZERO_TESTS, text=f"{when}: zero tests ran: {said}")
     cut_short = next((run.cut_short for run in runs if run.cut_short), None)
     if cut_short is not None and when == "after":
-        # Before, it may be what is wrong.
+        # Before the patch, this may be the bug.
         yield _broken(f"{when}: {cut_short}")
     for test in _unsteady(runs):
         yield Finding(mark=Mark.FLAKY, text=f"{when}: flaky: {test}")
@@ -65,7 +65,7 @@ def _of_runs(when: str, runs: Sequence[TestResults]) -> Iterator[Finding]:
 def _of_statuses(
     instance: Instance, before: Sequence[TestResults], after: Sequence[TestResults]
 ) -> Iterator[Finding]:
-    """Of the tests that came out the same each time: where that is not as the bug claims."""
+    """Findings for tests with the same result in every run, if it is not what the bug claims."""
     unsteady = {*_unsteady(before), *_unsteady(after)}
     for test in instance.fail_to_pass:
         if test not in unsteady:
@@ -95,7 +95,7 @@ def _of_passing(
 
 
 def _unsteady(runs: Sequence[TestResults]) -> list[str]:
-    """The tests that did not come out the same in each run."""
+    """Tests whose results differ between runs."""
     tests = runs[0].statuses if runs else ()
     return [test for test in tests if len({run.statuses[test] for run in runs}) > 1]
 
@@ -105,7 +105,7 @@ def _broken(text: str) -> Finding:
 
 
 def _bounded(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The first of each mark, and how many more there are."""
+    """The first findings of each mark, and the number of further ones."""
     counts: Counter[Mark] = Counter()
     kept = []
     for finding in findings:
@@ -125,16 +125,16 @@ DISK_IS_FULL = "No space left on device"
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How bugs are verified, and which of them."""
+    """Which bugs to verify, and how."""
 
     repeats: int = 1
     """Runs on each side of the gold patch; flaky tests show only in more than one."""
     slow_over: float | None = None
-    """Seconds of one run over which a bug is marked slow."""
+    """A bug is marked slow if one run takes more seconds than this."""
     workers: int = 2
-    """Bugs at once."""
+    """Number of bugs verified in parallel."""
     again: bool = False
-    """Also those that were verified before."""
+    """Whether to repeat earlier verifications."""
 
 
 def verify_instance(
@@ -148,8 +148,8 @@ def verify_instance(
 ) -> Verification:
     """Run the tests before and after the gold patch, `repeats` times, each in a fresh sandbox.
 
-    Where no gold patch is known, only before. Where the sandbox or the machine does not work, the
-    verification says so, and nothing of the bug.
+    Without a gold patch, only before. If the sandbox or the machine fails, the verification reports
+    that, and nothing about the bug.
     """
     name = ""
     try:
@@ -186,10 +186,11 @@ def verify(
     verifications: Verifications | None = None,
     on_done: Callable[[Verification], None] = lambda _: None,
 ) -> list[Verification]:
-    """Verify many at once, and keep what was found in `verifications`; in the order given.
+    """Verify bugs in parallel, and store the results in `verifications`; returns them in input
+    order.
 
-    One that is kept there, with as many runs, is taken from there. `on_done` hears of each from the
-    worker threads. Ctrl-C ends it early: those not verified yet are left out.
+    A stored verification with enough runs is reused. `on_done` is called for each bug from worker
+    threads. After Ctrl-C, bugs not verified yet are missing.
     """
     settings = settings or VerifySettings()
     ran_in = EnvironmentFingerprint(sandbox_config)
@@ -222,7 +223,7 @@ def _known(
     ran_in: EnvironmentFingerprint,
     settings: VerifySettings,
 ) -> dict[str, Verification]:
-    """The kept verifications that are good enough, by instance."""
+    """The stored verifications that can be reused, by instance."""
     if verifications is None:
         return {}
     found = with_verifications(instances, ran_in, verifications)
@@ -246,7 +247,7 @@ def _run(
 
 
 def _unless_disk_is_full(verification: Verification, *outputs: str) -> Verification:
-    """What tests say on a full disk is not the bug's doing."""
+    """On a full disk, test results say nothing about the bug."""
     if not verification.problems or not any(DISK_IS_FULL in output for output in outputs):
         return verification
     failure = f"{DISK_IS_FULL}: make room on this machine, and verify again"
@@ -257,11 +258,11 @@ def _unless_disk_is_full(verification: Verification, *outputs: str) -> Verificat
 
 
 LISTED = 60
-"""Bugs of which all are listed; of more only those with something wrong."""
+"""Up to this many bugs are all listed; of more, only those with problems."""
 
 
 def verification_table(verifications: Sequence[Verification]) -> Table:
-    """One line a bug, and the count of those that are well."""
+    """One row per bug, and the number of correct bugs."""
     well = sum(verification.ok for verification in verifications)
     table = Table(
         title=f"{well} of {len(verifications)} instances are as they claim",
@@ -282,7 +283,7 @@ def verification_table(verifications: Sequence[Verification]) -> Table:
 
 
 def mark_counts(verifications: Sequence[Verification]) -> dict[str, int]:
-    """How many bugs have each mark, the most frequent first; a bug can have several."""
+    """Number of bugs with each mark, the most frequent first; a bug can have several."""
     counts = Counter(
         mark for each in verifications for mark in map(str, each.marks or ["not verified"])
     )

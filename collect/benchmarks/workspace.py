@@ -1,6 +1,6 @@
-"""The code under test inside a sandbox: laid out, changed, and compared with what it was.
+"""The workspace of a bug in a sandbox: set up, patched, and compared with earlier states.
 
-It is the bug's files in an empty workspace, or a git repository that the image holds.
+It holds the bug's files, or is a git repository of the image.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from sandbox.errors import SandboxFileError
 from sandbox.packages import packages_folder, pytest_plugins
 
 Changes = tuple[Mapping[str, bytes], Mapping[str, bytes]]
-"""Files as they were, and as they are; those that are the same may be left out."""
+"""Files before and after; unchanged ones may be missing."""
 MAX_NEIGHBOURS = 60
-"""Files of the same folders that are read along with those of a gold patch."""
+"""Limit of files read from the same folders as those of a gold patch."""
 BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/build.gradle*")
 
 
 def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
-    """A fresh sandbox with an empty workspace or that of the bug's image, and what the bug's tests
-    need beside their files.
+    """A fresh sandbox with an empty workspace or the image's, and what the bug's tests need besides
+    their files.
 
     Raises SandboxUnavailable, ImageMissing.
     """
@@ -49,10 +49,11 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
 
 
 def _plugin_variables(config: SandboxConfig) -> dict[str, str]:
-    """One rule for verdicts, debug sessions and what agents run: of pytest's third-party plugins
-    those load that the packages bring, or that PYTEST_PLUGINS names; the project's options apply.
+    """Select pytest's third-party plugins, by the same rule for verdicts, debug sessions and
+    agents' commands: those that the packages bring or PYTEST_PLUGINS names. The project's options
+    apply.
 
-    Raises SandboxUnavailable where the packages can't be installed.
+    Raises SandboxUnavailable if the packages can't be installed.
     """
     variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     if config.backend == "local" and config.packages:
@@ -64,7 +65,7 @@ def _plugin_variables(config: SandboxConfig) -> dict[str, str]:
 
 
 def with_environment(config: SandboxConfig, environment: Environment) -> SandboxConfig:
-    """The config with an environment added; what the config itself asks for comes first."""
+    """The config with an environment added; the config's own settings come first."""
     packages = environment.packages if config.backend == "local" else ()
     return config.model_copy(
         update={
@@ -78,7 +79,8 @@ def with_environment(config: SandboxConfig, environment: Environment) -> Sandbox
 def prepare_patched(
     benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: str
 ) -> Instance:
-    """Lay out the buggy tree with a patch applied, and the hidden tests; the bug as it is then.
+    """Write the buggy tree with a patch applied, and the hidden tests; returns the bug in that
+    state.
 
     Raises PatchError, SandboxError.
     """
@@ -94,26 +96,26 @@ def prepare_patched(
 
 
 class Snapshot(Protocol):
-    """What a workspace held at one time."""
+    """A workspace's state at one time."""
 
     def changes(self, sandbox: Sandbox) -> Changes:
-        """What has changed since. Raises SandboxFileError where the workspace can't be read."""
+        """Changes since then. Raises SandboxFileError if the workspace can't be read."""
 
 
 @dataclass(frozen=True)
 class FilesSnapshot:
-    """Of a small workspace: every file."""
+    """For a small workspace: every file."""
 
     files: Mapping[str, bytes]
 
     def changes(self, sandbox: Sandbox) -> Changes:
-        """All files of both times."""
+        """All files before and after."""
         return self.files, sandbox.read_tree()
 
 
 @dataclass(frozen=True)
 class GitSnapshot:
-    """Of a repository: the id of its tree, which git computes from all contents."""
+    """For a repository: the id of its tree, which git computes from the contents."""
 
     tree: str
 
@@ -123,17 +125,17 @@ class GitSnapshot:
 
 
 def snapshot(instance: Instance, sandbox: Sandbox) -> Snapshot:
-    """The workspace as it is now. Raises SandboxError."""
+    """The workspace's current state. Raises SandboxError."""
     if instance.image_workspace is None:
         return FilesSnapshot(sandbox.read_tree())
     return GitSnapshot(tree_of(sandbox))
 
 
 def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
-    """A bug whose code the image holds, with the files that its gold patch is about.
+    """A bug whose code is in the image, with the files around its gold patch.
 
-    These are the files that it changes, the sources next to them, and the build files: what the
-    oracle reads and what the build's folders are told by. A bug with files is returned as it is.
+    These are the files that the patch changes, the sources next to them, and the build files, for
+    the oracle and to find the build's folders. A bug that has files is returned unchanged.
     """
     if instance.image_workspace is None:
         return instance
@@ -148,7 +150,7 @@ def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
 
 
 def patch_workspace(sandbox: Sandbox, patch: str) -> None:
-    """Apply a unified diff to the workspace: exactly, or as git does where that is a repository.
+    """Apply a unified diff to the workspace: exactly, or with git if it is a repository.
 
     Raises PatchError, SandboxFileError.
     """
@@ -166,7 +168,7 @@ def patch_workspace(sandbox: Sandbox, patch: str) -> None:
 
 
 def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
-    """Leave nothing but these files: a test that was killed may not have cleaned up after itself.
+    """Reset the workspace to exactly these files: a killed test may not have cleaned up.
 
     Raises SandboxFileError.
     """
@@ -177,7 +179,7 @@ def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
 
 
 def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
-    """Those of the files that are there."""
+    """The existing files."""
     files = {}
     for path in dict.fromkeys(paths):
         try:
@@ -187,7 +189,7 @@ def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
     return files
 
 
-# Folders on disk as trees of files.
+# Read and write folders on disk as trees of files.
 
 
 LEFT_OUT = frozenset(
@@ -196,12 +198,12 @@ LEFT_OUT = frozenset(
         *(".git", ".hg", ".tox", ".nox", ".venv", "venv", "node_modules", ".eggs"),
     }
 )
-"""Folders that hold nothing of a project's own."""
+"""Folders without any of the project's own files."""
 MEGABYTE = 1024 * 1024
 
 
 class TreeTooLarge(ConfigError):
-    """A folder holds more than is taken as one tree."""
+    """A folder is larger than the limit."""
 
     def __init__(self, place: Path, max_mb: int) -> None:
         super().__init__(f"{place}: more than {max_mb} MB of files")
@@ -210,11 +212,11 @@ class TreeTooLarge(ConfigError):
 def read_folder(
     folder: Path, left_out: Collection[str] = LEFT_OUT, max_mb: int | None = None
 ) -> dict[str, bytes]:
-    """Every regular file, by its path relative to the folder, without what lies in folders of
-    these names. Links are left out, for they may lead elsewhere.
+    """Every regular file, by path relative to the folder, except in folders with names in
+    `left_out`. Links are skipped, because they may lead elsewhere.
 
-    Raises TreeTooLarge if there are more than `max_mb` megabytes, before it reads any, and
-    ConfigError for a name that is not UTF-8.
+    Raises TreeTooLarge before any reading if there are more than `max_mb` megabytes, ConfigError
+    for a name that is not UTF-8.
     """
     paths = {path.relative_to(folder).as_posix(): path for path in _paths(folder, left_out)}
     for name in paths:
@@ -228,10 +230,10 @@ def read_folder(
 
 
 def folder_below(root: Path, named: str) -> Path:
-    """The folder that a record names, relative to `root`, with links followed.
+    """The folder that a record names, relative to `root`, with links resolved.
 
-    Raises ConfigError if it lies elsewhere: a record could name any folder of this machine, whose
-    files would then be sent to models.
+    Raises ConfigError if it is outside: a record could name any folder of this machine, whose files
+    would then be sent to models.
     """
     root = root.resolve()
     folder = (root / named).resolve()
@@ -246,7 +248,7 @@ def folder_below(root: Path, named: str) -> Path:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a tree's files into a folder, which is made where it is missing."""
+    """Write a tree's files into a folder, which is created if missing."""
     for path, data in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -254,12 +256,12 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _is_utf_8(name: str) -> bool:
-    """Whether a name that the system gave can be kept as text."""
+    """Whether a name from the file system is valid text."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _paths(folder: Path, left_out: Collection[str]) -> Iterator[Path]:
-    """Of the files, in an order that is the same everywhere."""
+    """The files, in the same order on every machine."""
     paths = []
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in left_out]

@@ -1,4 +1,4 @@
-"""The record of a bug, from an edit that tests caught."""
+"""Create the record of a bug from an edit that tests caught."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collect.code.patches import diff_trees
 from collect.synthesis.candidates import Candidate
 
 MAX_MESSAGE = 500
-"""Characters of a failure's message that are kept."""
+"""Maximum characters of a failure's message."""
 
 
 @dataclass(frozen=True)
 class Caught:
-    """What running the tests on an edited project showed."""
+    """The results of running the tests on an edited project."""
 
     files: Mapping[str, bytes]
     """The edited tree."""
@@ -25,12 +25,12 @@ class Caught:
     reason: Reason
     """Of the first failing test."""
     output: str
-    """What the test runner printed."""
+    """Output of the test runner."""
     distance: Mapping[str, int | bool | None]
-    """What was measured on the first failing test, by the names of `Difficulty`; empty where
-    nothing could be."""
+    """Measurements on the first failing test, by field name of `Difficulty`; empty if there are
+    none."""
     trace: str = ""
-    """The first failing test's stack trace, where the runner reports it by itself."""
+    """The first failing test's stack trace, if the runner reports it separately."""
 
 
 def make_bug(project: Project, candidate: Candidate, caught: Caught, issue: str) -> LocalBug:

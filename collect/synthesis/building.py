@@ -1,5 +1,5 @@
-"""Make a folder of bugs that the `local` benchmark reads: `bugs.jsonl`, `repositories/` with the
-correct trees, and `card.json`."""
+"""Make a folder of bugs for the `local` benchmark: `bugs.jsonl`, `repositories/` with the correct
+trees, and `card.json`."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ LANGUAGES: tuple[Language, ...] = ("python", "java")
 
 @dataclass(frozen=True)
 class Made:
-    """What a start came to."""
+    """The result of a run."""
 
     folder: Path
     card: Card | None
-    """None where the run was stopped before the end."""
+    """None if the run was stopped before the end."""
 
 
 def check_factory(config: FactoryConfig) -> None:
-    """Raise ConfigError where there is nothing to make bugs of."""
+    """Raise ConfigError if there is nothing to make bugs from."""
     if not config.projects:
         raise ConfigError("factory.projects is empty: name at least one project")
 
 
 def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
-    """Make the folder, in the run's where the config names no other place.
+    """Make the folder, in the run's folder unless the config names another place.
 
-    A project that can't be used is on the card with the reason. Raises ConfigError where none can,
+    An unusable project is on the card with the reason. Raises ConfigError if all are unusable,
     SandboxError.
     """
     check_factory(config)
@@ -125,7 +125,7 @@ def _most_first(counts: Counter[str]) -> dict[str, int]:
 
 
 def _write(folder: Path, done: Sequence[ProjectBugs], card: Card) -> None:
-    """The bugs last: a file of bugs whose repositories or card are missing never appears."""
+    """Write the bugs last, so that no file of bugs exists without its repositories and card."""
     for made in done:
         if made.bugs:
             tree = folder / made.bugs[0].repository
@@ -137,11 +137,11 @@ def _write(folder: Path, done: Sequence[ProjectBugs], card: Card) -> None:
     shutil.rmtree(folder / WORK_FOLDER)
 
 
-# What a folder of bugs was made of, as tables.
+# Tables about a folder of bugs.
 
 
 def projects_table(card: Card) -> Table:
-    """One line a project; a refused one says why."""
+    """One row per project; a refused one has the reason."""
     table = Table(title="projects")
     table.add_column("project", overflow="fold")
     for column in ("tests", "edits", "reached", "tried", "bugs", "minutes"):
@@ -159,5 +159,5 @@ def projects_table(card: Card) -> Table:
 
 
 def _first_line(refused: str | None) -> list[str]:
-    """Of the reason, which the card has in full."""
+    """First line of the reason; the card has it in full."""
     return [refused.splitlines()[0]] if refused else []

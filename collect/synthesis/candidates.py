@@ -1,4 +1,4 @@
-"""Which edits of a project to try, and which tests to run for each."""
+"""Select the edits of a project to try, and the tests to run for each."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ FINDERS: Mapping[Language, Callable[[str, str], list[Mutation]]] = {
     "python": find_project_mutations,
     "java": find_java_mutations,
 }
-"""Every mutation of a file, given its text and path; they raise ConfigError."""
+"""Finds every mutation of a file, from its text and path; raises ConfigError."""
 
 Place = tuple[str, str]
 """A file, and the qualified name of a function or class in it."""
 TRIES_PER_FUNCTION = 3
-"""Candidates of one function for each bug of it that may be kept."""
+"""Candidates tried in one function for each bug that may be kept there."""
 TEST_SECONDS = 4.0
-"""Of the unedited project's tests, at most so many are run for one candidate."""
+"""Limit for the tests of one candidate, by their duration in the unedited project."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class Candidate:
 
     mutation: Mutation | CombinedMutation
     tests: tuple[str, ...]
-    """What is run for it, in the order of the suite."""
+    """Tests to run, in suite order."""
     covering: int
-    """Tests that reach the edited code, of which `tests` may be a sample."""
+    """Number of tests that reach the edited code; `tests` may be a sample of them."""
 
     @property
     def id(self) -> str:
-        """8 hex digits: the same for the same edit of the same project."""
+        """8 hex digits, equal for the same edit of the same project."""
         facts = [f"{part.path}\0{part.start}\0{part.end}\0{part.text}" for part in self.parts]
         return hashlib.sha256("\0\0".join(facts).encode()).hexdigest()[:8]
 
     @property
     def places(self) -> set[Place]:
-        """Of each edit."""
+        """The place of each edit."""
         return {(part.path, part.scope) for part in self.parts}
 
     @property
@@ -65,19 +65,19 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What there is to try, in order."""
+    """Candidates in the order to try them."""
 
     chosen: Sequence[Candidate]
     found: int
-    """Edits that the kinds of mistake give."""
+    """Number of edits that the mutation kinds find."""
     reached: int
-    """Of those, in code that tests run."""
+    """Number of those edits in code that tests run."""
     unread: tuple[str, ...]
     """Files that can't be parsed."""
 
 
 def find_candidates(project: Project, suite: Suite, config: FactoryConfig) -> Candidates:
-    """At most `candidates_per_project`; the same for the same project, suite and seed."""
+    """At most `candidates_per_project`; deterministic for a project, suite and seed."""
     mutations, unread = _mutations(project, suite)
     seed = f"{config.seed}:{project.source.name}"
     reach = _Reach(suite, config, seed)
@@ -109,7 +109,7 @@ def _mutations(project: Project, suite: Suite) -> tuple[list[Mutation], tuple[st
 
 
 def _pairs(single: Sequence[Mutation], seed: str, count: int) -> list[CombinedMutation]:
-    """Pairs within files, the files taking turns."""
+    """Pairs within files, alternating between the files."""
     by_path: dict[str, list[Mutation]] = {}
     for mutation in single:
         by_path.setdefault(mutation.path, []).append(mutation)
@@ -122,7 +122,7 @@ def _pairs(single: Sequence[Mutation], seed: str, count: int) -> list[CombinedMu
 def _mixed(
     single: Sequence[Mutation], pairs: Sequence[CombinedMutation]
 ) -> Iterator[Mutation | CombinedMutation]:
-    """Single edits, and pairs of them at even distances."""
+    """Single edits, with pairs of edits at even distances."""
     step = len(single) // len(pairs) if pairs else 0
     waiting = iter(pairs)
     for number, mutation in enumerate(single, start=1):
@@ -146,8 +146,9 @@ class _Reach:
         self._seed = seed
 
     def of(self, mutation: Mutation) -> frozenset[int]:
-        """The tests that run the edited line; of a header, class or module all that run the code
-        below it, for the line itself runs only while the module is imported."""
+        """The tests that run the edited line. For the header of a function or class, or
+        module-level code, all tests that run the code below it: the line itself runs only during
+        import."""
         lines = self._suite.lines.get(mutation.path, {})
         first, last = mutation.scope_lines
         if not mutation.scope:
@@ -155,14 +156,14 @@ class _Reach:
         if mutation.line in lines:
             return frozenset(lines[mutation.line])
         inside = [line for line in lines if first <= line <= last]
-        # A statement of several lines is run as its first one.
+        # Coverage reports a statement of several lines at its first line.
         before = max((line for line in inside if line <= mutation.line), default=None)
         if before is None or mutation.line <= first:
             return _union(lines, inside)
         return frozenset(lines[before])
 
     def sample(self, covering: frozenset[int]) -> tuple[str, ...]:
-        """At most `max_tests` of them, and not for longer than TEST_SECONDS."""
+        """At most `max_tests` of them, with a total duration of at most TEST_SECONDS."""
         order = sorted(covering)
         random.Random(self._seed).shuffle(order)
         taken: list[int] = []

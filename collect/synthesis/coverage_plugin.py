@@ -1,9 +1,9 @@
-"""A pytest plugin that writes which lines of the workspace each test runs.
+"""A pytest plugin that records which lines of the workspace each test runs.
 
 It is copied into the sandbox (see `collect.synthesis.suite`) and runs there with coverage.py.
-`code.json` next to it lists the files to watch, relative to the workspace; `coverage.json` gets
-`tests` (node ids) and `lines` (by file, then by line number, indices into `tests`). A line that
-runs while modules are imported belongs to no test.
+`code.json` next to it lists the files to watch, relative to the workspace. It writes `tests` (node
+ids) and `lines` (by file, then by line number, indices into `tests`) to `coverage.json`. A line
+that runs during imports belongs to no test.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WORKSPACE = os.getcwd()
 
 
 class Tracker:
-    """Measures with one context a test."""
+    """Measures coverage with one context per test."""
 
     def __init__(self, code: list[str]) -> None:
         self.code = {os.path.join(WORKSPACE, path): path for path in code}

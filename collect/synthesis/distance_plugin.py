@@ -1,9 +1,9 @@
-"""A pytest plugin that measures how far a test's failure lies from the fault.
+"""A pytest plugin that measures the distance between a test's failure and the fault.
 
-It is copied into the sandbox and runs there: standard library only.
-`fault.json` next to it has `test` (a node id), and `scopes`: `path` relative to the workspace,
-`name`, `first` and `last` line of each faulty function, or no function's (`name` empty).
-`distance.json` gets `calls_to_failure`, `entries`, `call_depth` and `on_traceback`.
+It is copied into the sandbox and runs there: standard library only. `fault.json` next to it has
+`test` (a node id), and `scopes`: `path` relative to the workspace, `name`, `first` and `last` line
+of each faulty function, or of module-level code (`name` empty). It writes `calls_to_failure`,
+`entries`, `call_depth` and `on_traceback` to `distance.json`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 WORKSPACE = os.getcwd() + os.sep
 MAX_DECORATOR_LINES = 20
-"""A function's code begins at its first decorator, above the line of `def`."""
+"""A function's code starts at its first decorator, above the line of `def`."""
 
 
 class Meter:
@@ -82,12 +82,12 @@ class Meter:
 
 
 def is_project(path: str) -> bool:
-    """Whether code is the project's own, or its tests'."""
+    """Whether code belongs to the project or its tests."""
     return path.startswith(WORKSPACE) and not path.startswith(FOLDER)
 
 
 def depth(frame: FrameType) -> int:
-    """Calls from the test down to a frame; only functions of the project count."""
+    """Call depth of a frame below the test, counting only functions of the project."""
     count = -1
     current: FrameType | None = frame
     while current is not None:

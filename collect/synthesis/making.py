@@ -1,7 +1,7 @@
-"""One project through the factory: its suite, its candidates, and which bugs are kept.
+"""Make the bugs of one project: measure its suite, judge its candidates, select bugs.
 
-Candidates are judged in waves, and what is kept is chosen in their order: the result is the same
-however many are judged at once, and wherever an earlier start was killed.
+Candidates are judged in waves and selected in their order. So the result does not depend on
+parallelism, or on where an earlier run was killed.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from sandbox import SandboxConfig
 from sandbox.errors import ImageMissing, SandboxUnavailable
 from sandbox.java.scan import BUILD_FILES
 
-# Try an edit: keep it where some tests catch it, and catch it twice for the same reason.
+# Judge an edit: some tests must catch it, twice for the same reason.
 
 
 PATIENCE = 5.0
-"""How many times as long as without the edit, and START_SECONDS, its tests may take."""
+"""An edit's tests may take this many times their normal duration, plus START_SECONDS."""
 START_SECONDS = 10.0
 MAX_TEST_SECONDS = 1.0
-"""A slower test is not run only to have one more that passes."""
+"""Limit in seconds for tests that are run only as extra passing tests."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Judge:
     config: FactoryConfig
 
     def judge(self, candidate: Candidate) -> Outcome:
-        """All steps that a candidate takes alone.
+        """All steps that need only this candidate.
 
-        Raises OSError, SandboxUnavailable, ImageMissing: what would hit every candidate.
+        Raises OSError, SandboxUnavailable and ImageMissing, which would affect every candidate.
         """
         kind = candidate.mutation.kind
         try:
@@ -113,7 +113,7 @@ class Judge:
     def _caught_again(
         self, candidate: Candidate, buggy: Mapping[str, bytes], first: TrialRun
     ) -> Caught | Step:
-        """A second run, which also measures the distance to the first failure."""
+        """Run again, and measure the distance to the first failure."""
         failing = first.of_status(candidate.tests, TestStatus.FAILED)
         tests = (*candidate.tests, *self._neighbours(candidate, failing))
         second = self._run(buggy, tests, (candidate, failing[0]))
@@ -133,7 +133,7 @@ class Judge:
         )
 
     def _neighbours(self, candidate: Candidate, failing: Sequence[str]) -> list[str]:
-        """Tests that don't reach the fault, those of the failing tests' files first."""
+        """Tests that don't reach the fault, first those in the failing tests' files."""
         group_of = self.workbench.group_of
         files = set(map(group_of, failing))
         near = [test for test in self.suite.tests if group_of(test) in files]
@@ -146,7 +146,8 @@ class Judge:
         return others[: max(wanted, 0)]
 
     def _is_idle(self, part: Mutation, failing: Sequence[str]) -> bool:
-        """Whether one edit of several makes no test fail by itself: mending the rest is enough."""
+        """Whether one of several edits makes no test fail by itself, so that the others alone are
+        the bug."""
         buggy = self.workbench.edited(part)
         return buggy is None or not self._run(buggy, failing).of_status(failing, TestStatus.FAILED)
 
@@ -161,11 +162,11 @@ class Judge:
         return self.workbench.run(files, tests, timeout, measured)
 
 
-# Which of the verified bugs are kept: no two alike, and not too many of one place.
+# Select among the verified bugs: no two alike, and not too many in one place.
 
 
 class Selection:
-    """Takes a project's outcomes in their order."""
+    """Takes a project's outcomes in order."""
 
     def __init__(self, config: FactoryConfig) -> None:
         self._config = config
@@ -179,16 +180,16 @@ class Selection:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many bugs as wanted."""
+        """Whether there are as many bugs as requested."""
         return len(self.kept) >= self._config.bugs_per_project
 
     def is_crowded(self, places: Iterable[Place]) -> bool:
-        """Whether there are as many bugs as wanted of one of these places already."""
+        """Whether one of these places already has as many bugs as allowed."""
         wanted = self._config.bugs_per_function
         return any(self._functions[place] >= wanted for place in places)
 
     def add(self, outcome: Outcome) -> None:
-        """Keep the outcome's bug, or count the step that it fell at."""
+        """Keep the outcome's bug, or count the step at which it was dropped."""
         step = outcome.dropped_at
         if step is None and outcome.bug is not None:
             step = self._judge(outcome.bug)
@@ -200,13 +201,13 @@ class Selection:
             self.problems.append(outcome.problem)
 
     def add_all(self, outcomes: Sequence[Outcome]) -> None:
-        """One after the other."""
+        """Add several outcomes in order."""
         for outcome in outcomes:
             self.add(outcome)
 
     def _judge(self, bug: LocalBug) -> Step | None:
         places = {(edit.path, edit.scope) for edit in bug.edits}
-        # Two edits of one place that the same tests catch in the same way are one bug to a user.
+        # For a user, two edits in one place that the same tests catch in the same way are one bug.
         symptom = (frozenset(places), bug.fail_to_pass, bug.failure)
         if bug.gold_patch in self._patches or symptom in self._symptoms:
             return Step.NEW
@@ -218,18 +219,18 @@ class Selection:
         return None
 
 
-# The languages that the factory knows.
+# The supported languages.
 
 
 def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
-    """Tell a project's tests from its code, and what they need. Raises ProjectRefused."""
+    """Separate a project's tests from its code, and find what they need. Raises ProjectRefused."""
     if _language(wanted, source.files) == "java":
         return arrange_java(wanted, source)
     return layout.arrange(wanted, source, sandbox)
 
 
 def open_workbench(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Workbench:
-    """What runs and edits a project."""
+    """Open the workbench that runs and edits a project."""
     if project.language == "java":
         return JavaWorkbench(project, sandbox, config)
     return PythonWorkbench(project, sandbox, config)
@@ -241,7 +242,7 @@ def _language(wanted: ProjectConfig, files: Mapping[str, bytes]) -> Language:
     return "java" if any(name in files for name in BUILD_FILES) else "python"
 
 
-# A project's work in progress on disk: its suite, and the outcomes so far.
+# A project's progress on disk: its suite, and the outcomes so far.
 
 
 WORK_FOLDER = ".work"
@@ -250,14 +251,14 @@ ADVICE = (
     "its folder, or choose another factory.output"
 )
 LATER = {"projects", "bugs_per_project", "bugs_per_function", "output"}
-"""Settings that choose among outcomes, or where they go, but change none."""
+"""Settings that select among outcomes or set where they go, and don't change any."""
 
 
 class Work:
-    """What earlier starts found of one project. `outcomes` are by their candidate's id."""
+    """Results of earlier runs for one project. `outcomes` are by candidate id."""
 
     def __init__(self, folder: Path, project: Project, settings: str) -> None:
-        """Raises ConfigError where the files are of a run with other settings."""
+        """Raises ConfigError if the files are from a run with other settings."""
         work = folder / WORK_FOLDER
         work.mkdir(parents=True, exist_ok=True)
         slug = project.source.slug
@@ -269,32 +270,32 @@ class Work:
         self.outcomes = self._outcomes.outcomes
 
     def suite(self) -> Suite | None:
-        """What an earlier start measured."""
+        """The suite that an earlier run measured."""
         try:
             return Suite.model_validate_json(self._suite_file.read_text("utf-8"))
         except (FileNotFoundError, ValidationError):
             return None
 
     def keep_suite(self, suite: Suite) -> None:
-        """For a later start."""
+        """Save the suite for a later run."""
         write_text(self._suite_file, suite.model_dump_json())
 
     def add(self, outcome: Outcome) -> None:
-        """Keep one. Thread-safe."""
+        """Save an outcome. Thread-safe."""
         self._outcomes.add(outcome)
 
     @property
     def seconds(self) -> float:
-        """Of work, all starts together."""
+        """Seconds of work over all runs."""
         return float(self._seconds_file.read_text()) if self._seconds_file.is_file() else 0.0
 
     def add_seconds(self, seconds: float) -> None:
-        """Of work in this start."""
+        """Add seconds of this run."""
         write_text(self._seconds_file, str(self.seconds + seconds))
 
 
 def settings_hash(runtime: RuntimeConfig, config: FactoryConfig, project: Project) -> str:
-    """16 hex digits over everything that decides the outcomes of a project's candidates."""
+    """16 hex digits over everything that affects the outcomes of a project's candidates."""
     facts: Mapping[str, object] = {
         "factory": config.model_dump(mode="json", exclude=LATER),
         "sandbox": runtime.sandbox.model_dump(mode="json"),
@@ -306,14 +307,14 @@ def settings_hash(runtime: RuntimeConfig, config: FactoryConfig, project: Projec
 
 
 SHOWN_PROBLEMS = 5
-"""On a project's card."""
+"""Limit of problems shown on a project's card."""
 MIN_WAVE = 8
-"""Candidates judged at least before it is asked whether there are enough bugs."""
+"""Minimum number of candidates judged between checks whether there are enough bugs."""
 
 
 @dataclass(frozen=True)
 class ProjectBugs:
-    """What a project gave."""
+    """The bugs of a project."""
 
     card: ProjectCard
     bugs: Sequence[LocalBug] = ()
@@ -323,7 +324,7 @@ class ProjectBugs:
 
 @dataclass(frozen=True)
 class ProjectMaker:
-    """Makes the bugs of projects, one after the other."""
+    """Makes the bugs of one project after another."""
 
     runtime: RuntimeConfig
     config: FactoryConfig
@@ -331,10 +332,10 @@ class ProjectMaker:
     stop: threading.Event
 
     def make(self, wanted: ProjectConfig, on_kept: Callable[[int], None]) -> ProjectBugs | None:
-        """A project's bugs; where it is refused none, and the reason on the card.
+        """A project's bugs; none if it is refused, with the reason on the card.
 
-        None where the run was stopped before the end. `on_kept` hears how many there are so far.
-        Raises ConfigError where a work file is of other settings, SandboxError.
+        None if the run was stopped before the end. `on_kept` is called with the number of bugs so
+        far. Raises ConfigError if a work file has other settings, SandboxError.
         """
         source: Source | None = None
         try:
@@ -370,9 +371,9 @@ class ProjectMaker:
         work: Work,
         on_kept: Callable[[int], None],
     ) -> Selection:
-        """Judge wave after wave, until there are enough bugs or nothing is left.
+        """Judge wave after wave, until there are enough bugs or no candidates are left.
 
-        Of a place with enough bugs, no more edits are tried.
+        Skips edits in places that already have enough bugs.
         """
         selection = Selection(self.config)
         runner = AsyncioRunner(self.runtime.runner.concurrency, self.stop)

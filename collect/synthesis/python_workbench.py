@@ -1,4 +1,4 @@
-"""Python projects: pytest in fresh sandboxes, with plugins that measure."""
+"""Python projects, run by pytest in fresh sandboxes with measuring plugins."""
 
 from __future__ import annotations
 

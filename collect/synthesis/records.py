@@ -1,4 +1,4 @@
-"""What became of a candidate, and how a folder of bugs was made."""
+"""The outcome of a candidate, and how a folder of bugs was made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collect.store.record_lines import StrictRecord
 
 
 class Step(StrEnum):
-    """What an edit must get through, in this order."""
+    """The steps that an edit must pass, in order."""
 
     JUDGED = "its tests leave sandbox and factory whole"
     PARSES = "still a program that parses"
@@ -34,38 +34,38 @@ class Outcome(StrictRecord):
     candidate_id: str
     kind: str
     dropped_at: Step | None = None
-    """None: it became a bug, as far as it alone can tell."""
+    """None: it became a bug, before comparison with other candidates."""
     problem: str = ""
-    """The error that kept it from being judged."""
+    """The error that prevented a judgement."""
     bug: LocalBug | None = None
 
 
 class ProjectCard(StrictRecord):
-    """What one project gave."""
+    """The results for one project."""
 
     name: str
     version: str
     origin: str
     license: str
     refused: str | None = None
-    """Why nothing could be made of it."""
+    """Why no bugs could be made from it."""
     notes: tuple[str, ...] = ()
     tests: int = 0
-    """Passed in both runs of the unedited project's suite."""
+    """Number of tests that passed in both runs of the unedited project's suite."""
     failing_tests: int = 0
     flaky_tests: int = 0
     edits_found: int = 0
     edits_reached: int = 0
-    """In code that tests run."""
+    """Number of edits in code that tests run."""
     edits_tried: int = 0
     steps: tuple[FunnelStep, ...] = ()
     bugs: int = 0
     seconds: float = 0.0
-    """Of work, all starts of the command together: wall time, with `concurrency` candidates at
+    """Wall time of the work over all starts of the command, with `concurrency` candidates at
     once."""
 
     def summary(self) -> str:
-        """One line of it."""
+        """The results in one line."""
         if self.refused is not None:
             return f"{self.name}: nothing made: {self.refused}"
         bugs, edits = counted(self.bugs, "bug"), counted(self.edits_tried, "edit")
@@ -80,10 +80,10 @@ class Card(StrictRecord):
     projects: tuple[ProjectCard, ...]
     steps: tuple[FunnelStep, ...]
     kinds: Mapping[str, int]
-    """Bugs by the kind of mistake."""
+    """Number of bugs by kind of mistake."""
     categories: Mapping[str, int]
     failures: Mapping[str, int]
-    """Bugs by the exception of their first failing test."""
+    """Number of bugs by the exception of their first failing test."""
     concurrency: int
     seconds: float
     settings: Mapping[str, object]
@@ -92,5 +92,5 @@ class Card(StrictRecord):
 
     @property
     def bugs_per_hour(self) -> float:
-        """Of wall time."""
+        """Bugs per hour of wall time."""
         return 3600 * self.bugs / self.seconds if self.seconds else 0.0

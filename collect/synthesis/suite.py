@@ -1,4 +1,4 @@
-"""A project's own test suite: what passes, and which lines each test runs."""
+"""A project's test suite: which tests pass, and which lines each one runs."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ PLUGIN = "stepinto_coverage"
 CODE_FILE = "code.json"
 COVERAGE_FILE = "coverage.json"
 SHOWN_OUTPUT = 1500
-"""Characters of pytest's output in a message, its end."""
+"""Characters from the end of pytest's output that a message shows."""
 
 
 class Suite(BaseModel):
-    """What two runs of the unedited project's suite showed."""
+    """The results of two runs of the unedited project's suite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     tests: tuple[str, ...]
-    """Those that passed in both runs, in the order of the run."""
+    """Tests that passed in both runs, in run order."""
     seconds: Mapping[str, float]
-    """Of each of `tests`, in the second run."""
+    """Duration of each of `tests` in the second run."""
     failing: int
-    """Failed or skipped in both runs."""
+    """Number of tests that failed or were skipped in both runs."""
     flaky: int
-    """Ended in two ways."""
+    """Number of tests whose results differ."""
     lines: Mapping[str, Mapping[int, tuple[int, ...]]]
-    """By file and line: the tests, as indices into `tests`, that run the line. A line that runs
-    only while modules are imported is not in it."""
+    """For each file and line, the tests that run the line, as indices into `tests`. Without lines
+    that run only during imports."""
 
 
 def run_suite(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Suite:
     """Run the suite twice, the first time with coverage.
 
-    Raises ProjectRefused where too few tests pass, or none runs the project's code; SandboxError.
+    Raises ProjectRefused if too few tests pass, or none runs the project's code; SandboxError.
     """
     inputs = {CODE_FILE: json.dumps(project.code_paths).encode()}
     plugin = Path(__file__).with_name("coverage_plugin.py").read_bytes()

@@ -1,4 +1,4 @@
-"""The language seam: what the factory asks of a project, whatever it is written in."""
+"""The language interface: what the factory needs from a project in any language."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from collect.synthesis.suite import Suite
 
 @dataclass(frozen=True)
 class TrialRun:
-    """What one run of some tests on one state of a project showed."""
+    """The results of one run of some tests on one state of a project."""
 
     statuses: Mapping[str, TestStatus]
-    """Of the tests that were reported."""
+    """Statuses of the reported tests."""
     reasons: Mapping[str, Reason]
-    """Of those that failed."""
+    """Reasons of the failed tests."""
     output: str = ""
     timed_out: bool = False
     distance: Mapping[str, int | bool | None] = field(default_factory=dict)
-    """What was measured on one failing test, by the names of `Difficulty`; empty where nothing
-    was."""
+    """Measurements on one failing test, by field name of `Difficulty`; empty if there are none."""
     traces: Mapping[str, str] = field(default_factory=dict)
-    """Stack traces of those that failed, where the runner reports them by themselves."""
+    """Stack traces of failed tests, if the runner reports them separately."""
 
     def of_status(self, tests: Sequence[str], status: TestStatus) -> tuple[str, ...]:
-        """Those of the tests that ended so."""
+        """The tests with this status."""
         return tuple(test for test in tests if self.statuses.get(test) is status)
 
 
@@ -42,7 +41,7 @@ class Workbench(Protocol):
         """Run the unedited project's suite twice. Raises ProjectRefused, SandboxError."""
 
     def edited(self, mutation: Mutation | CombinedMutation) -> Mapping[str, bytes] | None:
-        """The whole edited tree; None where it is no program any more."""
+        """The whole edited tree; None if it is no longer a valid program."""
 
     def run(
         self,
@@ -53,12 +52,12 @@ class Workbench(Protocol):
     ) -> TrialRun:
         """Run tests on a state of the project in a fresh sandbox; `timeout` is in seconds.
 
-        `measured`: how far one test's failure lies from a candidate's edits is measured as well.
-        Raises SandboxError.
+        `measured` names a candidate and a test: also measures the distance from the test's failure
+        to the edits. Raises SandboxError.
         """
 
     def group_of(self, test: str) -> str:
-        """The file or class that a test is in."""
+        """The file or class of a test."""
 
     def write_issue(self, caught: Caught, seed: str) -> str:
-        """What a user would report, from the symptom alone."""
+        """A user's bug report, from the symptom alone."""

@@ -1,4 +1,4 @@
-"""Two arms against each other: the difference, how sure it is, and what it would take to see it."""
+"""Compare two arms: the difference, its uncertainty, and the number of bugs needed to detect it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from eval.metrics import Arm
 from eval.paired.config import StatisticsConfig
 from eval.paired.outcomes import Aligned, Counts, Outcomes, align
 
-# How many bugs it takes to see a difference.
+# The number of bugs needed to detect a difference.
 
 
 def discordance(pair: Aligned) -> float:
-    """With one attempt a bug, the share of bugs that exactly one of the arms resolves.
+    """With one attempt per bug, the share of bugs that exactly one of the arms resolves.
 
-    With several: the mean square of the clusters' differences, which is the same for one attempt.
-    That clusters are of different sizes does not count as difference.
+    With several attempts: the mean square of the clusters' differences, which is equal for one
+    attempt. Different cluster sizes don't count as a difference.
     """
     trials, gaps = pair.trials, pair.gaps()
     difference = gaps.sum() / trials.sum()
@@ -31,10 +31,10 @@ def discordance(pair: Aligned) -> float:
 
 
 def clusters_needed(difference: float, discordant: float, power: float, level: float) -> int | None:
-    """The clusters with which a two-sided paired test sees a difference in -1..1 with that power.
+    """The number of clusters with which a two-sided paired test detects a difference in -1..1.
 
-    The formula of Miettinen (1968) and Connor (1987) for McNemar's test, with the discordance that
-    was observed; there is at least as much of it as there is difference. None: of no difference.
+    The formula of Miettinen (1968) and Connor (1987) for McNemar's test with the observed
+    discordance, which is at least the difference. None if the difference is 0.
     """
     if difference == 0:
         return None
@@ -44,17 +44,17 @@ def clusters_needed(difference: float, discordant: float, power: float, level: f
     return math.ceil((sure + seen) ** 2 / difference**2)
 
 
-# Tests of a difference between two arms, and their correction for how many there are.
+# Tests of a difference between two arms, and the correction for multiple tests.
 
 
 BATCH = 1000
-"""Resamples at once, which bounds the memory."""
+"""Resamples per batch, to limit memory."""
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
     """The two-sided p-value of McNemar's exact test, from the numbers of discordant pairs.
 
-    For one attempt a bug: it takes pairs for independent of each other.
+    Only for one attempt per bug, because it assumes independent pairs.
     """
     discordant = only_first + only_second
     return float(stats.binomtest(only_first, discordant).pvalue) if discordant else 1.0
@@ -64,10 +64,11 @@ def sign_flip(gaps: Counts, resamples: int, seed: int) -> float:
     """The two-sided p-value of a permutation test that swaps the two arms within whole clusters.
 
     Several attempts at one bug succeed and fail together, so McNemar's test over all pairs of
-    attempts finds too much (Eliasziw and Donner 1991; Durkalski et al. 2003). Where the arms do not
-    differ, a bug's attempts as a whole may as well be the other arm's: that flips the sign of its
-    gap, whatever the dependence within it. With one attempt a bug this is McNemar's exact test.
-    All permutations are tried where that takes no more than `resamples`; else so many random ones.
+    attempts finds too many differences (Eliasziw and Donner 1991; Durkalski et al. 2003). If the
+    arms do not differ, a bug's attempts as a whole could belong to the other arm: swapping them
+    flips the sign of the bug's gap, whatever the dependence within it. With one attempt per bug
+    this is McNemar's exact test. Tries all permutations if there are at most `resamples`, else that
+    many random ones.
     """
     moved = gaps[gaps != 0].astype(float)
     if len(moved) < 2:
@@ -85,7 +86,8 @@ def sign_flip(gaps: Counts, resamples: int, seed: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected by Holm (1979): the chance of any false find stays below the level."""
+    """The p-values corrected by Holm (1979), which limits the chance of any false discovery to the
+    level."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     corrected, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
@@ -94,27 +96,27 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-# Bootstrap intervals of what is computed from paired arms, by cluster.
+# Bootstrap intervals for statistics of paired arms, by cluster.
 #
-# Percentile intervals: of arms that seldom differ, accelerated ones (BCa) are too narrow. In
-# simulations of 20 to 100 bugs with discordant shares of 4 % to 60 %, what follows held the truth
-# in 93 % to 100 % at a level of 5 %, BCa in 55 % to 98 %.
+# Percentile intervals: if arms seldom differ, accelerated ones (BCa) are too narrow. In simulations
+# of 20 to 100 bugs with discordant shares of 4 % to 60 %, these intervals contained the truth in 93
+# % to 100 % at a level of 5 %, BCa in 55 % to 98 %.
 #
-# A bootstrap only knows what it has seen: of ten bugs on which two arms agree it makes an
-# interval of no width. Where no cluster went one way, that end of the interval is therefore moved
-# out to where an exact test would still have had it: had more than a share u of clusters gone
-# that way, none among n would have been seen with a chance of less than half the level. That is
-# the rule of three (Hanley and Lippman-Hand 1983) at any level: u = 1 - (level / 2) ** (1 / n).
+# A bootstrap only knows what it has seen: for ten bugs on which two arms agree, its interval has no
+# width. So if no cluster went one way, that end of the interval is extended to the bound of an
+# exact test: if more than a share u of clusters went that way, the chance to see none among n would
+# be less than half the level. That is the rule of three (Hanley and Lippman-Hand 1983) at any
+# level: u = 1 - (level / 2) ** (1 / n).
 
 
 Floats = NDArray[np.float64]
 Statistic = Callable[..., Any]
-"""Of the successes of each arm and the trials, by cluster along `axis`."""
+"""A function of the successes of each arm and the trials, by cluster along `axis`."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The two ends, as shares; infinite where there is no bound."""
+    """The two ends, as shares; infinite if unbounded."""
 
     low: float
     high: float
@@ -124,7 +126,8 @@ class Interval:
 
 
 def difference_interval(pair: Aligned, config: StatisticsConfig) -> Interval:
-    """Of the rate of the first arm minus that of the second, in -1..1; there must be a cluster."""
+    """Interval for the first arm's rate minus the second's, in -1..1; needs at least one
+    cluster."""
     gaps = pair.gaps()
     estimate = float(gaps.sum() / pair.trials.sum())
     unseen = unseen_share(pair.clusters, config.level)
@@ -137,12 +140,12 @@ def difference_interval(pair: Aligned, config: StatisticsConfig) -> Interval:
 
 
 def unseen_share(clusters: int, level: float) -> float:
-    """The largest share of something that may be there though none of so many clusters has it."""
+    """The largest plausible share of something that none of this many clusters shows."""
     return float(1 - (level / 2) ** (1 / clusters))
 
 
 def resampled(arms: Aligned, statistic: Statistic, config: StatisticsConfig) -> Floats:
-    """A statistic's values over clusters drawn with replacement; there must be two clusters."""
+    """A statistic's values over clusters drawn with replacement; needs at least two clusters."""
     with np.errstate(divide="ignore", invalid="ignore"):
         result = stats.bootstrap(
             (*arms.successes, arms.trials),
@@ -159,7 +162,7 @@ def resampled(arms: Aligned, statistic: Statistic, config: StatisticsConfig) -> 
 
 
 def percentiles(values: Floats, level: float) -> Interval:
-    """The percentile interval: what lies between the outer halves of the level."""
+    """The percentile interval, with half of the level cut off at each end."""
     ends = np.quantile(values, [level / 2, 1 - level / 2], method="inverted_cdf")
     return Interval(float(ends[0]), float(ends[1]))
 
@@ -169,7 +172,7 @@ def _difference(first: Floats, second: Floats, trials: Floats, axis: int = -1) -
 
 
 def _constant(pair: Aligned) -> bool:
-    """Whether all clusters show the same difference, so that resampling them shows nothing."""
+    """Whether all clusters have the same difference, so that resampling has no effect."""
     gaps, trials = pair.gaps(), pair.trials
     return bool((gaps * trials[0] == gaps[0] * trials).all())
 
@@ -177,14 +180,14 @@ def _constant(pair: Aligned) -> bool:
 @dataclass(frozen=True)
 class PairedComparison:
     """The first arm against the second. Rates are in percent, differences in percentage points;
-    None where they share nothing that both were judged on."""
+    None if no bug was judged in both."""
 
     first: Arm
     second: Arm
     instances: int
-    """Bugs that both were judged on, the base of all that follows."""
+    """Bugs judged in both arms, the base of all other fields."""
     left_out: int
-    """Bugs that either was tried on and not both were judged on."""
+    """Bugs tried in either arm, but not judged in both."""
     attempts: int
     """Pairs of attempts at those bugs."""
     first_rate: float | None = None
@@ -195,30 +198,31 @@ class PairedComparison:
     """Bootstrap interval of the difference, by bug."""
     high: float | None = None
     first_better: int = 0
-    """Bugs that the first resolved in more of the attempts."""
+    """Bugs that the first arm resolved in more attempts than the second."""
     second_better: int = 0
     discordance: float | None = None
-    """Mean square of the bugs' differences, as a share: with one attempt, of discordant bugs."""
+    """Mean square of the bugs' differences, as a share; with one attempt, the share of discordant
+    bugs."""
     mcnemar_p: float | None = None
     """McNemar's exact test; None with several attempts, which are not independent."""
     permutation_p: float | None = None
     """Sign-flip permutation test over bugs."""
     p: float | None = None
-    """McNemar's where there is one attempt a bug, else the permutation test's."""
+    """McNemar's p-value with one attempt per bug, else the permutation test's."""
     p_corrected: float | None = None
-    """The same, by Holm for the number of comparisons."""
+    """The p-value corrected by Holm for the number of comparisons."""
     significant: bool | None = None
     """Whether the corrected p-value is below 1 - confidence."""
     margin: float = 0.0
     """In percentage points."""
     non_inferior: bool | None = None
-    """Whether the interval's lower end lies above -margin."""
+    """Whether the interval's lower end is above -margin."""
     planned_difference: float = 0.0
     """In percentage points."""
     instances_for_planned: int | None = None
-    """Bugs that it takes to see the planned difference, with the discordance found here."""
+    """Bugs needed to detect the planned difference, with the observed discordance."""
     instances_for_observed: int | None = None
-    """The same for the difference found here; None where there is none."""
+    """Bugs needed to detect the observed difference; None if it is 0."""
 
 
 def compare_pairs(
@@ -226,7 +230,7 @@ def compare_pairs(
     pairs: Sequence[tuple[Arm, Arm]],
     config: StatisticsConfig,
 ) -> tuple[PairedComparison, ...]:
-    """Every pair, its p-values corrected for all of them."""
+    """Compare every pair, and correct the p-values for their number."""
     found = [compare_pair(first, second, outcomes, config) for first, second in pairs]
     corrected = iter(holm([each.p for each in found if each.p is not None]))
     return tuple(
@@ -237,7 +241,7 @@ def compare_pairs(
 def compare_pair(
     first: Arm, second: Arm, outcomes: Mapping[Arm, Outcomes], config: StatisticsConfig
 ) -> PairedComparison:
-    """One pair, its p-value uncorrected."""
+    """Compare one pair, without correction of the p-value."""
     pair = align([outcomes[first], outcomes[second]])
     attempts = int(pair.trials.sum())
     found = PairedComparison(first, second, pair.clusters, pair.left_out, attempts)

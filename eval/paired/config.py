@@ -1,4 +1,4 @@
-"""What a config says about paired statistics."""
+"""Settings of paired statistics."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class ArmName(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     variant: Variant
-    """The agent, or what it is compared with."""
+    """The agent, or the baseline."""
     main: str = Field(min_length=1)
     """The main agent's model."""
     sub: str | None = None
     """None: the variant has no subagent."""
 
     def __str__(self) -> str:
-        """As a config has it: `{"variant":"baseline","main":"frontier"}`."""
+        """As in a config: `{"variant":"baseline","main":"frontier"}`."""
         return self.model_dump_json(exclude_none=True)
 
 
@@ -34,32 +34,35 @@ class ComparisonConfig(BaseModel):
 
 
 class StatisticsConfig(BaseModel):
-    """Which arms are compared, and how sure the answers must be."""
+    """Which arms to compare, and the required confidence."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    """Of every interval; 1 - confidence is the level of every test, 5 % by default."""
+    """Confidence level of every interval; 1 - confidence is the level of every test, 5 % by
+    default."""
     resamples: int = Field(default=10_000, ge=1000)
-    """Of every bootstrap, and of a permutation test with too many permutations to try them all."""
+    """Number of resamples for every bootstrap, and for a permutation test that can't try all
+    permutations."""
     seed: int = 0
-    """Of the resampling: the same numbers come of the same rollouts."""
+    """Seed of the resampling, which makes results reproducible."""
     margin: float = Field(default=5.0, gt=0, le=100)
-    """Percentage points that the first arm may be worse by and still be non-inferior. State it
-    before the numbers are seen."""
+    """How many percentage points worse the first arm may be and still be non-inferior. Choose it
+    before you see the numbers."""
     difference: float = Field(default=5.0, gt=0, le=100)
     """The difference, in percentage points, that an evaluation is planned to detect."""
     power: float = Field(default=0.8, gt=0, lt=1)
-    """With which probability it is to detect it."""
+    """The probability to detect that difference."""
     baseline: str | None = None
     """Sub model that counts as no gain, such as the untuned one. None: `eval.baseline`, a variant
     without a subagent, with the same main model."""
     frontier: str | None = None
-    """Sub model that the others are to replace. None: the main model itself."""
+    """Sub model that the others should replace. None: the main model itself."""
     comparisons: tuple[ComparisonConfig, ...] = ()
-    """Empty: every arm against its baseline, and every other sub model against the frontier."""
+    """Comparisons to make. Empty: every arm against its baseline, and every other sub model against
+    the frontier."""
 
     @property
     def level(self) -> float:
-        """How often a test may see a difference where there is none."""
+        """The probability that a test finds a difference although there is none."""
         return 1 - self.confidence

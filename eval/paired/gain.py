@@ -1,4 +1,4 @@
-"""How much of what the frontier model gains in the subagent's place a small one gains, too."""
+"""The share of the frontier model's gain as subagent that a small model also achieves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from eval.paired.outcomes import Aligned, Outcomes, align
 
 @dataclass(frozen=True)
 class GainArms:
-    """The three arms that a share of a gain is of."""
+    """The three arms from which the share of a gain is computed."""
 
     small: Arm
     frontier: Arm
@@ -37,26 +37,26 @@ class RecoveredGain:
 
     arms: GainArms
     instances: int
-    """Bugs that all three were judged on."""
+    """Bugs judged in all three arms."""
     left_out: int
-    """Bugs that any was tried on and not all were judged on."""
+    """Bugs tried in some arm, but not judged in all."""
     gain: float | None = None
-    """Percentage points that the frontier has more than the baseline."""
+    """The frontier's rate minus the baseline's, in percentage points."""
     gain_low: float | None = None
     gain_high: float | None = None
     share: float | None = None
-    """In percent; None where it is undefined."""
+    """In percent; None if undefined."""
     low: float | None = None
-    """Bootstrap interval by bug; None also where there is no bound on that side."""
+    """Bootstrap interval by bug; also None if unbounded on that side."""
     high: float | None = None
     undefined: str = ""
-    """Why there is no share; empty where there is one."""
+    """Why there is no share; empty if there is one."""
 
 
 def recovered_gain(
     arms: GainArms, outcomes: Mapping[Arm, Outcomes], config: StatisticsConfig
 ) -> RecoveredGain:
-    """The share, undefined where the interval of the frontier's gain includes 0, or is below it."""
+    """The share; undefined if the interval of the frontier's gain includes 0 or is below it."""
     aligned = align([outcomes[each] for each in (arms.small, arms.frontier, arms.baseline)])
     found = RecoveredGain(arms, aligned.clusters, aligned.left_out)
     if not aligned.clusters:
@@ -86,12 +86,13 @@ def _why(high: float) -> str:
 
 
 def _share_interval(arms: Aligned, share: float, gain: float, config: StatisticsConfig) -> Interval:
-    """Moved out, as a difference's is, where no cluster went a way that would change the share.
+    """The bootstrap interval, widened like a difference's if no cluster went a way that would
+    change the share.
 
-    A share u of clusters that nobody saw lost, by the small model to the frontier or to the
-    baseline, would make the recovered share u / gain smaller; of such that nobody saw won, larger.
+    If a share u of unseen clusters were lost by the small model to the frontier or the baseline,
+    the recovered share would be u / gain smaller; if won, larger.
     """
-    # Resampling needs two clusters, and the gain of one alone has an interval with 0 in it.
+    # Resampling needs two clusters; for a single cluster, the gain's interval includes 0.
     found = percentiles(resampled(arms, _share, config), config.level)
     small, others = arms.successes[0], arms.successes[1:]
     lost, won = (small < others).any(axis=1).all(), (small > others).any(axis=1).all()
@@ -104,7 +105,7 @@ def _share_interval(arms: Aligned, share: float, gain: float, config: Statistics
 def _share(
     small: Floats, frontier: Floats, baseline: Floats, trials: Floats, axis: int = -1
 ) -> Any:
-    """Without bound where a resample has no gain: there the share of the rest grows without end."""
+    """Unbounded if a resample has no gain, because the share then grows without limit."""
     recovered = small.sum(axis) - baseline.sum(axis)
     gain = frontier.sum(axis) - baseline.sum(axis)
     unbounded = np.where(recovered == 0, 0.0, np.sign(recovered) * np.inf)

@@ -1,8 +1,8 @@
-"""The outcomes of arms side by side, on what all of them were judged on.
+"""The outcomes of several arms on what all of them were judged on.
 
-Outcomes come in clusters that are independent of each other: a bug with its attempts, or a bug with
-the questions about it. Within a cluster they are not, so that every test and interval here takes
-the cluster for its unit. Attempts are paired by their number, which is also that of their seed.
+Outcomes form independent clusters: a bug with its attempts, or a bug with the questions about it.
+Within a cluster they depend on each other, so every test and interval here uses the cluster as its
+unit. Attempts are paired by their number, which is also that of their seed.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from eval.metrics import Arm, arm_of, has_verdict, instance_of
 
 Counts = NDArray[np.int64]
 Outcomes = Mapping[Any, Mapping[Any, bool]]
-"""By cluster, and within it by attempt, whatever these are called. A cluster without any attempt
-was tried, and never judged."""
+"""By cluster, then by attempt; both keys are arbitrary. A cluster without attempts was tried but
+never judged."""
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """Some arms on the attempts that all of them have a verdict for."""
+    """Some arms, reduced to the attempts for which all of them have a verdict."""
 
     successes: Counts
-    """One row an arm, one column a cluster."""
+    """One row per arm, one column per cluster."""
     trials: Counts
-    """Attempts of each cluster, at least one."""
+    """Number of attempts per cluster, at least one."""
     left_out: int
-    """Clusters that not all of the arms were judged on."""
+    """Number of clusters that were not judged in all arms."""
 
     @property
     def clusters(self) -> int:
         return len(self.trials)
 
     def rates(self) -> list[float]:
-        """Share of successes of each arm, in 0..1; there must be a cluster."""
+        """Share of successes of each arm, in 0..1; needs at least one cluster."""
         total = self.trials.sum()
         return [float(row.sum() / total) for row in self.successes]
 
     def gaps(self) -> Counts:
-        """By cluster, how many successes the first arm has more than the second."""
+        """By cluster, the first arm's successes minus the second's."""
         gaps: Counts = self.successes[0] - self.successes[1]
         return gaps
 
 
 def outcomes_by_arm(rollouts: Iterable[Rollout]) -> dict[Arm, dict[Any, dict[Any, bool]]]:
-    """What each arm resolved; a rollout without a verdict is no outcome."""
+    """Whether each arm's rollouts resolved their bug, without rollouts that have no verdict."""
     arms: dict[Arm, dict[Any, dict[Any, bool]]] = {}
     for row in rollouts:
         attempts = arms.setdefault(arm_of(row), {}).setdefault(instance_of(row), {})
@@ -60,7 +60,7 @@ def outcomes_by_arm(rollouts: Iterable[Rollout]) -> dict[Arm, dict[Any, dict[Any
 
 
 def align(arms: Sequence[Outcomes]) -> Aligned:
-    """The arms on what they share, in an order that is the same for the same outcomes."""
+    """The arms on their shared attempts, in a deterministic order."""
     tried = set().union(*arms)
     shared = {cluster: _shared_attempts(arms, cluster) for cluster in sorted(tried, key=repr)}
     kept = {cluster: attempts for cluster, attempts in shared.items() if attempts}

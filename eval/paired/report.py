@@ -13,21 +13,21 @@ from eval.paired.config import ArmName, StatisticsConfig
 from eval.paired.gain import GainArms, RecoveredGain, recovered_gain
 from eval.paired.outcomes import Outcomes, outcomes_by_arm
 
-# Which arms are compared with which.
+# Select which arms to compare.
 
 
 Pair = tuple[Arm, Arm]
 
 
 class Standing:
-    """What each of some arms is measured against."""
+    """The baseline and frontier that arms are compared with."""
 
     def __init__(self, arms: Iterable[Arm], config: StatisticsConfig, baseline: str) -> None:
         self.arms = sorted(set(arms))
         self._config, self._baseline = config, baseline
 
     def baseline_of(self, arm: Arm) -> Arm | None:
-        """The arm with the same main model that stands for no gain; None where it is the arm."""
+        """The no-gain arm with the same main model; None if that is the arm itself."""
         named = self._config.baseline
         wanted = [Arm(self._baseline, arm.main_model, "")]
         if named is not None and arm.sub_model:
@@ -36,7 +36,7 @@ class Standing:
         return found if found != arm else None
 
     def frontier_of(self, arm: Arm) -> Arm | None:
-        """The arm with the frontier model in the sub model's place; None where it is the arm."""
+        """The arm with the frontier model as sub model; None if that is the arm itself."""
         wanted = Arm(arm.variant, arm.main_model, self._config.frontier or arm.main_model)
         return wanted if arm.sub_model and wanted in self.arms and wanted != arm else None
 
@@ -63,7 +63,7 @@ class Standing:
 
 
 def named_pairs(config: StatisticsConfig, arms: Collection[Arm]) -> list[Pair]:
-    """The comparisons that the config names, as far as there are such arms."""
+    """The comparisons that the config names, if their arms exist."""
     pairs = [(arm_named(each.first), arm_named(each.second)) for each in config.comparisons]
     return [pair for pair in pairs if all(arm in arms for arm in pair)]
 
@@ -74,21 +74,21 @@ def all_pairs(arms: Iterable[Arm]) -> list[Pair]:
 
 
 def arm_named(name: ArmName) -> Arm:
-    """The arm that a config names."""
+    """The arm with this name in a config."""
     return Arm(name.variant.value, name.main, name.sub or "")
 
 
 @dataclass(frozen=True)
 class PairedReport:
-    """What was compared, and what came of it."""
+    """All comparisons and their results."""
 
     comparisons: tuple[PairedComparison, ...] = ()
     gains: tuple[RecoveredGain, ...] = ()
     config: StatisticsConfig = field(default_factory=StatisticsConfig)
     scripted: frozenset[Arm] = frozenset()
-    """Arms in which the oracle plays."""
+    """Arms in which the oracle takes part."""
     trial: str = "attempt"
-    """What there may be several of about a bug."""
+    """The name of a single trial on a bug, of which there may be several."""
 
     def __bool__(self) -> bool:
         return bool(self.comparisons or self.gains)
@@ -97,9 +97,9 @@ class PairedReport:
 def paired_report(
     rollouts: Sequence[Rollout], config: StatisticsConfig, baseline: str
 ) -> PairedReport:
-    """The comparisons that the config names or leaves to the default, over all arms.
+    """The comparisons that the config names or, by default, all relevant ones, over all arms.
 
-    `baseline` is the variant without a subagent that stands for no gain.
+    `baseline` is the variant without a subagent that counts as no gain.
     """
     outcomes = outcomes_by_arm(rollouts)
     standing = Standing(outcomes, config, baseline)
@@ -117,7 +117,7 @@ def report_on(
     scripted: Iterable[Arm] = (),
     trial: str = "attempt",
 ) -> PairedReport:
-    """The same over outcomes of any kind."""
+    """The comparisons for outcomes of any kind."""
     return PairedReport(
         compare_pairs(outcomes, pairs, config),
         tuple(recovered_gain(each, outcomes, config) for each in gains),

@@ -20,7 +20,7 @@ GAIN_HEAD = ("Small", "Frontier", "Baseline", "Bugs", "Left out", "Frontier's ga
 
 
 def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> list[str]:
-    """The Markdown of the section, part by part; empty where nothing was compared."""
+    """The section's Markdown parts; empty if nothing was compared."""
     parts = [f"{heading} Paired comparisons"] if report else []
     if report.comparisons:
         parts.append(table(comparisons_table(report, labels)))
@@ -30,7 +30,7 @@ def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> l
 
 
 def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
-    """One row a comparison, the header first."""
+    """One row per comparison, header first."""
     trials = f"{report.trial.capitalize()}s"
     rows = [["First", "Second", "Bugs", trials, *COMPARISON_HEAD]]
     for each in report.comparisons:
@@ -40,7 +40,7 @@ def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
 
 
 def gains_table(report: PairedReport, labels: Labels) -> list[list[str]]:
-    """One row a small model, the header first."""
+    """One row per small model, header first."""
     rows = [list(GAIN_HEAD)]
     for each in report.gains:
         arms = (each.arms.small, each.arms.frontier, each.arms.baseline)
@@ -52,7 +52,7 @@ def gains_table(report: PairedReport, labels: Labels) -> list[list[str]]:
 
 
 def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
-    """What a reader of the two tables must know."""
+    """Notes for readers of the two tables."""
     return [*_comparison_notes(report), *_gain_notes(report, labels)]
 
 
@@ -91,7 +91,7 @@ def _gain_notes(report: PairedReport, labels: Labels) -> list[str]:
 
 
 def comparison_facts(report: PairedReport) -> list[Facts]:
-    """One row a comparison, with everything that is known of it."""
+    """One row per comparison, with all fields."""
     return [
         _arm_facts("first", each.first)
         | _arm_facts("second", each.second)
@@ -102,7 +102,7 @@ def comparison_facts(report: PairedReport) -> list[Facts]:
 
 
 def gain_facts(report: PairedReport) -> list[Facts]:
-    """One row a small model."""
+    """One row per small model."""
     rows: list[Facts] = []
     for each in report.gains:
         arms = each.arms
@@ -114,7 +114,7 @@ def gain_facts(report: PairedReport) -> list[Facts]:
 
 
 def p_value(value: float | None) -> str:
-    """0.031, and <0.001 below that."""
+    """Three decimals, or <0.001 below that."""
     if value is None:
         return MISSING
     return "<0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""The pages of one rollout: each conversation, and the outcome on the first of them."""
+"""The pages of one rollout: one per conversation, with the outcome on the first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from eval.report.questions import question_view
 from eval.report.rendering import render
 from eval.report.turns import Link, Turn, turns_of
 
-# A conversation's answer, with what it states marked by what that rests on.
+# A conversation's answer, with each claim marked by its evidence.
 
 
 LABELS, CAUSE = ("Answer", "Evidence", "Location"), "Cause"
@@ -36,7 +36,7 @@ class Piece:
 
     text: str
     support: str = ""
-    """What the claim that it is rests on; empty for the text between claims."""
+    """The evidence of the claim; empty for text between claims."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class AnswerView:
 
 
 def answer_view(conversation: Conversation) -> AnswerView | None:
-    """None where the conversation has no answer whose claims are checked."""
+    """None if the conversation has no answer whose claims are checked."""
     told = answer_texts(conversation)
     labels = LABELS if conversation.answer is not None and len(told) > 1 else (CAUSE,)
     texts = [(label, text) for label, text in zip(labels, told, strict=False) if text]
@@ -62,7 +62,7 @@ def answer_view(conversation: Conversation) -> AnswerView | None:
 
 
 def marked(text: str, claims: Sequence[GroundedClaim]) -> list[Piece]:
-    """The text cut at the claims that stand in it word by word; longer ones come first."""
+    """The text split at claims that it contains verbatim; longer claims come first."""
     supports = {
         needle: claim.grounded.value
         for claim in sorted(claims, key=lambda each: len(each.text))
@@ -81,18 +81,18 @@ def marked(text: str, claims: Sequence[GroundedClaim]) -> list[Piece]:
 
 
 def _needles(claim: GroundedClaim) -> Iterable[str]:
-    """What to look for: the claim as it is told, and of `name = value` also the value alone."""
+    """Strings to search for: the claim itself, and for `name = value` also the value alone."""
     yield claim.text
     _, is_named, value = claim.text.partition(" = ")
     if is_named and value:
         yield value
 
 
-# A patch's lines, each with what it is.
+# A patch's lines by kind.
 
 
 MOST_LINES = 3_000
-"""Of one patch in a page; the Parquet files have the whole."""
+"""Limit for a patch in a page; the Parquet files have it whole."""
 HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "# ")
 KINDS = {"+": "added", "-": "removed", "@": "hunk"}
 
@@ -103,7 +103,7 @@ class PatchLine:
 
     text: str
     kind: str
-    """added, removed, hunk, head or same; the class of its line."""
+    """added, removed, hunk, head or same; the line's CSS class."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class PatchView:
 
     lines: tuple[PatchLine, ...]
     left_out: int
-    """Lines that the page does not have."""
+    """Number of lines not shown."""
     added: int
     removed: int
 
@@ -132,12 +132,12 @@ def _kind(line: str) -> str:
     return KINDS.get(line[:1], "same")
 
 
-# The tools that a conversation's model was given.
+# The tools that a conversation's model had.
 
 
 @dataclass(frozen=True)
 class ToolView:
-    """One tool as its model was told of it."""
+    """A tool's description, as sent to the model."""
 
     name: str
     description: str
@@ -145,7 +145,7 @@ class ToolView:
 
 
 def tools_of(sent: str) -> list[ToolView]:
-    """The tools as they were sent, in OpenAI's form; empty for anything else."""
+    """The tools in OpenAI's format; empty for anything else."""
     try:
         return [_view(tool["function"]) for tool in json.loads(sent)]
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -166,27 +166,27 @@ FAIL_TO_PASS = "fail_to_pass"
 
 @dataclass(frozen=True)
 class RolloutPages:
-    """What the pages of one rollout show."""
+    """Contents of the pages of one rollout."""
 
     title: str
-    """The report's."""
+    """The report's title."""
     labels: Labels
     facts: RolloutFacts
     conversations: Sequence[Conversation]
-    """In the order in which they were begun; may be none, where it failed before the first."""
+    """In start order; empty if the rollout failed before the first."""
     outcome: str
-    """As `outcome_markup` gives it."""
+    """HTML from `outcome_markup`."""
     question: Question | None
-    """The runtime question that it answers."""
+    """The runtime question that the rollout answers."""
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """Every page, the one with the outcome first."""
+        """Links to all pages, the one with the outcome first."""
         found = tuple(map(self._link, self.conversations))
         return found or (Link(self._file(self.facts.rollout_id), None, 0, 0),)
 
     def pages(self) -> Iterator[tuple[str, str]]:
-        """File name and text of each."""
+        """File name and text of each page."""
         links = self.links
         if not self.conversations:
             yield links[0].page, render("conversation.html.j2", **self._common(0))
@@ -244,12 +244,12 @@ class RolloutPages:
         return Link(page, conversation.role, conversation.index, conversation.steps)
 
     def _file(self, identity: str) -> str:
-        # What was collected may be evaluated, too, under the same ids.
+        # A collected rollout and an evaluated one can have the same ids.
         return f"{self.facts.stage}-{file_name(identity)}"
 
 
 def outcome_markup(row: Rollout) -> str:
-    """What became of a rollout, as markup: tests that matter, patch, costs."""
+    """A rollout's outcome as HTML: tests that matter, patch, costs."""
     telling = [
         test for test in row.tests if test.group == FAIL_TO_PASS or test.before != test.after
     ]
@@ -266,12 +266,12 @@ def outcome_markup(row: Rollout) -> str:
 
 
 def file_name(identity: str) -> str:
-    """The page of a conversation's or rollout's id, which a foreign file may have chosen."""
+    """The file name for a conversation's or rollout's id, which may come from a foreign file."""
     if PLAIN_NAME.fullmatch(identity):
         return f"{identity}.html"
     return f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.html"
 
 
 def _told(turns: Sequence[Turn]) -> int:
-    """How many turns come before the model's first."""
+    """Number of turns before the model's first."""
     return next((i for i, turn in enumerate(turns) if turn.step), len(turns))

@@ -1,4 +1,4 @@
-"""The few facts of each rollout that the index shows, and which rollouts are shown."""
+"""The facts of each rollout that the index shows, and the selection of rollouts."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from collect.store.run_store import RunStore
 from eval.metrics import Arm, arm_of, has_verdict
 
 SOURCES = (("collect", ""), ("eval", "eval"), ("questions", "eval/questions"))
-"""Which stage of a run keeps its rollouts in which folder of it."""
+"""Stages of a run, and the folders with their rollouts."""
 
 
 class Outcome(StrEnum):
-    """What became of a rollout."""
+    """The result of a rollout."""
 
     RESOLVED = "resolved"
     UNRESOLVED = "not resolved"
     TAMPERED = "tampered"
     RIGHT = "right"
-    """Of a runtime question's answer."""
+    """A runtime question was answered correctly."""
     WRONG = "wrong"
     FAILED = "failed"
-    """Because of the infrastructure or the budget: it says nothing about a model."""
+    """Failed because of the infrastructure or the budget: says nothing about a model."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where rollouts lie."""
+    """A folder of rollouts."""
 
     stage: str
     folder: Path
@@ -42,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, order=True)
 class RolloutFacts:
-    """One row of the index; the order is that in which they are shown."""
+    """One row of the index; rows are sorted by field order."""
 
     stage: str
     benchmark: str
@@ -54,7 +54,7 @@ class RolloutFacts:
     scripted: bool
     outcome: Outcome
     failure: str
-    """Its kind and type; empty where nothing failed."""
+    """Kind and type; empty if nothing failed."""
     steps: int
     """Completions of all agents."""
     tokens: int
@@ -66,7 +66,7 @@ class RolloutFacts:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rollouts get pages. Empty: no such condition."""
+    """Which rollouts get pages. An empty field selects all."""
 
     limit: int | None = None
     outcomes: frozenset[str] = frozenset()
@@ -74,10 +74,10 @@ class Selection:
     models: frozenset[str] = frozenset()
     """Main or sub models."""
     instances: tuple[str, ...] = ()
-    """Globs over the bugs' ids."""
+    """Glob patterns for bug ids."""
 
     def wants(self, facts: RolloutFacts) -> bool:
-        """Whether the rollout is among them, the limit aside."""
+        """Whether the rollout is selected, ignoring the limit."""
         arm = facts.arm
         return (
             (not self.outcomes or facts.outcome in self.outcomes)
@@ -92,14 +92,15 @@ class Selection:
 
 @dataclass
 class Totals:
-    """What all rollouts came to, chosen or not: counts, so that any number of them fits."""
+    """Counts over all rollouts, selected or not; their size does not depend on the number of
+    rollouts."""
 
     outcomes: Counter[tuple[str, Arm, bool, Outcome]] = field(default_factory=Counter)
-    """By stage, arm and whether it is scripted."""
+    """By stage, arm, whether it is scripted, and outcome."""
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By stage and failure."""
     matching: int = 0
-    """Rollouts that the selection names, the limit aside."""
+    """Rollouts that match the selection, ignoring the limit."""
     dollars: float = 0.0
 
     @property
@@ -121,7 +122,7 @@ def sources_of(run: Path) -> list[Source]:
 
 
 def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[RolloutFacts], Totals]:
-    """The first rollouts of the selection, in order, and what all of them came to."""
+    """The first selected rollouts, in order, and the counts over all rollouts."""
     totals = Totals()
 
     def matching() -> Iterator[RolloutFacts]:
@@ -139,7 +140,7 @@ def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[Rollou
 
 
 def facts_of(row: Rollout, stage: str) -> RolloutFacts:
-    """What the index shows of a rollout."""
+    """The index row of a rollout."""
     failure = f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
     return RolloutFacts(
         stage=stage,
@@ -161,7 +162,7 @@ def facts_of(row: Rollout, stage: str) -> RolloutFacts:
 
 
 def outcome_of(row: Rollout) -> Outcome:
-    """What became of a rollout."""
+    """The result of a rollout."""
     if not has_verdict(row):
         return Outcome.FAILED
     if row.variant == QUESTIONS:

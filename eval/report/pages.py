@@ -1,4 +1,5 @@
-"""The index: tables and charts of each stage, what all rollouts came to, and the way to each."""
+"""The report's index: tables and charts of each stage, a summary of all rollouts, and links to
+them."""
 
 from __future__ import annotations
 
@@ -33,16 +34,16 @@ from eval.report.questions import questions_of
 from eval.report.rendering import GENERATOR, render
 from eval.report.turns import Link
 
-# Markdown tables of StepInto's own as HTML, and what a run's rollouts came to.
+# StepInto's Markdown tables as HTML, and the outcomes of a run's rollouts.
 
 
 RULES = ("heading", "list", "table", "emphasis", "escape", "newline")
-"""All that the tables use. No links, no images and no HTML, whatever a model's name holds."""
+"""Only what the tables use: no links, images or HTML, whatever a model's name contains."""
 NUMBER = re.compile(r"[-+$~≤<]?[\d.,]+(?:[%kMs]|ms)?(?: .*)?|-|undefined")
 
 
 def html_of(markdown: str) -> Markup:
-    """The Markdown of a page of tables, one heading level down, columns of numbers to the right."""
+    """A Markdown page of tables as HTML, headings one level down, numeric columns right-aligned."""
     parser = MarkdownIt("zero").enable(list(RULES))
     tokens = parser.parse(visible(markdown))
     for token in tokens:
@@ -56,7 +57,7 @@ def html_of(markdown: str) -> Markup:
 
 
 def _columns(tokens: Sequence[Token]) -> Iterator[list[tuple[Token, str]]]:
-    """The cells of each column of each table, its head first, with their text."""
+    """The cells of each column of each table with their text, header first."""
     columns: dict[int, list[tuple[Token, str]]] = defaultdict(list)
     place = 0
     for token, after in pairwise([*tokens, _html("")]):
@@ -71,14 +72,14 @@ def _columns(tokens: Sequence[Token]) -> Iterator[list[tuple[Token, str]]]:
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Whether half of a column's cells or more, below the head, are numbers; empty ones aside."""
+    """Whether at least half of a column's non-empty cells, without the header, are numbers."""
     told = [cell.strip("*") for cell in cells[1:] if cell]
     numbers = sum(NUMBER.fullmatch(cell) is not None for cell in told)
     return bool(numbers) and 2 * numbers >= len(told)
 
 
 def outcomes_table(totals: Totals, labels: Labels) -> list[list[str]]:
-    """One row an arm, one column an outcome, the header first."""
+    """One row per arm, one column per outcome, header first."""
     seen = [each for each in Outcome if any(key[3] is each for key in totals.outcomes)]
     rows = [["Stage", "Variant", "Models", "Rollouts", *(each.value for each in seen)]]
     arms = list(dict.fromkeys(key[:3] for key in totals.outcomes))
@@ -91,13 +92,13 @@ def outcomes_table(totals: Totals, labels: Labels) -> list[list[str]]:
 
 
 def failures_table(failures: Counter[tuple[str, str]]) -> list[list[str]]:
-    """One row a failure, the most frequent first; the header first."""
+    """One row per failure, the most frequent first, below the header."""
     rows = [["Stage", "Failure", "Rollouts"]]
     return rows + [[*key, str(count)] for key, count in failures.most_common()]
 
 
 def _scrolling(tokens: Sequence[Token]) -> list[Token]:
-    """Each table in a box of its own, which scrolls where the window is too narrow."""
+    """Wrap each table in a box that scrolls if the window is too narrow."""
     found: list[Token] = []
     for token in tokens:
         if token.type == "table_open":
@@ -115,14 +116,14 @@ def _html(text: str) -> Token:
 
 
 TABLES, FIGURES = "tables.md", "figures"
-"""Where a stage keeps its tables, and the CSV files of its figures."""
+"""Names of a stage's tables file, and of the folder with its figures' CSV files."""
 TITLES = {"collect": "Collected", "eval": "In place", "questions": "Subagents alone"}
 DATA = (".csv", ".json")
 
 
 @dataclass(frozen=True)
 class File:
-    """A file beside the report."""
+    """A file next to the report."""
 
     name: str
     href: str
@@ -140,7 +141,7 @@ class Part:
 
 @dataclass(frozen=True)
 class IndexRow:
-    """One rollout, and where its pages are."""
+    """A rollout, and the paths of its pages."""
 
     facts: RolloutFacts
     links: tuple[Link, ...]
@@ -148,7 +149,7 @@ class IndexRow:
 
 @dataclass(frozen=True)
 class ListedRow:
-    """The same as the list shows it."""
+    """A rollout as the list shows it."""
 
     facts: RolloutFacts
     links: tuple[Link, ...]
@@ -157,12 +158,12 @@ class ListedRow:
 
 @dataclass(frozen=True)
 class IndexPage:
-    """What the page is of."""
+    """The contents of the index page."""
 
     title: str
     sources: Sequence[Source]
     output: Path
-    """The report's folder, which links to the tables' files are relative to."""
+    """The report's folder; links to table files are relative to it."""
     labels: Labels
 
     def text(self, totals: Totals, rows: Sequence[IndexRow]) -> str:
@@ -186,12 +187,12 @@ class IndexPage:
 
 
 def part_of(source: Source, output: Path, labels: Labels) -> Part | None:
-    """The tables of one stage; None where it has none."""
+    """The tables of one stage; None if it has none."""
     path = source.folder / TABLES
     if not path.is_file():
         return None
     text = path.read_text(encoding="utf-8")
-    # Its own heading says no more than the part's.
+    # Drop the file's heading, which repeats the part's.
     body = text.partition("\n")[2] if text.startswith("# ") else text
     return Part(
         TITLES[source.stage],
@@ -202,27 +203,27 @@ def part_of(source: Source, output: Path, labels: Labels) -> Part | None:
 
 
 def chart_of(figure: Figure) -> Markup:
-    """A figure, drawn, with its title and note."""
+    """A figure as a chart, with title and note."""
     return Markup(
         render("chart.html.j2", title=figure.title, note=about(figure), drawing=draw(figure))
     )
 
 
 def arm_name(facts: RolloutFacts, labels: Labels) -> str:
-    """What the list calls an arm."""
+    """An arm's name in the list."""
     variant = labels.variant(facts.arm.variant)
     return f"{variant}, {labels.models(facts.arm, facts.scripted)}"
 
 
 def _files(folder: Path, output: Path) -> Iterable[File]:
-    """The tables as data. Linked by relative paths, so that the run's folder can be moved."""
+    """The tables' data files, with relative links so that the run's folder can be moved."""
     for path in (*sorted(folder.iterdir()), *sorted((folder / FIGURES).glob("*.csv"))):
         if path.suffix in DATA:
             yield File(path.name, quote(os.path.relpath(path, output)))
 
 
 def _filters(rows: Sequence[ListedRow]) -> list[tuple[str, str, list[str]]]:
-    """Name, label and options of each choice; without those that leave no choice."""
+    """Name, label and options of each filter, without filters that have only one option."""
     values = {
         ("outcome", "Outcome"): [row.facts.outcome.value for row in rows],
         ("stage", "Stage"): [row.facts.stage for row in rows],
@@ -233,16 +234,15 @@ def _filters(rows: Sequence[ListedRow]) -> list[tuple[str, str, list[str]]]:
     return [(*key, found) for key, found in options.items() if len(found) > 1]
 
 
-# Write a report: the pages of the chosen rollouts, then the index that leads to them.
+# Write a report: first the pages of the selected rollouts, then the index with links to them.
 #
-# Layout of its folder::
+# Layout of the folder::
 #
 #     index.html            tables, charts, and the list of conversations
-#     conversations/*.html  one page a conversation
+#     conversations/*.html  one page per conversation
 #
-# Every page carries its own style, and nothing is fetched from anywhere. Rollouts and
-# conversations are streamed: what is held at once is a row of facts for each rollout that is
-# shown, and the conversations of one rollout.
+# Every page contains its own style, and fetches nothing. Rollouts and conversations are streamed:
+# only a row of facts per shown rollout and the conversations of one rollout are in memory.
 
 
 INDEX, PAGES = "index.html", "conversations"
@@ -250,34 +250,34 @@ INDEX, PAGES = "index.html", "conversations"
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What a report is of, and where it goes."""
+    """What to report, and where to write it."""
 
     title: str
     sources: Sequence[Source]
     output: Path
-    """Its folder: a new one, or an earlier report's."""
+    """The report's folder: a new one, or that of an earlier report."""
     selection: Selection = field(default_factory=Selection)
     questions: Sequence[Path] = ()
-    """Files with the runtime questions that were answered, as far as they are still there."""
+    """Files with the runtime questions that were answered, if they still exist."""
     labels: Labels = field(default_factory=Labels)
 
 
 @dataclass(frozen=True)
 class ReportPaths:
-    """What was written."""
+    """The written files."""
 
     index: Path
     pages: int
     rollouts: int
-    """Those that have pages."""
+    """Rollouts with pages."""
     matching: int
-    """Rollouts that the selection names, the limit aside."""
+    """Rollouts that match the selection, ignoring the limit."""
 
 
 def write_report(request: ReportRequest) -> ReportPaths:
-    """Write the pages, in place of an earlier report's.
+    """Write the pages, replacing an earlier report.
 
-    Raises ConfigError where the folder holds anything else, or a table can't be read.
+    Raises ConfigError if the folder holds anything else, or a table can't be read.
     """
     folder = request.output / PAGES
     _claim(request)
@@ -307,7 +307,7 @@ def _key(facts: RolloutFacts) -> tuple[str, str]:
 
 
 def _claim(request: ReportRequest) -> None:
-    """Make the folder, with an index that says what is going on."""
+    """Create the folder, with an index that says that the report is being written."""
     index = request.output / INDEX
     if request.output.exists() and (
         not request.output.is_dir() or (any(request.output.iterdir()) and not _is_report(index))
@@ -329,13 +329,14 @@ def _rollouts(
     chosen: Sequence[RolloutFacts],
     questions: Mapping[str, Question],
 ) -> Iterator[RolloutPages]:
-    """What the pages of each chosen rollout show, one after the other."""
+    """The page contents of each selected rollout, one by one."""
     for source in request.sources:
         facts = {each.rollout_id: each for each in chosen if each.stage == source.stage}
         if not facts:
             continue
         store = RunStore(source.folder)
-        # Outcomes and conversations lie in tables of different order: the former wait on the disk.
+        # Outcomes and conversations are in different order in their tables, so outcomes wait on
+        # disk.
         with tempfile.TemporaryDirectory() as name:
             outcomes = Path(name)
             for row in store.read_rollouts(only=facts.keys()):
@@ -356,7 +357,7 @@ def _rollouts(
 def _by_rollout(
     store: RunStore, rollout_ids: Sequence[str]
 ) -> Iterator[tuple[str, list[Conversation]]]:
-    """The conversations of each rollout, then the rollouts without any."""
+    """The conversations of each rollout, then rollouts without any."""
     missing = dict.fromkeys(rollout_ids)
     rows = store.read_conversations(only=missing.copy())
     for rollout_id, group in groupby(rows, lambda row: row.rollout_id):

@@ -1,4 +1,4 @@
-"""The runtime questions that rollouts answer, found again by the rollouts' ids."""
+"""The runtime questions that rollouts answer, found by the rollouts' ids."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from eval.report.facts import RolloutFacts
 
 @dataclass(frozen=True)
 class QuestionView:
-    """One question, as the page of its answer shows it."""
+    """A question, as the page of its answer shows it."""
 
     question: Question
     truth: tuple[tuple[str, str], ...]
-    """The true answer's parts by name."""
+    """The parts of the true answer, by name."""
     verdict: Verdict
 
 
 def question_files(run: Path) -> list[Path]:
-    """The files of questions that a run's stages made in its folder."""
+    """The question files that a run's stages wrote in its folder."""
     folders = (run, run / "eval", run / "eval" / "questions")
     return [path for folder in folders for path in sorted(folder.glob("*questions*.jsonl"))]
 
 
 def question_view(question: Question, answer: str) -> QuestionView:
-    """The question with the verdict on an answer, judged anew."""
+    """The question with the verdict on an answer, computed again."""
     return QuestionView(question, tuple(truth_parts(question)), score_text(question, answer))
 
 
 def questions_of(facts: Iterable[RolloutFacts], paths: Iterable[Path]) -> Mapping[str, Question]:
-    """The questions of the files that these rollouts answer, by rollout id.
+    """The files' questions that these rollouts answer, by rollout id.
 
-    A file that is not there is passed over; raises ConfigError for one that can't be read.
+    Missing files are skipped; raises ConfigError for one that can't be read.
     """
     asked = [each for each in facts if each.arm.variant == VARIANT]
     wanted = {each.rollout_id for each in asked}
@@ -51,7 +51,7 @@ def questions_of(facts: Iterable[RolloutFacts], paths: Iterable[Path]) -> Mappin
 
 
 def truth_parts(question: Question) -> list[tuple[str, str]]:
-    """The true answer, part by part."""
+    """The parts of the true answer."""
     truth = question.truth.model_dump(exclude={"kind"}, exclude_none=True)
     return [(name, _told(value)) for name, value in truth.items() if value != ""]
 

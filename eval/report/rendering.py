@@ -1,7 +1,7 @@
-"""Templates, and what every page has: style, script, and a policy that lets nothing else in.
+"""Templates, and what every page has: style, script, and a policy that allows nothing else.
 
-Every text that a template prints is escaped, and made visible first; only what is `Markup` already
-stands as it is.
+Every text in a template is escaped, with special characters made visible first; only `Markup` is
+inserted as it is.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from collect import quantities
 from collect.console import visible
 from eval.metrics import MISSING
 
-# Long texts: what is folded away, and what is too much for a page.
+# Long texts: what to fold, and what to cut.
 
 
 FENCE = "```"
 FOLD_CHARACTERS, FOLD_LINES = 3_000, 40
 """A text with more of either is folded."""
 MOST_CHARACTERS = 200_000
-"""Of one text in a page; the Parquet files have the whole."""
+"""Limit for one text in a page; the Parquet files have it whole."""
 PREVIEW_CHARACTERS, PREVIEW_LINES = 600, 8
 
 
@@ -36,29 +36,29 @@ class Folded:
     """A text as a page shows it."""
 
     text: str
-    """As much of it as the page has."""
+    """The part that the page contains."""
     preview: str
-    """Its beginning, seen while it is folded; empty where all is short enough to be shown."""
+    """Its beginning, visible while it is folded; empty if the text is short enough to be shown."""
     lines: int
     characters: int
-    """Of the whole text."""
+    """Characters of the whole text."""
 
     @property
     def left_out(self) -> int:
-        """Characters that the page does not have."""
+        """Characters that the page does not contain."""
         return self.characters - len(self.text)
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a text that is prose, or code."""
+    """A part of a text: prose or code."""
 
     text: str
     is_code: bool
 
 
 def segments(text: str) -> Iterator[Segment]:
-    """The text cut at its fenced code, as models write it; nothing of it is left out."""
+    """The text split at fenced code blocks; nothing is lost."""
     held: list[str] = []
     in_code = False
     for line in text.split("\n"):
@@ -80,7 +80,7 @@ def _segment(lines: list[str], *, is_code: bool) -> Iterator[Segment]:
 
 
 def folded(text: str, lines: int = FOLD_LINES, characters: int = FOLD_CHARACTERS) -> Folded:
-    """The text, with a preview where it has more lines or characters than these."""
+    """The text, with a preview if it has more lines or characters than these."""
     count = text.count("\n") + 1
     is_long = count > lines or len(text) > characters
     preview = "\n".join(text[:PREVIEW_CHARACTERS].split("\n")[:PREVIEW_LINES]) if is_long else ""
@@ -89,22 +89,22 @@ def folded(text: str, lines: int = FOLD_LINES, characters: int = FOLD_CHARACTERS
 
 PACKAGE = "eval.report"
 GENERATOR = "StepInto report"
-"""Stands in every page, and tells a report's folder from any other."""
+"""Marks every page, and identifies a report's folder."""
 
 
 def render(template: str, **values: object) -> str:
-    """One page."""
+    """Render a page."""
     return _environment().get_template(template).render(**values)
 
 
 def asset(name: str) -> str:
-    """A style sheet or script, as it stands in the pages."""
+    """The content of a style sheet or script."""
     return (files(PACKAGE) / "templates" / name).read_text(encoding="utf-8")
 
 
 @cache
 def policy() -> str:
-    """The pages' content security policy: their own style and script, and nothing from anywhere."""
+    """The pages' content security policy: only their own style and script, nothing external."""
     style, script = _digest(asset("style.css")), _digest(asset("index.js"))
     return f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'"
 
@@ -142,7 +142,7 @@ def _made_visible(value: object) -> object:
 
 
 def _duration(seconds: float) -> str:
-    """Milliseconds below a second: those of a debugger's steps."""
+    """In milliseconds below a second, as for debugger steps."""
     if seconds <= 0:
         return MISSING
     if seconds < 1:

@@ -1,5 +1,5 @@
-"""A conversation's messages as the turns that a page shows: each call with its answer, its debugger
-events and the conversation that it began."""
+"""A conversation's messages as turns: each call with its answer, its debugger events and the
+conversation that it started."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from collect.store.messages import ToolCall
 from collect.store.records import Conversation, MessageRow, Role
 from sandbox.debugger import DebugEvent, StopReason, render
 
-# Debugger events as a page shows them: the source with its marks, and what was seen.
+# Debugger events as a page shows them: marked source lines, and the observed values.
 
 
 LISTED = re.compile(r"(?P<current>->)? *(?P<breakpoint>\*)? *(?P<number>\d+)(?: {2}(?P<text>.*))?")
-"""A line of `DebugEvent.source`: `->` marks the current one, `*` a breakpoint."""
+"""A line of `DebugEvent.source`: `->` marks the current line, `*` a breakpoint."""
 
 
 class Kind(StrEnum):
-    """What an event is to its reader, and the class of its block."""
+    """The kind of an event, and its CSS class."""
 
     STOP = "stop"
     ENDED = "ended"
     ERROR = "error"
     LOOK = "look"
-    """An inspection, or a change of the breakpoints."""
+    """An inspection, or a change of breakpoints."""
 
 
 @dataclass(frozen=True)
 class SourceLine:
-    """One line around a stop."""
+    """A line around a stop."""
 
     number: str
-    """Empty where the debugger listed something else."""
+    """Empty if the debugger listed something other than source."""
     text: str
     current: bool = False
     breakpoint: bool = False
@@ -59,7 +59,7 @@ def view_of(event: DebugEvent) -> EventView:
 
 
 def kind_of(event: DebugEvent) -> Kind:
-    """What an event is to its reader."""
+    """The kind of an event."""
     if event.stop_reason in (StopReason.EXITED, StopReason.KILLED):
         return Kind.ENDED
     if event.stop_reason is not None:
@@ -68,7 +68,7 @@ def kind_of(event: DebugEvent) -> Kind:
 
 
 def source_lines(lines: Iterable[str]) -> Iterator[SourceLine]:
-    """The lines that a stop lists, their marks told apart."""
+    """The lines that a stop lists, with their marks parsed."""
     for line in lines:
         found = LISTED.fullmatch(line)
         if found is None:
@@ -79,7 +79,7 @@ def source_lines(lines: Iterable[str]) -> Iterator[SourceLine]:
 
 
 Events = Mapping[tuple[int, str], Sequence[EventView]]
-"""By index of the message and id of the call."""
+"""By message index and call id."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Link:
     """Another conversation of the rollout."""
 
     page: str
-    """Its file's name, in the same folder."""
+    """File name, in the same folder."""
     role: Role | None
     """None for a rollout that failed before any conversation."""
     index: int
@@ -96,13 +96,13 @@ class Link:
 
 @dataclass(frozen=True)
 class CallView:
-    """One tool call, and what came of it."""
+    """A tool call and its result."""
 
     call: ToolCall
     arguments: tuple[tuple[str, str], ...] | None
-    """None where the model's text is no JSON object."""
+    """None if the model's text is not a JSON object."""
     answer: MessageRow | None
-    """None where the conversation ended before it."""
+    """None if the conversation ended first."""
     answer_index: int
     events: tuple[EventView, ...]
     children: tuple[Link, ...]
@@ -110,19 +110,20 @@ class CallView:
 
 @dataclass(frozen=True)
 class Turn:
-    """One message; an assistant's with the answers to its calls."""
+    """A message; for the assistant, with the answers to its calls."""
 
     index: int
     row: MessageRow
     step: int
-    """Of an assistant's message, from 1; else 0."""
+    """For an assistant message, from 1; else 0."""
     calls: tuple[CallView, ...] = ()
     events: tuple[EventView, ...] = ()
-    """Those of no call: of actions that stand in the text, or of a session begun before."""
+    """Events without a call: from actions in the text, or from an earlier session."""
 
 
 def turns_of(conversation: Conversation, children: Mapping[str, Sequence[Link]]) -> list[Turn]:
-    """Every turn of the conversation. `children`: what its calls began, by the call's id."""
+    """All turns of the conversation. `children` are the conversations that its calls started, by
+    call id."""
     rows = conversation.messages
     events = _events(conversation)
     turns: list[Turn] = []
@@ -149,7 +150,7 @@ def turns_of(conversation: Conversation, children: Mapping[str, Sequence[Link]])
 
 
 def readable_arguments(raw: str) -> tuple[tuple[str, str], ...] | None:
-    """A call's arguments by name, texts as they are; None where they are no JSON object."""
+    """A call's arguments by name, strings as they are; None if they are not a JSON object."""
     try:
         parsed = json.loads(raw)
     except (ValueError, RecursionError):
@@ -171,8 +172,8 @@ def _events(conversation: Conversation) -> Events:
 
 
 def _answers(rows: Sequence[MessageRow], asked: int) -> dict[str, int]:
-    """Where the answers to a message's calls stand, by the call's id. A model may use an id again
-    in a later message, so only those that follow at once are its own."""
+    """Index of the answer to each of a message's calls, by call id. A model may reuse an id in a
+    later message, so only the directly following answers count."""
     known = {call.id for call in rows[asked].message.tool_calls}
     found: dict[str, int] = {}
     for index, row in _tools_after(rows, asked):

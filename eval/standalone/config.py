@@ -1,4 +1,4 @@
-"""What a config says about measuring subagents on runtime questions, without any main agent."""
+"""Settings to measure subagents on runtime questions, without a main agent."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class AloneConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     models: tuple[str, ...] = Field(min_length=1)
-    """Who answers, by their names in `models`; the source reader is always there beside them."""
+    """The models that answer, by their names in `models`; the source reader always answers too."""
     path: str | None = None
-    """A questions.jsonl, as `stepinto bench questions` writes it. None: questions are made."""
+    """A questions.jsonl from `stepinto bench questions`. None: generate questions."""
     benchmark: BenchmarkConfig | None = None
-    """The bugs that are asked about: of `path`, the questions about any other bug are left out.
-    None: `eval.benchmark`, or the bugs of collect's benchmark that its split holds out."""
+    """The bugs to ask about; questions in `path` about other bugs are skipped. None:
+    `eval.benchmark`, or the bugs of collect's benchmark that its split holds out."""
     limit: int | None = Field(default=None, ge=1)
-    """At most so many questions, the first ones."""
+    """Maximum number of questions, from the start."""
     shuffle_seed: int | None = None
-    """Shuffles the questions, in the same way for the same seed, so that `limit` draws from all
-    bugs and categories. None: the file's order."""
+    """Seed to shuffle the questions, so that `limit` draws from all bugs and categories. None: the
+    file's order."""
     per_category: int = Field(default=3, ge=0)
-    """Of questions that are made: most of one category about one bug."""
+    """For generated questions: maximum number per category and bug."""
     limits: Mapping[Category, int] = {}
-    """The same for single categories."""
+    """Other maximums for single categories."""
     seed: int = 0
-    """Decides which questions are made, and how they are worded."""
+    """Seed for selecting and wording generated questions."""
     test_timeout: float = Field(default=60.0, gt=0)
-    """Seconds for one traced run of a test while questions are made."""
+    """Seconds for one traced run of a test when questions are generated."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -51,7 +51,7 @@ class AloneConfig(BaseModel):
         return self
 
     def asking(self, benchmark: BenchmarkConfig, output: Path) -> QuestionsConfig:
-        """What makes the questions into `output`, and asks them."""
+        """The settings to generate the questions into `output` and ask them."""
         return QuestionsConfig(
             benchmark=benchmark,
             per_category=self.per_category,

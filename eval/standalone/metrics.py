@@ -1,4 +1,4 @@
-"""What a subagent's answers to runtime questions come to, one set of numbers a model."""
+"""Metrics of a subagent's answers to runtime questions, one set of numbers per model."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from eval.metrics import Arm, InstanceKey, clustered_wilson, percent
 
 @dataclass(frozen=True)
 class ModelAnswers:
-    """What one model was asked, and said."""
+    """The questions to one model, and its answers."""
 
     model: str
     """`source_reader` for the reader of the source, which runs nothing."""
     answered: tuple[Answered, ...]
     missing: int = 0
-    """Questions without a verdict: they failed because of the infrastructure or the budget, or
-    were not asked yet."""
+    """Questions without a verdict: failed because of the infrastructure or the budget, or not asked
+    yet."""
 
     @property
     def arm(self) -> Arm:
-        """How paired statistics and records call it."""
+        """The model as an arm, for paired statistics and records."""
         return Arm(VARIANT, "", self.model)
 
     @property
@@ -43,7 +43,7 @@ class ModelAnswers:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Right answers among some questions."""
+    """Share of right answers."""
 
     questions: int
     right: int
@@ -55,42 +55,42 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class AloneMetrics:
-    """The numbers of one model. None where there is nothing to average over."""
+    """The numbers of one model. None if there is nothing to average over."""
 
     model: str
     scripted: bool
     questions: int
-    """Those that all models have a verdict for, the base of all that follows."""
+    """Questions for which all models have a verdict; the base of all following fields."""
     instances: int
-    """Bugs that they are about."""
+    """Number of bugs in these questions."""
     missing: int
-    """Questions without a verdict of this model."""
+    """Questions for which this model has no verdict."""
     accuracy: Accuracy | None
     categories: Mapping[Category, Accuracy]
     well_formed: float | None
     """Percent of answers with a well-formed answer block."""
     grounded: float | None
-    """Percent of the answers that claim anything whose every claim their conversation had
-    observed, what the task gave aside."""
+    """Percent of answers with claims whose every claim was observed in the conversation, except
+    claims that the task stated."""
     tool_calls: int
     invalid_calls: int
-    """Not carried out: no such tool, or arguments that are not of its schema."""
+    """Calls not executed: no such tool, or arguments that don't match its schema."""
     refused_calls: int
-    """Not carried out: the debugger's state or the tool limit forbids it."""
+    """Calls not executed: the debugger's state or the tool limit did not allow them."""
     valid_calls: float | None
-    """Percent of the calls that were neither."""
+    """Percent of calls that were neither invalid nor refused."""
     steps: float | None
-    """Average completions a question."""
+    """Average completions per question."""
     tokens: float | None
-    """Average input and output tokens a question."""
+    """Average input and output tokens per question."""
     seconds: float | None
-    """Average wall time a question, the sandbox's start included."""
+    """Average wall time per question, including the sandbox's start."""
     dollars: float | None
-    """Of all questions together."""
+    """Total over all questions."""
     dollars_per_question: float | None
     dollars_per_right: float | None
     reasons: Mapping[str, int]
-    """Why wrong answers are wrong."""
+    """Wrong answers by reason."""
 
     @property
     def is_source_reader(self) -> bool:
@@ -98,9 +98,9 @@ class AloneMetrics:
 
 
 def shared_questions(models: Sequence[ModelAnswers]) -> frozenset[str]:
-    """The ids of the questions that all models have a verdict for.
+    """The ids of the questions for which all models have a verdict.
 
-    A model without any verdict is listed, but takes no part in the choice.
+    A model without any verdict is listed, but does not affect the choice.
     """
     asked = [frozenset(each.question.id for each in model.answered) for model in models]
     asked = [ids for ids in asked if ids]
@@ -108,7 +108,7 @@ def shared_questions(models: Sequence[ModelAnswers]) -> frozenset[str]:
 
 
 def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetrics:
-    """The numbers of one model over the given questions."""
+    """The metrics of one model over the given questions."""
     answers = [each for each in model.answered if each.question.id in questions]
     rows = [each.rollout for each in answers if each.rollout is not None]
     right = sum(each.verdict.correct for each in answers)
@@ -143,7 +143,7 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
 
 
 def accuracy(answers: Sequence[Answered]) -> Accuracy | None:
-    """The share of right answers; None where there is no answer."""
+    """The share of right answers; None if there are no answers."""
     if not answers:
         return None
     bugs: dict[InstanceKey, list[bool]] = defaultdict(list)
@@ -155,7 +155,7 @@ def accuracy(answers: Sequence[Answered]) -> Accuracy | None:
 
 
 def by_category(answers: Sequence[Answered]) -> dict[Category, Accuracy]:
-    """The same for each category that there are questions of."""
+    """The accuracy of each category that has questions."""
     groups = {
         category: accuracy([each for each in answers if each.question.category is category])
         for category in Category
@@ -164,7 +164,7 @@ def by_category(answers: Sequence[Answered]) -> dict[Category, Accuracy]:
 
 
 def bug_of(answer: Answered) -> InstanceKey:
-    """The bug that was asked about, unique over benchmarks."""
+    """The bug of a question, unique across benchmarks."""
     return answer.question.benchmark, answer.question.instance_id
 
 

@@ -1,5 +1,4 @@
-"""Any subagent on runtime questions, without a main agent: the part of the eval stage that measures
-it alone."""
+"""The eval stage for subagents alone: they answer runtime questions without a main agent."""
 
 from __future__ import annotations
 
@@ -47,22 +46,22 @@ from eval.standalone.metrics import (
 from eval.standalone.tables import AloneResults, alone_notes, alone_parts, alone_records
 from eval.training_data import trained_repositories
 
-# The questions of an evaluation: those of a file, or made for it.
+# Questions: read from a file, or generated for it.
 
 
 @dataclass(frozen=True)
 class ChosenQuestions:
-    """What is asked, and what is not."""
+    """Selected and skipped questions."""
 
     questions: tuple[Question, ...]
     path: Path
     about_others: int
-    """Questions of the file about bugs that the benchmark's section does not select."""
+    """Questions in the file about bugs that the benchmark section does not select."""
     over_limit: int
 
 
 def asking_config(config: AloneConfig, benchmark: BenchmarkConfig, folder: Path) -> QuestionsConfig:
-    """Where the questions lie, and what makes them. Questions made in another way lie elsewhere."""
+    """The settings that generate the questions, and their path. Other settings use another path."""
     if config.path is not None:
         return config.asking(benchmark, Path(config.path))
     made = config.asking(benchmark, folder / DEFAULT_NAME).model_dump_json(exclude=ANSWERING)
@@ -73,9 +72,10 @@ def asking_config(config: AloneConfig, benchmark: BenchmarkConfig, folder: Path)
 def questions_file(
     runtime: RuntimeConfig, config: AloneConfig, asking: QuestionsConfig, folder: Path
 ) -> Path | None:
-    """The config's file of questions, made where it names none and there is none yet.
+    """The config's question file; generated if the config names none and none exists yet.
 
-    None where the user stopped that: the next start goes on. Raises ConfigError, SandboxError.
+    None if the user stopped the generation; the next start resumes it. Raises ConfigError,
+    SandboxError.
     """
     path = questions_path(asking, folder)
     if to_be_made(config, path) and build(runtime, asking, folder).card is None:
@@ -84,14 +84,14 @@ def questions_file(
 
 
 def to_be_made(config: AloneConfig, path: Path) -> bool:
-    """Whether the questions of that file are to be made, and are not there yet."""
+    """Whether the question file has to be generated."""
     return config.path is None and not path.is_file()
 
 
 def choose_questions(
     config: AloneConfig, path: Path, instances: Sequence[Instance]
 ) -> ChosenQuestions:
-    """The file's questions about these bugs. Raises ConfigError, also where there is none."""
+    """The file's questions about these bugs. Raises ConfigError, also if there are none."""
     known = {(each.benchmark, each.id) for each in instances}
     every = read_questions(path)
     about = [each for each in every if (each.benchmark, each.instance_id) in known]
@@ -110,15 +110,14 @@ def _example(questions: Sequence[Question]) -> str:
     return f" (the first: {first.benchmark} {first.instance_id})" if first is not None else ""
 
 
-# Paired statistics between the models that answered the same questions.
+# Paired statistics for models that answered the same questions.
 
 
 def paired_answers(models: Sequence[ModelAnswers], config: StatisticsConfig) -> PairedReport:
     """Each model against the baseline and the frontier model that the config names.
 
-    Where it names none of those that answered: every model against every other. The source reader
-    is compared where it is named. `comparisons` is about arms with a main agent, and says nothing
-    here.
+    If the config names none that answered, every model against every other. The source reader is
+    compared only if it is named. `comparisons` is for arms with a main agent, and is ignored here.
     """
     outcomes = {model.arm: outcomes_of(model) for model in models}
     named = (config.baseline, config.frontier)
@@ -130,14 +129,14 @@ def paired_answers(models: Sequence[ModelAnswers], config: StatisticsConfig) -> 
 
 
 def outcomes_of(model: ModelAnswers) -> Outcomes:
-    """Right or not, by bug and question."""
+    """Whether each answer is right, by bug and question."""
     outcomes: dict[InstanceKey, dict[str, bool]] = {}
     for each in model.answered:
         outcomes.setdefault(bug_of(each), {})[each.question.id] = each.verdict.correct
     return outcomes
 
 
-# What an evaluation of subagents alone leaves in its folder.
+# Files that an evaluation of subagents alone writes.
 
 
 NESTED = ("accuracy", "categories", "reasons")
@@ -145,11 +144,12 @@ NESTED = ("accuracy", "categories", "reasons")
 
 @dataclass(frozen=True)
 class AlonePaths:
-    """Where the tables lie."""
+    """Paths of the tables."""
 
     markdown: Path
     csv: Path
-    """One row a model; beside it one row a model and category, and the paired statistics."""
+    """One row per model; next to it are files with one row per model and category, and the paired
+    statistics."""
     json: Path
 
 
@@ -162,9 +162,9 @@ def write_alone(
     *,
     records: Sequence[Record] = (),
 ) -> AlonePaths:
-    """Write the tables in three forms, each file whole or not at all, and a CSV file a record.
+    """Write the tables in three formats, each file atomically, and one CSV file per record.
 
-    `config` must be JSON-serialisable; it goes into results.json, as does every answer's verdict.
+    `config` must be JSON-serialisable; it goes into results.json with every answer's verdict.
     """
     paths = AlonePaths(folder / "tables.md", folder / "models.csv", folder / "results.json")
     tables = {
@@ -193,7 +193,7 @@ def write_alone(
 
 
 def model_row(metrics: AloneMetrics) -> Facts:
-    """One model as plain numbers."""
+    """One model's metrics as plain numbers."""
     row: Facts = {
         each.name: getattr(metrics, each.name)
         for each in fields(metrics)
@@ -209,7 +209,7 @@ def model_row(metrics: AloneMetrics) -> Facts:
 
 
 def category_rows(metrics: AloneMetrics) -> list[Facts]:
-    """One row a category."""
+    """One row per category."""
     return [
         {"model": metrics.model, "category": category.value, **asdict(found)}
         for category, found in metrics.categories.items()
@@ -217,7 +217,7 @@ def category_rows(metrics: AloneMetrics) -> list[Facts]:
 
 
 def answer_rows(model: ModelAnswers) -> list[dict[str, Any]]:
-    """One row an answer."""
+    """One row per answer."""
     return [
         {
             "model": model.model,
@@ -240,29 +240,29 @@ FOLDER = "questions"
 
 @dataclass(frozen=True)
 class AloneReport:
-    """What it came to."""
+    """The result of an evaluation."""
 
     summary: str
-    """The tables, for a terminal; empty where it was stopped before the first answer."""
+    """The tables for a terminal; empty if it was stopped before the first answer."""
     tables: AlonePaths | None
     missing: int
-    """Answers that the next start gives: it was stopped, or they failed."""
+    """Answers still missing, because it was stopped or they failed; the next start gets them."""
     reasons: tuple[str, ...] = ()
-    """Different failures of the infrastructure or the budget, as `type: message`."""
+    """Distinct infrastructure or budget failures, as `type: message`."""
     stopped: bool = False
 
 
 @dataclass(frozen=True)
 class AloneStage:
-    """Which subagents are measured, on what, and where the numbers go."""
+    """Which subagents to measure, on what, and where to write the results."""
 
     runtime: RuntimeConfig
     config: AloneConfig
     statistics: StatisticsConfig
     benchmark: BenchmarkConfig
-    """Whose bugs are asked about."""
+    """The benchmark whose bugs the questions are about."""
     run: Path
-    """The run's folder; the numbers go to `eval/questions` in it."""
+    """The run's folder; results go to its `eval/questions`."""
     labels: Labels
 
     @property
@@ -270,12 +270,12 @@ class AloneStage:
         return self.run / "eval" / FOLDER
 
     def check(self) -> None:
-        """Raises ConfigError where a model is not in the config."""
+        """Raises ConfigError if a model is not in the config."""
         for name in self.config.models:
             self.runtime.model_config_of(name)
 
     def preflight(self) -> dict[str, list[Finding]]:
-        """What a start looks at first, by model; nothing is asked. Raises ConfigError."""
+        """Checks before a start, by model; nothing is asked. Raises ConfigError."""
         _, choice = open_chosen(self.benchmark, self.runtime.sandbox)
         asking = asking_config(self.config, self.benchmark, self.folder)
         path = questions_path(asking, self.folder)
@@ -294,9 +294,9 @@ class AloneStage:
         }
 
     def measure(self, described: Mapping[str, Any]) -> AloneReport:
-        """Ask what has no answer yet, and write the tables.
+        """Ask for all missing answers, and write the tables.
 
-        `described` is the whole config, noted beside the numbers. Raises ConfigError, SandboxError.
+        `described` is the whole config, stored with the results. Raises ConfigError, SandboxError.
         """
         benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
         asking = asking_config(self.config, self.benchmark, self.folder)
@@ -331,7 +331,7 @@ class AloneStage:
         return AloneResults(metrics, paired_answers(answers, self.statistics), notes)
 
     def _notes(self, chosen: ChosenQuestions) -> list[str]:
-        """What was asked, and what was not."""
+        """Notes on which questions were asked and which were skipped."""
         bugs = {(each.benchmark, each.instance_id) for each in chosen.questions}
         asked, about = counted(len(chosen.questions), "question"), counted(len(bugs), "bug")
         lines = [f"n = {asked}, {about}; from {chosen.path}."]
@@ -353,7 +353,7 @@ class AloneStage:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What all models have said so far."""
+    """All models' answers so far."""
 
     models: tuple[ModelAnswers, ...]
     reasons: tuple[str, ...]
@@ -361,7 +361,7 @@ class _Answers:
 
 
 def _ask(stage: AloneStage, asking: QuestionsConfig, questions: Sequence[Question]) -> _Answers:
-    """The same questions to one model after the other."""
+    """Ask one model after the other the same questions."""
     models: list[ModelAnswers] = []
     reasons: dict[str, None] = {}
     stopped = False

@@ -37,27 +37,27 @@ COLUMNS: dict[str, Callable[[AloneMetrics], str]] = {
     "$/question": lambda m: dollars(m.dollars_per_question),
     "No verdict": lambda m: str(m.missing),
 }
-"""One entry a column of the table of models."""
+"""One entry per column of the table of models."""
 
 
 @dataclass(frozen=True)
 class AloneResults:
-    """Everything that was measured of subagents alone."""
+    """All results of subagents alone."""
 
     models: tuple[AloneMetrics, ...]
     paired: PairedReport = field(default_factory=PairedReport)
     notes: tuple[str, ...] = ()
-    """What a reader must know of this evaluation in particular."""
+    """Notes on this evaluation for readers."""
 
 
 def models_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
-    """One row a model, the header first."""
+    """One row per model, header first."""
     rows = [["Model", *COLUMNS]]
     return rows + [[name_of(m, labels), *(text(m) for text in COLUMNS.values())] for m in models]
 
 
 def categories_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
-    """One row a category, one column a model: accuracy in percent, with its interval."""
+    """One row per category, one column per model: accuracy in percent, with its interval."""
     rows = [["Category", "Questions", *(name_of(m, labels) for m in models)]]
     for category in Category:
         found = [m.categories.get(category) for m in models]
@@ -68,7 +68,7 @@ def categories_table(models: Sequence[AloneMetrics], labels: Labels) -> list[lis
 
 
 def alone_parts(results: AloneResults, labels: Labels) -> list[str]:
-    """The Markdown of the whole, part by part."""
+    """The Markdown of all results, part by part."""
     parts = [
         "## Subagents alone, on runtime questions",
         table(models_table(results.models, labels)),
@@ -80,7 +80,7 @@ def alone_parts(results: AloneResults, labels: Labels) -> list[str]:
 
 
 def alone_notes(results: AloneResults, labels: Labels) -> list[str]:
-    """What a reader of the tables must know, one sentence or two a line."""
+    """Notes for readers of the tables, one or two sentences per line."""
     lines = [
         "95 %: Wilson interval, clustered by bug. Answer block: answers in the form that the main "
         "agent reads; any other is wrong. Grounded: answers whose every claim their conversation "
@@ -104,7 +104,7 @@ def alone_notes(results: AloneResults, labels: Labels) -> list[str]:
 def alone_records(
     metrics: Sequence[AloneMetrics], answers: Sequence[ModelAnswers], folder: Path, labels: Labels
 ) -> list[Record]:
-    """Accuracy by category, and the answers and sessions that `folder` has."""
+    """Accuracy by category, and figures on the answers and sessions in `folder`."""
     rollouts = [each.rollout for model in answers for each in model.answered if each.rollout]
     found = study(rollouts, RunStore(folder).read_conversations(), {})
     accuracy = accuracy_figure(metrics, labels)
@@ -112,7 +112,7 @@ def alone_records(
 
 
 def accuracy_figure(metrics: Sequence[AloneMetrics], labels: Labels) -> Figure:
-    """Right answers, of all questions and by category, one series a model."""
+    """Right answers, over all questions and by category, one series per model."""
     series = []
     for model in metrics:
         rates = {"All": model.accuracy}
@@ -135,7 +135,7 @@ def accuracy_figure(metrics: Sequence[AloneMetrics], labels: Labels) -> Figure:
 
 
 def name_of(metrics: AloneMetrics, labels: Labels) -> str:
-    """What the tables call a model."""
+    """A model's name in the tables."""
     if metrics.is_source_reader:
         return SOURCE_READER_NAME
     return labels.models(Arm("", "", metrics.model), metrics.scripted)

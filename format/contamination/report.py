@@ -1,4 +1,4 @@
-"""What a comparison of a benchmark with training data found: `contamination.json`."""
+"""The overlap of a benchmark with training data: `contamination.json`."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ from format.card import markdown_table
 from format.contamination.training import TrainingRow
 
 BOUNDS = (0.2, 0.5, 0.8)
-"""Shares over which the report counts bugs."""
+"""Shares for which the report counts the bugs above."""
 
 
 class Shared(StrictRecord):
-    """The n-grams of one text, each counted once."""
+    """N-grams of a text, each counted once."""
 
     shared: int
-    """That the training data has."""
+    """N-grams that the training data also has."""
     of: int
-    """All; 0 where the text has fewer words than an n-gram."""
+    """All n-grams; 0 if the text has fewer words than an n-gram."""
     first_in: str = ""
-    """The training row that was first to have the most of them."""
+    """The first training row that has the most of them."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def share(self) -> float | None:
-        """From 0 to 1; None for a text that is too short to tell."""
+        """From 0 to 1; None if the text is too short."""
         return self.shared / self.of if self.of else None
 
 
 class BugOverlap(StrictRecord):
-    """One bug of the benchmark."""
+    """Overlap of one bug of the benchmark."""
 
     benchmark: str
     instance_id: str
     repository: str
     same_id: bool
-    """A row is of this bug, by benchmark and id."""
+    """A row has the bug's benchmark and id."""
     same_hash: bool
-    """A row is of a bug that is the same in all its parts."""
+    """A row's bug is identical in all its parts."""
     same_commit: bool
     same_repository: bool
     problem: Shared
-    """Of the problem statement."""
+    """Overlap of the problem statement."""
     patch: Shared
-    """Of the text after the gold patch, without what the text before has too."""
+    """Overlap of the text that the gold patch adds."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -72,16 +72,16 @@ class BugOverlap(StrictRecord):
 
     @property
     def in_training(self) -> bool:
-        """Whether anything of it is in the training data, its repository alone included."""
+        """Whether the training data has anything of it; the same repository is enough."""
         same = self.same_id or self.same_hash or self.same_commit or self.same_repository
         return same or self.share > 0
 
 
 class ContaminationReport(StrictRecord):
-    """All bugs of a benchmark."""
+    """Overlap of all bugs of a benchmark."""
 
     training: tuple[str, ...]
-    """Where the training data is from."""
+    """The sources of the training data."""
     rows: int
     ngram_words: int
     bugs: tuple[BugOverlap, ...]
@@ -89,26 +89,26 @@ class ContaminationReport(StrictRecord):
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
     def problem(self) -> Shared:
-        """Over all problem statements."""
+        """Total over all problem statements."""
         return _sum(bug.problem for bug in self.bugs)
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
     def patch(self) -> Shared:
-        """Over all patches."""
+        """Total over all patches."""
         return _sum(bug.patch for bug in self.bugs)
 
     @property
     def worst(self) -> tuple[BugOverlap, ...]:
-        """All bugs, the largest share first."""
+        """All bugs, largest share first."""
         return tuple(sorted(self.bugs, key=lambda bug: -bug.share))
 
     def over(self, share: float) -> int:
-        """How many bugs have a larger share than this."""
+        """Number of bugs with a larger share than this."""
         return sum(bug.share > share for bug in self.bugs)
 
     def counts(self) -> dict[str, int]:
-        """How many bugs are in the training data, by what says so."""
+        """Number of bugs in the training data, by kind of evidence."""
         kinds: dict[str, Callable[[BugOverlap], object]] = {
             "same id": lambda bug: bug.same_id,
             "same in all parts (hash)": lambda bug: bug.same_hash,
@@ -128,17 +128,17 @@ def _sum(parts: Iterable[Shared]) -> Shared:
     return Shared(shared=sum(n for n, _ in counted), of=sum(n for _, n in counted))
 
 
-# Word n-grams as hashes, and an index of which of them were seen.
+# Word n-grams as hashes, and an index of those seen.
 #
-# What is compared are runs of N words, lower case, without white space, punctuation and the line
-# numbers that tools put before code: N = 13 words, as GPT-3's authors (arXiv:2005.14165, appendix
-# C) and most after them. In code that is two to four lines. Punctuation doesn't count as a word,
-# or 13 of them would be one line, `for i in range(len(x)):`, which any program may share.
+# Texts are compared as runs of N words in lower case, without white space, punctuation and the line
+# numbers that tools put before code. N = 13 as in GPT-3 (arXiv:2005.14165, appendix C) and most
+# later work; in code that is two to four lines. Punctuation doesn't count as a word, else 13 words
+# could be one line, `for i in range(len(x)):`, which any program may contain.
 
 
 WORDS = 13
 Hashes = NDArray[np.uint64]
-"""One hash of 64 bits for each n-gram. They hold for this process alone, as Python's own do."""
+"""A 64-bit hash per n-gram. Like Python's own hashes, they are valid in this process only."""
 NONE = np.empty(0, np.uint64)
 
 _WORD = re.compile(r"\w+")
@@ -148,12 +148,12 @@ _SIEVE_BITS = 22
 
 
 def words(text: str) -> list[str]:
-    """The words that n-grams are made of."""
+    """The words that form n-grams."""
     return _WORD.findall(_LINE_NUMBER.sub("", text).lower())
 
 
 def ngrams(found: Sequence[str], length: int = WORDS) -> Hashes:
-    """The hash of every run of so many words, in order; none where there are fewer."""
+    """The hash of every run of `length` words, in order; empty if there are fewer words."""
     count = len(found) - length + 1
     if count < 1:
         return NONE
@@ -165,10 +165,9 @@ def ngrams(found: Sequence[str], length: int = WORDS) -> Hashes:
 
 
 def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:
-    """Those of the text after a patch that the text before has not, each once: they give the fix
-    away.
+    """The n-grams that a patch adds, each once: they reveal the fix.
 
-    The lines around a change are of the repository, which other bugs have too. None where the patch
+    The lines around a change belong to the repository, which other bugs share. Empty if the patch
     is not a unified diff.
     """
     hunks = _hunks(patch)
@@ -178,23 +177,23 @@ def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:
 
 
 def patch_texts(patch: str) -> list[str]:
-    """A patch as the texts before and after it; as it stands where it is not a unified diff."""
+    """The texts before and after a patch; the patch itself if it is not a unified diff."""
     hunks = _hunks(patch)
     sides = [side for hunk in hunks for side in (hunk.old, hunk.new)]
     return ["".join(lines) for lines in sides] or [patch]
 
 
 class SeenNgrams:
-    """Which of a fixed set of n-grams a stream of texts has, and which text had it first.
+    """Notes which of a fixed set of n-grams a stream of texts contains, and in which text first.
 
-    Memory goes with the set, not with the stream: about 20 bytes an n-gram.
+    Memory grows with the set, not with the stream: about 20 bytes per n-gram.
     """
 
     def __init__(self, wanted: Iterable[Hashes]) -> None:
         self._wanted = np.unique(_joined(wanted))
         self._first = np.full(len(self._wanted), -1, np.int32)
         self._sources: list[str] = []
-        # Most n-grams of a stream are not wanted: one look at a small table rules them out.
+        # Most n-grams of a stream are not wanted: a small table rules them out quickly.
         self._sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
         self._sieve[self._wanted >> np.uint64(64 - _SIEVE_BITS)] = True
 
@@ -212,7 +211,8 @@ class SeenNgrams:
             self._first[new] = len(self._sources) - 1
 
     def shared(self, wanted: Hashes) -> tuple[int, str]:
-        """How many of some of the set were seen, and in which text the most of them first."""
+        """How many of these n-grams were seen, and the text that was first to have the most of
+        them."""
         first = self._first[np.searchsorted(self._wanted, wanted)]
         first = first[first >= 0]
         if not len(first):
@@ -231,19 +231,17 @@ def _hunks(patch: str) -> list[Hunk]:
         return []
 
 
-# The overlap of a benchmark with training data, bug by bug.
-#
-# The n-grams of the benchmark are held, and the training data streams by: a million rows need no
-# more memory than one.
+# Compare a benchmark with training data, bug by bug. The benchmark's n-grams stay in memory while
+# the training rows are streamed.
 
 
 COMMIT_PREFIX = 7
-"""Characters that two names of one commit share at least."""
+"""Minimum length of a common prefix that makes two commit names the same."""
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The n-grams of one bug, each once."""
+    """N-grams of one bug, each once."""
 
     instance: Instance
     problem: Hashes
@@ -252,7 +250,7 @@ class _Wanted:
 
 @dataclass
 class _SeenFacts:
-    """What the training data says of bugs, as far as the benchmark has it too."""
+    """Facts about bugs that the training data shares with the benchmark."""
 
     rows: int = 0
     ids: set[tuple[str, str]] = field(default_factory=set)
@@ -267,9 +265,9 @@ def measure(
     training: Sequence[str],
     length: int = WORDS,
 ) -> ContaminationReport:
-    """Compare a benchmark's instances with training rows by n-grams of so many words.
+    """Compare a benchmark's instances with training rows by n-grams of `length` words.
 
-    `training` names where the rows are from. Raises ConfigError where they can't be read.
+    `training` names the rows' sources. Raises ConfigError if they can't be read.
     """
     wanted = [_wanted(instance, length) for instance in instances]
     seen = SeenNgrams(hashes for each in wanted for hashes in (each.problem, each.patch))
@@ -291,7 +289,7 @@ def measure(
 
 
 class _Names:
-    """The names that the benchmark's bugs go by."""
+    """The names by which training data may refer to the benchmark's bugs."""
 
     def __init__(self, instances: Sequence[Instance]) -> None:
         self._ids = {(bug.benchmark, bug.id) for bug in instances}
@@ -302,7 +300,8 @@ class _Names:
         self._repositories = RepositoryNames(bug.repository for bug in instances)
 
     def note(self, row: TrainingRow, facts: _SeenFacts) -> None:
-        """Note what a row shares with the benchmark; one that names no benchmark is of any."""
+        """Note what a row shares with the benchmark; a row without a benchmark name may be of
+        any."""
         if row.benchmark:
             facts.ids |= {(row.benchmark, row.instance_id)} & self._ids
         else:
@@ -313,7 +312,7 @@ class _Names:
 
 
 class _Commits:
-    """The benchmark's commits, also by a part of their names."""
+    """The benchmark's commits, also by abbreviated names."""
 
     def __init__(self, instances: Sequence[Instance]) -> None:
         self._known: dict[str, set[str]] = defaultdict(set)
@@ -322,7 +321,7 @@ class _Commits:
                 self._known[bug.commit[:COMMIT_PREFIX].lower()].add(bug.commit)
 
     def same_as(self, commit: str) -> set[str]:
-        """Those that are the same, where one of both names may be cut short."""
+        """Commits that match, where either name may be abbreviated."""
         name = commit.lower()
         return {
             known
@@ -364,7 +363,7 @@ HEADER = ("bug", "repository", "same", "problem", "patch", "seen first in")
 
 
 def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
-    """The counts, and the bugs with the largest shares where there are any."""
+    """The counts, and the bugs with the largest shares if there are any."""
     counts = Table("of the benchmark", "bugs", title=_title(report))
     for name, count in report.counts().items():
         counts.add_row(name, str(count))
@@ -380,7 +379,7 @@ def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
 
 
 def totals(report: ContaminationReport) -> str:
-    """The shares over all bugs, in a line."""
+    """One line with the shares over all bugs."""
     return (
         f"{report.ngram_words}-grams in the training data: {_percent(report.problem)} of the "
         f"problems, {_percent(report.patch)} of the patches"

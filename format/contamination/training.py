@@ -1,8 +1,8 @@
-"""Training data of several kinds as one stream of rows: what each says, and of which bug it is.
+"""Training data of several kinds as one stream of rows, with each row's texts and bug.
 
-A run folder (`rollouts/` and `conversations/`), an `sft/` folder (its train split), files of rows
-(.parquet, .jsonl, .jsonl.gz, .json with a row a line) or a folder of such, and instances of a
-benchmark.
+Accepts a run folder (`rollouts/` and `conversations/`), an `sft/` folder (its train split), files
+of rows (.parquet, .jsonl, .jsonl.gz, .json with one row per line) or a folder of them, and
+instances of a benchmark.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ COLUMNS = {
     "repository": ("repository", "repo", "repo_name"),
     "commit": ("base_commit", "commit", "commit_hash"),
 }
-"""What a row of a file says of its bug, by the names that published data sets have for it."""
+"""Column names for a row's bug in published data sets."""
 PATCHES = ("patch", "gold_patch", "bug_patch")
 
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """One row of training data; empty text for what is not known."""
+    """One row of training data; empty strings for unknown values."""
 
     source: str
-    """What to call it in a report."""
+    """The row's name in a report."""
     texts: tuple[str, ...]
     patches: tuple[str, ...] = ()
     """Unified diffs."""
@@ -52,7 +52,7 @@ class TrainingRow:
 
 
 def rows_of(path: Path) -> Iterator[TrainingRow]:
-    """The rows of a folder or a file, a few at a time in memory. Raises ConfigError."""
+    """The rows of a folder or file, streamed. Raises ConfigError."""
     if (path / "rollouts").is_dir():
         yield from _run_rows(path)
     elif (path / "data").is_dir():
@@ -64,7 +64,7 @@ def rows_of(path: Path) -> Iterator[TrainingRow]:
 
 
 def instance_rows(instances: Iterable[Instance]) -> Iterator[TrainingRow]:
-    """The bugs of a benchmark, for who trains on them."""
+    """The bugs of a benchmark as training rows."""
     for bug in instances:
         yield TrainingRow(
             f"{bug.benchmark} {bug.id}",
@@ -173,7 +173,7 @@ def _first(row: Mapping[str, Any], columns: Iterable[str]) -> str:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in nested lists and objects; the names of keys are none."""
+    """Every string in nested lists and objects, except keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -185,7 +185,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _decoded(arguments: str) -> object:
-    """A call's arguments as values: as JSON, an edit's lines run into each other."""
+    """A call's arguments as values: in JSON, an edit's lines run into each other."""
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):

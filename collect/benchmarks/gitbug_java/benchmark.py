@@ -1,4 +1,4 @@
-"""GitBug-Java as a benchmark: out of clones on this machine, or out of images."""
+"""GitBug-Java as a benchmark, from local clones or images."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from sandbox.java.maven import SKIPPED_CHECKS, maven_command
 from sandbox.java.project import BuildKind, Module
 from sandbox.scratch import scratch_folder
 
-# Trees of a commit with patches, out of clones on this machine, which are left as they are.
+# Trees of a commit with patches applied, from local clones, which stay unchanged.
 
 
 KEPT_TREES = 16
-"""Of many bugs with large trees not all fit into memory."""
+"""Limit, because the large trees of many bugs don't fit into memory."""
 
 
 def find_clone(folder: Path, repository: str) -> Path | None:
@@ -43,9 +43,9 @@ def find_clone(folder: Path, repository: str) -> Path | None:
 
 
 class ClonedTree(Mapping[str, bytes]):
-    """The files of a commit with patches applied, read when they are first asked for.
+    """The files of a commit with patches applied, read on first access.
 
-    Reading raises ConfigError where the clone or the commit is missing, or a patch does not fit.
+    Reading raises ConfigError if the clone or commit is missing, or if a patch does not apply.
     """
 
     def __init__(
@@ -99,18 +99,18 @@ def _tree(clone: Path, commit: str, patches: tuple[str, ...]) -> Mapping[str, by
 
 
 def _git_folder(clone: Path) -> Path:
-    """Where a clone's objects are."""
+    """The folder with a clone's objects."""
     inside = clone / ".git"
     if not inside.is_file():
         return inside if inside.is_dir() else clone
-    # A worktree, or a submodule: the file names the folder.
+    # In a worktree or submodule, the file names the folder.
     named = Path(inside.read_text().partition("gitdir:")[2].strip())
     folder = (clone / named).resolve()
     common = folder / "commondir"
     return (folder / common.read_text().strip()).resolve() if common.is_file() else folder
 
 
-# JUnit's XML reports, which Maven and Gradle write: what GitBug-Java's expectations come from.
+# JUnit's XML reports from Maven and Gradle, which GitBug-Java's expectations come from.
 
 
 FAILURES = ("failure", "error")
@@ -128,7 +128,7 @@ left=$(places | head -n 3)
 [ -z "$left" ] || { echo "$left"; exit 1; }
 """
 )
-"""Looks at what is left: `find -L` fails of a loop of links, too."""
+"""Checks what is left: `find -L` also fails for a loop of links."""
 _GATHER = (
     _PLACES
     + r"""
@@ -141,7 +141,7 @@ done
 
 
 def remove_reports(sandbox: Sandbox) -> None:
-    """Take away what earlier runs have left. Raises SandboxError where some stay."""
+    """Remove the reports of earlier runs. Raises SandboxError if some remain."""
     result = sandbox.run(Command(["sh", "-c", _REMOVE]))
     if result.exit_code:
         raise SandboxFileError(
@@ -150,7 +150,7 @@ def remove_reports(sandbox: Sandbox) -> None:
 
 
 def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
-    """Every test's status; of several of one id the worst. Raises SandboxError."""
+    """Every test's status; the worst if several have the same id. Raises SandboxError."""
     with scratch_folder(sandbox) as folder:
         result = sandbox.run(Command(["sh", "-c", _GATHER, "sh", folder]))
         if result.exit_code:
@@ -166,7 +166,7 @@ def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
 
 
 def _tests(data: bytes) -> Iterator[tuple[str, TestStatus]]:
-    """The tests of one report; none of one that is no XML, for the JVM ended as it wrote it."""
+    """The tests of one report; none if the XML is broken because the JVM ended while writing it."""
     try:
         root = ElementTree.fromstring(data)
     except ElementTree.ParseError:
@@ -180,11 +180,11 @@ def _tests(data: bytes) -> Iterator[tuple[str, TestStatus]]:
         yield test_id(case.get("classname", ""), case.get("name", "")), status
 
 
-# Run a project's tests by its own build tool, and read the reports.
+# Run a project's tests with its own build tool, and read the reports.
 #
-# Upstream runs the project's workflow and compares JUnit's reports by class and name. The tests'
-# names are those of the reports, which no runner but the project's own makes the same: names in
-# words, invocations of parametrised tests. So it is done here too, without the workflow.
+# Upstream runs the project's workflow and compares JUnit's reports by class and name. Only the
+# project's own runner produces the same test names (descriptions, invocations of parametrised
+# tests), so we use it too, without the workflow.
 
 
 MAVEN_OPTIONS = ("-Dmaven.test.failure.ignore=true", "-DfailIfNoTests=false", *SKIPPED_CHECKS)
@@ -195,11 +195,10 @@ LAST_LINES = 10
 def run_project_tests(
     sandbox: Sandbox, build_tool: str, tests: Sequence[str], timeout: float
 ) -> TestResults:
-    """Run all tests of the workspace, and tell the statuses of these.
+    """Run all tests of the workspace, and return the statuses of `tests`.
 
-    `timeout` is in seconds, for the build as well; when it strikes, the tests whose reports were
-    written before keep their status. Raises SandboxUnavailable where the sandbox lacks a JDK or
-    the build tool, SandboxError.
+    `timeout` is in seconds, build included; tests reported before it keep their status. Raises
+    SandboxUnavailable if the sandbox lacks a JDK or the build tool, SandboxError.
     """
     try:
         command = _command(sandbox, find_jdk(sandbox), build_tool)
@@ -222,9 +221,9 @@ def run_project_tests(
 
 
 def _build_failure(sandbox: Sandbox, result: CommandResult) -> str | None:
-    """Why no test has reported anything, where that was not for errors in the sources.
+    """Why no test was reported, if not because of errors in the sources.
 
-    Of a time-out it can't be told whether that was the build's or a test's.
+    For a timeout it is unknown whether the build or a test caused it.
     """
     if result.exit_code == 0 or result.timed_out:
         return None
@@ -241,14 +240,14 @@ def _command(sandbox: Sandbox, jdk: Jdk, build_tool: str) -> list[str]:
 
 NAME = "gitbug_java"
 TEST_TIMEOUT = 1800.0
-"""Seconds, the build included."""
+"""Seconds, build included."""
 IMAGE_FOLDER = "/workspace"
 MAX_MESSAGE = 500
-"""Characters shown of how a test failed."""
+"""Characters shown of a test's failure."""
 
 
 class GitBugJavaBenchmark:
-    """Records from JSON lines or from the hub."""
+    """Reads records from JSON lines or from the hub."""
 
     name = NAME
 
@@ -263,9 +262,9 @@ class GitBugJavaBenchmark:
         image: str | None = None,
         image_folder: str = IMAGE_FOLDER,
     ) -> None:
-        """`repositories` is a folder with clones. With `image`, a name in which `{id}`,
-        `{repository}` and `{commit}` stand for the bug's, `image_folder` is a clone in it.
-        `test_timeout` is in seconds, the build included."""
+        """`repositories` is a folder with clones. With `image`, a name with `{id}`, `{repository}`
+        and `{commit}` as placeholders, `image_folder` is a clone inside the image. `test_timeout`
+        is in seconds, build included."""
         self.path, self.hub_id, self.hub_split = path, hub_id, hub_split
         self.test_timeout = test_timeout
         self.repositories = repositories
@@ -347,7 +346,7 @@ class GitBugJavaBenchmark:
 
 
 def _test_paths(record: Record) -> tuple[str, ...]:
-    """The files of the test patch, and the folders of tests in the modules of both patches."""
+    """The files of the test patch, and the test folders in the modules of both patches."""
     files = {path for pair in renamed_files(record.test_patch) for path in pair}
     fixed = {path for pair in renamed_files(record.fix) for path in pair}
     modules = {path.partition("src/")[0] for path in files | fixed if "src/" in path}
@@ -357,7 +356,7 @@ def _test_paths(record: Record) -> tuple[str, ...]:
 def _problem_statement(record: Record) -> str:
     """The issue that the fix refers to, and how the tests fail.
 
-    Upstream has no such text. Pull requests and the commit's message are left out: they tell the
+    Upstream has no such text. Pull requests and the commit message are left out: they reveal the
     fix.
     """
     issues = [f"# {i.title}\n\n{i.body or ''}" for i in record.issues if not i.is_pull_request]

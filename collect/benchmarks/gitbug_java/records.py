@@ -1,8 +1,8 @@
 """The records of GitBug-Java (arXiv:2402.02961), from JSON lines or from the hub.
 
-`actions_runs` holds three runs of the project's workflow: on the commit before, on that one with
-the fix's tests, and on the fix. Where the tests failed already (`strategy` FAIL_PASS) there is no
-second run, and no test patch.
+`actions_runs` holds three runs of the project's workflow: on the parent commit, on the parent with
+the fix's tests, and on the fix. If the tests failed already (`strategy` FAIL_PASS), there is no
+second run and no test patch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STATUSES = {
 
 
 def _from_json(value: object) -> object:
-    """On the hub, nested columns are JSON in a string."""
+    """On the hub, nested columns are JSON strings."""
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -56,7 +56,7 @@ class Result(_Row):
 
 
 class TestCase(_Row):
-    """One test of one run, as JUnit's XML names it."""
+    """One test of a run, named as in JUnit's XML."""
 
     __test__ = False
 
@@ -66,12 +66,12 @@ class TestCase(_Row):
 
     @property
     def id(self) -> str:
-        """What an instance calls the test."""
+        """The test's id in an instance."""
         return test_id(self.classname, self.name)
 
     @property
     def status(self) -> TestStatus:
-        """Of several results the worst: FAILED, then SKIPPED."""
+        """The worst of several results: FAILED, then SKIPPED."""
         found = {STATUSES.get(each.result, TestStatus.FAILED) for each in self.results}
         return worst(found)
 
@@ -87,7 +87,7 @@ Runs = Annotated[tuple[tuple[Run, ...] | None, ...], BeforeValidator(_from_json)
 
 
 class Issue(_Row):
-    """What the fix's commit refers to."""
+    """The issue that the fix's commit refers to."""
 
     title: str = ""
     body: str | None = None
@@ -95,7 +95,7 @@ class Issue(_Row):
 
 
 class Record(_Row):
-    """The upstream columns in use; the others are ignored."""
+    """Only the upstream columns that we use."""
 
     repository: str = Field(pattern=r"^[\w-][\w.-]*/\.?[\w-][\w.-]*$")
     commit_hash: str = Field(pattern=r"^[0-9a-f]{40}$")
@@ -114,8 +114,8 @@ class Record(_Row):
 
     @property
     def patches(self) -> tuple[str, ...]:
-        """What makes the buggy version of the commit before: the fix's other files, where the fix
-        has code too, and its tests."""
+        """Patches that turn the parent commit into the buggy version: the fix's non-code files, if
+        the fix has code too, and its tests."""
         other = self.non_code_patch if self.bug_patch else ""
         return tuple(patch for patch in (other, self.test_patch) if patch)
 
@@ -131,7 +131,7 @@ class Record(_Row):
 
     @property
     def failing(self) -> Sequence[TestCase]:
-        """The tests that failed with the bug, as they failed."""
+        """The tests that failed with the bug, and how."""
         return [test for test in _tests(self._before) if test.status is TestStatus.FAILED]
 
     @property
@@ -146,7 +146,7 @@ class Record(_Row):
 
     @property
     def digest(self) -> str:
-        """16 hex digits over what defines the bug."""
+        """16 hex digits over everything that defines the bug."""
         facts = [self.previous_commit_hash, *self.patches, self.fix]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
@@ -156,15 +156,15 @@ class Record(_Row):
 
 
 def test_id(class_name: str, name: str) -> str:
-    """`package.Class#method`; whatever else stands in the report's name stays: invocations of a
-    parametrised test and names in words are tests of their own. A class alone has no name."""
+    """`package.Class#method`, with anything else in the report's name: invocations of a
+    parametrised test and descriptive names are separate tests. A class alone has no method name."""
     # Versions of Surefire differ in how they write parameters.
     name = PARAMETERS.sub(r"\1(\2)", name).removesuffix("()")
     return f"{class_name}#{name}" if name else class_name
 
 
 def statuses(tests: Sequence[TestCase]) -> dict[str, TestStatus]:
-    """By id; of several of one id the worst."""
+    """By id; the worst status if several have the same id."""
     found: dict[str, set[TestStatus]] = defaultdict(set)
     for test in tests:
         found[test.id].add(test.status)

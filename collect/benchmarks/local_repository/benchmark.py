@@ -1,4 +1,4 @@
-"""A repository of the user's own whose tests fail, as a benchmark of one bug."""
+"""The user's own repository with failing tests, as a benchmark of one bug."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from collect.store.record_lines import StrictRecord
 from sandbox import Sandbox, SandboxConfig
 from sandbox.environment import cache_folder
 
-# What an agent is told of a repository whose tests fail, where the user does not say it.
+# The problem statement for a repository with failing tests, if the user gives none.
 
 
 SUFFIXES = (".md", ".txt", ".rst")
@@ -43,7 +43,7 @@ SHOWN_TESTS = 10
 
 
 def read_statement(given: str) -> str:
-    """The text itself, or that of the file that it names. Raises ConfigError."""
+    """The given text, or the content of the file that it names. Raises ConfigError."""
     if not given.endswith(SUFFIXES) or len(given.split()) != 1:
         text, where = given, "benchmark.problem_statement"
     else:
@@ -60,8 +60,8 @@ def read_statement(given: str) -> str:
 
 
 def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -> str:
-    """How the first failing test fails: as users report it and what the exception says, if the
-    runner tells, else as it was printed."""
+    """How the first failing test fails: as a user would report it with the exception's message if
+    the runner reports it, else the runner's output."""
     reason = run.reasons.get(failing[0])
     if reason is None or not reason.place:
         return _printed(failing, run)
@@ -90,14 +90,14 @@ def _named(failing: Sequence[str]) -> str:
     return f"Failing tests:\n\n{shown}" + (f"\n- and {more} more" if more > 0 else "")
 
 
-# Find the failing tests of a repository by running all of them once, and keep what was found.
+# Run all tests of a repository once to find the failing ones, and cache the result.
 #
-# What was found lies below the user's cache, for one tree, one way to run it and one interpreter:
-# so a repository whose tests are flaky is the same bug in every start of a run.
+# The cache is keyed by tree, run settings and interpreter, so that a repository with flaky tests
+# remains the same bug in every start of a run.
 
 
 EXTENSIONS = (".c", ".cc", ".cpp", ".pyx", ".rs")
-"""Of the sources of Python's extension modules."""
+"""Source suffixes of Python extension modules."""
 FOLDER = "local-repositories"
 IMPORTS = ("ModuleNotFoundError", "ImportError")
 ADVICE = {
@@ -107,7 +107,7 @@ ADVICE = {
 
 
 class FoundTests(StrictRecord):
-    """Which tests fail, which pass, and how the first failing one does."""
+    """Which tests fail, which pass, and how the first failing one fails."""
 
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
@@ -116,7 +116,7 @@ class FoundTests(StrictRecord):
 
 @dataclass(frozen=True)
 class Finder:
-    """Finds the tests of one repository, and of these failing ones where some are named."""
+    """Finds the failing tests of one repository, or of the named tests."""
 
     suite: Suite
     sandbox: SandboxConfig
@@ -127,7 +127,7 @@ class Finder:
     def find(self, instance: Instance) -> FoundTests:
         """The tests of an instance that has none yet.
 
-        Raises ConfigError where there is no bug to be seen, SandboxError.
+        Raises ConfigError if no bug is visible, SandboxError.
         """
         path = self._path(instance)
         known = _read(path)
@@ -189,7 +189,7 @@ class Finder:
         return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
 
     def _failing(self, instance: Instance, run: SuiteRun) -> tuple[str, ...]:
-        """The failing tests that make the bug. Raises ConfigError where there are none."""
+        """The failing tests that define the bug. Raises ConfigError if there are none."""
         name = instance.repository
         if self.named:
             for test in self.named:
@@ -237,7 +237,7 @@ class Finder:
 
 
 def _read(path: Path) -> FoundTests | None:
-    """What is kept; a file that can't be read, torn or of another version, is none."""
+    """The cached result; None if the file is unreadable, incomplete or of another version."""
     try:
         return FoundTests.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -248,7 +248,7 @@ ADDOPTS = "PYTEST_ADDOPTS"
 
 
 class LocalRepositoryBenchmark:
-    """The bug of a folder or a git URL."""
+    """The bug in a folder or git URL."""
 
     name = "local"
 
@@ -261,8 +261,8 @@ class LocalRepositoryBenchmark:
         test_timeout: float,
         java: bool = False,
     ) -> None:
-        """`sandbox` is where the tests are run to find those that fail; `test_timeout` is in
-        seconds, for one run of them; `java`: its Java tests, whatever other tests there are."""
+        """`sandbox` runs the tests to find the failing ones; `test_timeout` is in seconds for one
+        run of them; `java` selects the Java tests, whatever other tests there are."""
         self.place = place
         self.config = config
         self.sandbox = sandbox
@@ -324,7 +324,7 @@ class LocalRepositoryBenchmark:
             )
 
     def _environment(self, project: ProjectConfig, source: Source, suite: Suite) -> Environment:
-        """What the tests need, installed where it is in Python. Raises ConfigError."""
+        """What the tests need, installed if they are in Python. Raises ConfigError."""
         own = self.config.variables
         if suite.language == "java":
             return Environment(variables=own)
@@ -343,7 +343,7 @@ class LocalRepositoryBenchmark:
 
 
 def _without_tests(source: Source) -> Instance:
-    """The bug as far as its files tell."""
+    """The bug, with what its files alone show."""
     return Instance(
         id=re.sub(r"[^\w.-]+", "-", source.slug),
         benchmark=LocalRepositoryBenchmark.name,
@@ -361,6 +361,6 @@ def _without_tests(source: Source) -> Instance:
 def _variables(
     needed: Mapping[str, str], options: Sequence[str], own: Mapping[str, str]
 ) -> dict[str, str]:
-    """What pytest needs, the command's options and the user's variables, which come last."""
+    """Variables for pytest, the command's options, and last the user's variables."""
     options_of_all = (needed.get(ADDOPTS, ""), shlex.join(options), own.get(ADDOPTS, ""))
     return {**needed, **own, ADDOPTS: " ".join(filter(None, options_of_all))}

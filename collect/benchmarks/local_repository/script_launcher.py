@@ -1,10 +1,10 @@
-"""Runs a script or module as `python` itself does, and tells whether it came to its end.
+"""Runs a script or module as `python` does, and reports whether it ran to its end.
 
-Its source is given to the sandbox's interpreter (3.8 or later), never imported there. Standard
-input holds a line with a file and a token; the token is written to the file if the last statement
-was reached without an error, or if the script itself, its tests or a library raised SystemExit
-with success. The program can't leave early by SystemExit or `os._exit` and look as if it had not.
-After the token, the file tells what the program did to the means by which scripts fail.
+Its source is passed to the sandbox's interpreter (3.8 or later), never imported there. Standard
+input holds a line with a file and a token. The token is written to the file if the last statement
+was reached without an error, or if the script itself, its tests or a library raised SystemExit with
+success. So if the program exits early by SystemExit or `os._exit`, it does not look complete. After
+the token, the file lists what the program changed in the functions by which scripts fail.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 PATH = [*sys.path]
-# No module of the working folder stands in for what is imported here.
+# No module of the working folder may replace what is imported here.
 sys.path[:] = [path for path in PATH if path]
 
 import builtins  # noqa: E402
@@ -23,7 +23,7 @@ from collections.abc import Iterator  # noqa: E402
 from types import CodeType, FunctionType, TracebackType  # noqa: E402
 from typing import Any  # noqa: E402
 
-# Bound before the program runs, which may replace them.
+# Saved before the program runs, which may replace them.
 END = SystemExit
 realpath = os.path.realpath
 
@@ -39,19 +39,18 @@ WAYS_TO_FAIL = (
 def main(trusted: list[str], words: list[str]) -> None:
     """Run `-m MODULE ARGUMENTS` or `FILE ARGUMENTS`.
 
-    `trusted` are files and folders of the working folder whose code may end the script, beside
-    the script itself.
+    `trusted` are files and folders of the working folder whose code may end the script, besides the
+    script itself.
     """
     _use_path()
     program = Program(trusted)
     before = [getattr(owner, name, None) for owner, name in WAYS_TO_FAIL]
-    # The token is on the interpreter's stack alone, in no variable, while the script runs.
+    # While the script runs, the token is only on the interpreter's stack, in no variable.
     _tell_end(_read_token(), _run(words, program), before, program)
 
 
 def _use_path() -> None:
-    """Have modules come from where they do without this launcher: STEPINTO_PYTHONPATH is what
-    PYTHONPATH was."""
+    """Set `sys.path` as without this launcher: STEPINTO_PYTHONPATH is the original PYTHONPATH."""
     told = os.environ.pop("STEPINTO_PYTHONPATH", "")
     added = []
     if told:
@@ -63,11 +62,11 @@ def _use_path() -> None:
 
 
 def _read_token() -> tuple[str, str]:
-    """The file and the token, which nobody can read again."""
+    """The file and the token, which can't be read again."""
     line = b""
     while not line.endswith(b"\n"):
         line += os.read(0, 1)
-    # Of a pipe or a socket, what was read is gone.
+    # Data read from a pipe or a socket is gone.
     with contextlib.suppress(OSError):
         os.ftruncate(0, 0)
     path, _, token = line.decode().strip().rpartition(" ")
@@ -75,7 +74,7 @@ def _read_token() -> tuple[str, str]:
 
 
 class Program:
-    """The code of the working folder that is no test."""
+    """The code of the working folder that is not a test."""
 
     def __init__(self, trusted: list[str]) -> None:
         self.workspace = realpath(os.getcwd())
@@ -88,7 +87,8 @@ class Program:
 
 
 def _run(words: list[str], program: Program) -> SystemExit | None:
-    """Run to the end, and give the SystemExit that was it. Does not return from a failure."""
+    """Run to the end, and return the SystemExit that ended it, if any. Does not return after a
+    failure."""
     try:
         if words[0] == "-m":
             _run_module(words[1], words[2:])
@@ -122,7 +122,7 @@ def _run_file(words: list[str]) -> None:
     try:
         exec(_compiled(path, file), namespace)
     finally:
-        # As Python does of a script; of a module it does not.
+        # Python does this for scripts, but not for modules.
         for stream in (sys.stderr, sys.stdout):
             with contextlib.suppress(Exception):
                 stream.flush()
@@ -132,7 +132,7 @@ def _run_module(name: str, arguments: list[str]) -> None:
     sys.argv[:] = ["-m", *arguments]
     if sys.path[:1] == [""]:
         sys.path[0] = os.getcwd()
-    # What the interpreter calls for -m.
+    # The interpreter calls this for -m.
     run: Any = vars(runpy)["_run_module_as_main"]
     run(name)
 
@@ -154,7 +154,7 @@ def _compiled(path: str, file: str) -> CodeType:
 
 
 def _own(trace: TracebackType | None) -> TracebackType | None:
-    """Without the frames of this file, and of runpy."""
+    """The traceback without the frames of this file and runpy."""
     while trace is not None:
         name = trace.tb_frame.f_globals.get("__name__")
         if name not in (__name__, "runpy"):
@@ -164,7 +164,7 @@ def _own(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _frames(trace: TracebackType | None) -> list[str]:
-    """The files that were left by an exception, the outermost first."""
+    """The files that an exception passed through, outermost first."""
     files = []
     trace = _own(trace)
     while trace is not None:
@@ -193,7 +193,7 @@ def _tell_end(
 
 
 def _replaced_in_unittest(program: Program) -> Iterator[str]:
-    """Functions of a test case that are the program's, where unittest is in use."""
+    """Functions of test cases that the program replaced, if unittest is loaded."""
     if "unittest" not in sys.modules:
         return
     import unittest
@@ -210,7 +210,7 @@ def _replaced_in_unittest(program: Program) -> Iterator[str]:
 
 
 def _unfailed() -> str:
-    """What tells that a test of random name does not fail as it must, where unittest is in use."""
+    """Evidence that a test with a random name does not fail as it must, if unittest is loaded."""
     if "unittest" not in sys.modules:
         return ""
     import unittest

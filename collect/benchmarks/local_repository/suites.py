@@ -1,4 +1,4 @@
-"""Which tests a repository has, or a test command names."""
+"""The tests of a repository, or the tests that a test command runs."""
 
 from __future__ import annotations
 
@@ -26,64 +26,64 @@ from sandbox.java.lookup import Sources
 from sandbox.java.scan import GRADLE_FILES, scan_workspace
 from sandbox.scratch import scratch_folder
 
-# What one run of all of a repository's tests showed.
+# The result of one run of all tests.
 
 
 SHOWN_OUTPUT = 1500
-"""Characters of a run's output in a message or a problem statement, its end."""
+"""Characters from the end of a run's output that a message or problem statement shows."""
 
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """The tests' statuses, and why they failed."""
+    """Statuses of the tests, and why they failed."""
 
     statuses: Mapping[str, TestStatus]
-    """In the order of the run."""
+    """In run order."""
     output: str
     timed_out: bool = False
     unloaded: tuple[str, ...] = ()
-    """Files of tests that can't be imported, or what else kept tests from running."""
+    """Test files that can't be imported, or other reasons why tests could not run."""
     reasons: Mapping[str, Reason] = field(default_factory=dict)
-    """Of the failing tests, where the runner tells."""
+    """Reasons of the failing tests, if the runner reports them."""
     cut_short: str | None = None
     """As in TestResults."""
 
     def of(self, status: TestStatus) -> tuple[str, ...]:
-        """The tests that ended so."""
+        """The tests with this status."""
         return tuple(test for test, found in self.statuses.items() if found is status)
 
     @property
     def end(self) -> str:
-        """The last of what the runner printed."""
+        """The last lines of the runner's output."""
         return self.output.strip()[-SHOWN_OUTPUT:]
 
 
 class Suite(Protocol):
-    """The tests of a repository, of one language and one runner."""
+    """The tests of a repository in one language, with one runner."""
 
     @property
     def language(self) -> Language: ...
 
     @property
     def test_paths(self) -> tuple[str, ...]:
-        """Files and folders of the tests, which are not the agent's to change."""
+        """Files and folders of the tests, which the agent must not change."""
 
     @property
     def options(self) -> tuple[str, ...]:
-        """For every pytest."""
+        """Options for every pytest run."""
 
     def run_all(self, sandbox: Sandbox, timeout: float) -> SuiteRun:
-        """Run every test in a laid out workspace; `timeout` is in seconds. Raises SandboxError."""
+        """Run every test in a prepared workspace; `timeout` is in seconds. Raises SandboxError."""
 
     def run(
         self, instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
     ) -> TestResults:
-        """Run these tests alone. Raises SandboxError."""
+        """Run only these tests. Raises SandboxError."""
 
 
-# Tests in Python: pytest's, and a command that is judged by its exit status.
+# Python tests: run by pytest, or a command that is judged by its exit status.
 #
-# A command passes if it ends with success, and its script came to its end: see `script_launcher`.
+# A command passes if it exits with 0 and its script ran to the end: see `script_launcher`.
 
 
 LAUNCHER = Path(__file__).with_name("script_launcher.py")
@@ -93,7 +93,7 @@ _NO_TESTS = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class PytestSuite:
-    """What pytest collects from some paths."""
+    """The tests that pytest collects from some paths."""
 
     paths: tuple[str, ...]
     """Files, folders and node ids."""
@@ -179,12 +179,12 @@ class _Ran:
 
     result: CommandResult
     end: str
-    """What is in the file that the launcher writes at the script's end."""
+    """Content of the file that the launcher writes at the script's end."""
     token: str
 
     @property
     def tampered(self) -> str | None:
-        """What shows that the program interfered with the run."""
+        """Evidence that the program interfered with the run."""
         told, _, problem = self.end.partition("\n")
         if told not in ("", self.token):
             return "the program wrote to the file that tells whether its script came to its end"
@@ -205,7 +205,7 @@ class _Ran:
 
 
 def split_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Options of Python itself, and the file or `-m MODULE` with its arguments."""
+    """Python's own options, and the file or `-m MODULE` with its arguments."""
     count = 0
     while count < len(words) and words[count].startswith("-") and words[count] != "-m":
         count += 2 if words[count] in VALUED_OPTIONS else 1
@@ -224,12 +224,12 @@ def _read(sandbox: Sandbox, path: str) -> str:
         return ""
 
 
-# Tests in Java, as their sources name them.
+# Java tests, found in their sources.
 
 
 TEST_FOLDERS = frozenset({"test", "tests"})
 MARKERS = (b"@Test", b"@ParameterizedTest", b"@RepeatedTest", b"@TestFactory", b"TestCase")
-"""One of these stands in every source with a test."""
+"""Every source with a test contains one of these."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class JavaSuite:
     """The tests of all modules, built by Maven, Gradle or javac."""
 
     instance: Instance
-    """Without its tests: they are what is looked for."""
+    """The instance without its tests, which are still to be found."""
     options: ClassVar[tuple[str, ...]] = ()
     language: ClassVar[Language] = "java"
 
@@ -259,7 +259,7 @@ class JavaSuite:
 
 
 def java_test_paths(files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """The outermost folders named for tests that hold some, and test sources elsewhere."""
+    """The outermost folders with a test name that contain tests, and test sources elsewhere."""
     found = set()
     for path in _test_files(files):
         parts = path.split("/")
@@ -277,7 +277,8 @@ def _test_files(files: Mapping[str, bytes]) -> list[str]:
 
 
 def _tests(sandbox: Sandbox, paths: Sequence[str]) -> Iterator[str]:
-    """`package.Class#method` of each, inherited ones by every class that can be made."""
+    """`package.Class#method` of each test. An inherited test counts for every class that can be
+    instantiated."""
     sources = Sources(sandbox, scan_workspace(sandbox))
     for path in paths:
         for each in sources.outline(path).classes:
@@ -288,9 +289,9 @@ def _tests(sandbox: Sandbox, paths: Sequence[str]) -> Iterator[str]:
 BUILD_FILES = ("pom.xml", *GRADLE_FILES)
 BUILD_TOOLS = frozenset({"mvn", "mvnw", "gradle", "gradlew"})
 BUILD_WORDS = frozenset({"clean", "test", "check", "verify", "build", "-q", "--quiet"})
-"""What the command of a build tool may say: none of it changes which tests there are."""
+"""Words that a build command may contain: they don't change which tests there are."""
 SHELL = "|&;<>"
-"""What a shell would read as more than one command, or as a file to read or write."""
+"""Characters with which a shell would start another command, or read or write a file."""
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 ACCEPTED = (
     "give `pytest`, `python FILE` or `python -m MODULE`, with arguments, or `mvn test` or "
@@ -299,9 +300,9 @@ ACCEPTED = (
 
 
 def choose_suite(instance: Instance, command: str | None, java: bool) -> Suite:
-    """The tests of a repository's tree, which `instance` has; `java`: those in Java.
+    """Choose the suite for the instance's files; `java` selects the Java tests.
 
-    Raises ConfigError where there are none, or no debug session could be started on the command.
+    Raises ConfigError if there are no tests, or if no debug session could start on the command.
     """
     if command is None:
         return _found(instance, java)
@@ -365,7 +366,7 @@ def _named(instance: Instance, command: str, words: Sequence[str]) -> Suite:
 
 
 def _pytest(instance: Instance, command: str, words: Sequence[str]) -> PytestSuite:
-    """pytest's paths, and the options that every run of it gets."""
+    """pytest's paths, and the options for every run of it."""
     paths, options = [], []
     before = ""
     for word in words:
@@ -408,7 +409,7 @@ def _python(instance: Instance, command: str, words: Sequence[str]) -> Suite:
 
 
 def _of_module(words: Sequence[str], files: Mapping[str, bytes]) -> list[str]:
-    """The files that `-m MODULE` runs, and the folder that unittest looks for tests in."""
+    """The files that `-m MODULE` runs, and the folder in which unittest looks for tests."""
     _, named = split_options(words[1:])
     module, arguments = named[1].replace(".", "/"), named[2:]
     places = [f"{module}.py", f"{module}/__main__.py"]
@@ -427,7 +428,7 @@ def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
 
 
 def _words(command: str) -> list[str]:
-    """The words of one plain command. Raises ConfigError where it is none."""
+    """The words of a single plain command. Raises ConfigError if it is anything else."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=SHELL)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:

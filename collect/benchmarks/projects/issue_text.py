@@ -1,4 +1,4 @@
-"""Issue texts as users write them, from the symptom alone: never where the fault is, or its fix."""
+"""Issue texts in users' style, from the symptom alone: never where the fault is, or its fix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from collect.benchmarks.projects.symptom import (
     read_symptom,
 )
 
-# A few lines that show a bug, taken from the test that fails.
+# A short code snippet that shows a bug, from the failing test.
 
 
 MAX_LINES = 12
@@ -34,7 +34,7 @@ MAX_CHARACTERS = 700
 def snippet(symptom: Symptom, claim: Claim) -> str:
     """The test's lines up to the failing one, with the imports that they need.
 
-    Empty where they need more than that, as fixtures, or are many.
+    Empty if there are too many, or if they need more, such as fixtures.
     """
     body = _body(symptom.source)
     last = next((node for node in body if _holds(node, symptom)), None)
@@ -60,7 +60,7 @@ def _body(source: str) -> list[ast.stmt]:
 
 
 def _holds(node: ast.stmt, symptom: Symptom) -> bool:
-    """Whether the failing statement is the node or is in it."""
+    """Whether the failing statement is the node or is inside it."""
     statement = _squeezed(symptom.statement)
     return bool(statement) and statement in _squeezed(_text(symptom, node))
 
@@ -73,7 +73,7 @@ def _is_check(node: ast.stmt) -> bool:
 
 
 def _shown(node: ast.stmt, symptom: Symptom, claim: Claim) -> str:
-    """The last line: what it computes, rather than that it is checked."""
+    """The last line, reduced to the expression that the assertion checks."""
     if isinstance(node, ast.With) and raising(node) is not None:
         return "\n".join(map(ast.unparse, node.body))
     if _is_check(node) and claim.call:
@@ -85,7 +85,7 @@ def _shown(node: ast.stmt, symptom: Symptom, claim: Claim) -> str:
 
 
 def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
-    """The imports that the code needs; None where it needs names that none of them gives."""
+    """The imports that the code needs; None if it needs names that none of them provides."""
     try:
         compile(code, "<snippet>", "exec")
     except SyntaxError:
@@ -104,7 +104,7 @@ def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
 
 
 def _unbound(tree: ast.Module) -> set[str]:
-    """The names that are read before the code itself gives them a value."""
+    """Names that are read before the code itself assigns them."""
     needed: set[str] = set()
     bound = set(dir(builtins))
     for statement in tree.body:
@@ -122,7 +122,7 @@ def _is_written(name: symtable.Symbol) -> bool:
 
 
 def _read(table: symtable.SymbolTable) -> Iterator[str]:
-    """The module's variables that are read in it, its functions and classes."""
+    """The module's variables that it reads, also in its functions and classes."""
     outermost = table.get_type() == "module"
     for name in table.get_symbols():
         if name.is_referenced() and (outermost or name.is_global()):
@@ -145,7 +145,7 @@ def _bound(alias: ast.alias) -> str:
 
 
 def _only(line: str, names: set[str]) -> str:
-    """An import of these names alone."""
+    """The import, reduced to these names."""
     statement = ast.parse(line).body[0]
     assert isinstance(statement, ast.Import | ast.ImportFrom)
     statement.names = [alias for alias in statement.names if _bound(alias) in names]
@@ -153,7 +153,7 @@ def _only(line: str, names: set[str]) -> str:
 
 
 def _text(symptom: Symptom, node: ast.stmt) -> str:
-    """A statement of the test, at the left margin."""
+    """A statement of the test, dedented."""
     if getattr(node, "decorator_list", ()):
         return ast.unparse(node)  # a source segment begins below the decorators
     return textwrap.dedent(ast.get_source_segment(symptom.source, node, padded=True) or "")
@@ -165,18 +165,18 @@ def _squeezed(text: str) -> str:
 
 PHRASES = Path(__file__).with_name("issue_phrases.toml")
 MAX_TITLE = 90
-"""Characters."""
+"""Limit in characters."""
 _ANY = "any"
 _LEFT_OUT = ("found", "closing")
-"""Parts that a text does without once it has named the test."""
+"""Optional parts of a text once it has named the test."""
 
 __all__ = ["Symptom", "read_symptom", "write_issue"]
 
 
 def write_issue(symptom: Symptom, seed: str) -> str:
-    """A bug report: what was called, what happened, what was expected. The same for the same seed.
+    """A bug report: what was called, what happened, what was expected. Deterministic for a seed.
 
-    It has no name that only the traceback shows, and no message or value that has one.
+    It has no name that only the traceback shows, and no message or value that contains one.
     """
     claim = read_claim(symptom)
     shown = Shown(symptom.project, symptom.tests, symptom.exception, snippet(symptom, claim))
@@ -185,19 +185,19 @@ def write_issue(symptom: Symptom, seed: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a report tells beside the claim."""
+    """The contents of a report besides the claim."""
 
     project: str
     tests: Sequence[str]
-    """Those that fail."""
+    """The failing tests."""
     exception: str
-    """The class that the first of them fails with."""
+    """The exception class of the first failing test."""
     snippet: str
-    """Empty where there is none."""
+    """Empty if there is none."""
 
 
 def compose(claim: Claim, shown: Shown, seed: str, language: Language = "python") -> str:
-    """A report of a claim. Phrases that need a part without a text are not taken."""
+    """A report of a claim. Skips phrases that need a missing part."""
     structures, phrases = _read_phrases()
     known = {
         "project": shown.project,
@@ -235,7 +235,7 @@ class _Writer:
         self._test_named = False
 
     def text(self, parts: Sequence[str]) -> str:
-        """The parts, line by line; what is not the name of a part stands for itself."""
+        """The parts, one per line; a string that is not a part's name is literal text."""
         lines: list[str] = []
         for part in parts:
             line = self._line(part) if part in self._phrases else part
@@ -244,7 +244,8 @@ class _Writer:
         return "\n".join(lines).strip() + "\n"
 
     def _line(self, part: str) -> str:
-        """One of the part's phrases whose facts are all known, those that tell most likeliest."""
+        """One of the part's phrases whose facts are all known; those with more facts are more
+        likely."""
         if part == "snippet" and part not in self._facts:
             part = "test"
         known = set(self._facts)

@@ -1,4 +1,4 @@
-"""Tell a Java project's tests from its code."""
+"""Separate a Java project's tests from its code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LICENSE = re.compile(rb"<license>\s*<name>\s*(.*?)\s*</name>", re.DOTALL)
 
 
 def arrange(project: ProjectConfig, source: Source) -> Project:
-    """The project as Maven or Gradle lays it out. Raises ProjectRefused."""
+    """Lay out the project as Maven or Gradle does. Raises ProjectRefused."""
     files = without_outputs(source.files)
     tests = project.tests or tuple(_test_paths(files))
     if not tests:
@@ -37,7 +37,7 @@ def arrange(project: ProjectConfig, source: Source) -> Project:
 
 
 def without_outputs(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What a build wrote in a module's folder is none of the project's own."""
+    """The files without build outputs in module folders."""
     outputs = java_build_outputs(files)
     return {path: data for path, data in files.items() if not is_below(path, outputs)}
 
@@ -63,6 +63,6 @@ def _code_paths(
 
 
 def _license(files: Mapping[str, bytes]) -> str:
-    """As the build file at the top names it."""
+    """The licence named in the top-level build file."""
     found = _LICENSE.search(files.get("pom.xml", b""))
     return found[1].decode("utf-8", "replace")[:100] if found else ""

@@ -1,4 +1,4 @@
-"""Tell a Python project's tests from its code, and learn how its tests are run."""
+"""Separate a Python project's tests from its code, and find out how to run its tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_CODE = frozenset(
     {"docs", "doc", "examples", "example", "benchmarks", "benchmark", "bench", "scripts", "tools"}
     | {"build", "dist", "tasks", "changelog.d", "ci", "perf", "fuzz", "typings", "stubs"}
 )
-"""Top folders that hold no code of the package."""
+"""Top-level folders without the package's code."""
 NO_MODULES = frozenset(
     {"setup.py", "conftest.py", "noxfile.py", "tasks.py", "_version.py", "version.py"}
     | {"__main__.py", "fabfile.py"}
@@ -37,8 +37,9 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
         )
     import_paths = project.import_paths or _import_paths(source.files)
     packages, plugins, notes = _installed(project, source, sandbox)
-    # A project's own options may need plugins that are not loaded: coverage, parallel runs. Those
-    # that are loaded are the same wherever its tests run: by us, by an agent, in a debug session.
+    # A project's own options may need plugins that are not loaded, such as coverage or parallel
+    # runs. The same plugins are loaded wherever its tests run: by us, by an agent, in a debug
+    # session.
     variables = {"PYTEST_ADDOPTS": "-o addopts=", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     if plugins:
         variables["PYTEST_PLUGINS"] = ",".join(plugins)
@@ -52,7 +53,7 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
 
 
 def is_test_file(path: str) -> bool:
-    """Whether pytest collects tests from a file of this name, left to itself."""
+    """Whether pytest collects tests from a file with this name by default."""
     name = posixpath.basename(path)
     return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
 
@@ -63,7 +64,7 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
-    """The outermost folders named for tests, and test files elsewhere."""
+    """The outermost folders with a test name, and test files elsewhere."""
     found: set[str] = set()
     for path in filter(is_test_file, files):
         parts = path.split("/")
@@ -95,7 +96,7 @@ def _code_paths(
 def _installed(
     project: ProjectConfig, source: Source, sandbox: SandboxConfig
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The packages, the pytest plugins among them, and what had to be left out."""
+    """The packages, the pytest plugins among them, and what could not be installed."""
     if sandbox.backend != "local":
         return (), (), ()
     sets = source.requires if project.packages is None else (project.packages,)

@@ -1,4 +1,4 @@
-"""A project as the factory takes it in."""
+"""A project from which the factory makes bugs."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from collect.errors import ConfigError
 
 
 class ProjectRefused(ConfigError):
-    """A project that no bugs can be made of; the others go on."""
+    """No bugs can be made from a project; the others continue."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A project's files, and what is told with them."""
+    """A project's files and metadata."""
 
     name: str
     version: str
-    """Of a release; the commit of a repository; a hash of the files of a folder."""
+    """A release's version, a repository's commit, or a hash of a folder's files."""
     origin: str
-    """Where exactly it came from, to get it again: with the sdist's hash, or the commit."""
+    """The exact origin, to get it again: with the sdist's hash, or the commit."""
     license: str
-    """As the project names it; empty where it doesn't."""
+    """As the project names it; empty if it doesn't."""
     files: Mapping[str, bytes] = field(repr=False)
     requires: tuple[tuple[str, ...], ...] = ()
-    """Sets of packages, as pip names them, the fullest first: the first that can be had is
-    taken."""
+    """Sets of packages as pip requirements, the largest first: the first one that can be installed
+    is used."""
     notes: tuple[str, ...] = ()
-    """What it asks for beside these, and is not taken."""
+    """Requirements that were skipped."""
 
     @property
     def slug(self) -> str:
@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Project:
-    """A source, and how its tests are run."""
+    """A source, and how to run its tests."""
 
     source: Source
     environment: Environment
@@ -48,14 +48,14 @@ class Project:
     code_paths: tuple[str, ...]
     """Files that may be edited."""
     notes: tuple[str, ...] = ()
-    """What was left out on the way, for the card."""
+    """What was left out during preparation, for the card."""
     language: Language = "python"
 
 
 # Why tests failed, in a form that is equal for the same failure of the same program.
 
 
-# Also what pytest leaves of one where it shortens a line.
+# Also matches what pytest leaves of an address when it shortens a line.
 _ADDRESS = re.compile(r"(?:0[xX]|\.\.\.x?)[0-9a-fA-F]{5,}")
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
 
@@ -69,11 +69,11 @@ class Reason:
     message: str
     """As pytest shows it, without addresses."""
     place: str
-    """Where it was raised: path and line."""
+    """Path and line where it was raised."""
 
 
 def read_reasons(reports: Sequence[Mapping[str, object]]) -> dict[str, Reason]:
-    """The first failure of each failing test, from what `pytest_report` writes."""
+    """The first failure of each failing test, from the records of `pytest_report`."""
     reasons: dict[str, Reason] = {}
     for report in reports:
         test = str(report["nodeid"])
@@ -87,9 +87,9 @@ def _reason(crash: object) -> Reason:
         return Reason("Exception", "", "")
     message = _ADDRESS.sub("0x...", str(crash["message"]))
     if message.startswith("RecursionError"):
-        # Where the stack ends depends on what else is on it.
+        # Where the stack overflows depends on what else is on it.
         return Reason("RecursionError", "maximum recursion depth exceeded", "")
     named = _EXCEPTION.match(message)
-    # pytest leaves the name out of a failed assertion.
+    # pytest omits the name for a failed assertion.
     kind = named[1] if named and not message.startswith("assert ") else "AssertionError"
     return Reason(kind.rpartition(".")[2], message, f"{crash['path']}:{crash['line']}")

@@ -1,6 +1,6 @@
 """Fetch a project's files: from a folder, a git repository, or a package index.
 
-Nothing of a project runs here: an sdist is unpacked, not built.
+No code of the project runs here: an sdist is unpacked, not built.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from sandbox.environment import cache_folder
 
 ARCHIVES = (".tar.gz", ".zip", ".tar.bz2")
 TIMEOUT = 120.0
-"""Seconds without a byte from the index."""
+"""Seconds to wait for data from the index."""
 
 
 @dataclass(frozen=True)
 class Sdist:
-    """One source distribution on disk."""
+    """A source distribution on disk."""
 
     name: str
     version: str
@@ -57,7 +57,7 @@ class Sdist:
 
 
 def download_sdist(requirement: str, index_url: str) -> Sdist:
-    """The newest release that the requirement allows and this interpreter can run.
+    """Download the newest release that the requirement allows and this interpreter can run.
 
     Its hash is checked against the index. Raises ProjectRefused.
     """
@@ -67,7 +67,7 @@ def download_sdist(requirement: str, index_url: str) -> Sdist:
         raise ProjectRefused(f"factory.projects: {requirement!r}: {error}") from error
     try:
         return _download(wanted, index_url)
-    # No network, not allowed, no such project, an answer that is no index's, a wrong hash.
+    # No network, no permission, no such project, an invalid answer, or a wrong hash.
     except (OSError, NoSuchProjectError, ValueError) as error:
         raise ProjectRefused(
             f"factory.projects: {requirement}: {index_url} gave no sdist ({error}); is the name "
@@ -121,7 +121,7 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-# What a Python project says of itself: its licence, and what it and its tests need.
+# A Python project's metadata: its licence, and what it and its tests need.
 
 
 TEST_GROUPS = ("test", "tests", "testing", "dev")
@@ -134,18 +134,18 @@ NOT_FOR_TESTS = frozenset(
     | {"pytest-sugar", "pytest-xdist", "ruff", "setuptools", "setuptools-scm", "sphinx", "tox"}
     | {"tox-uv", "twine", "ty", "wheel"}
 )
-"""Tools that test extras often name and tests do not import. pytest itself is the interpreter's."""
+"""Tools that test extras often name but tests do not import. The interpreter already has pytest."""
 
 FOR_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
-"""What the name of a requirements file says of what its packages are needed for."""
+"""Names of requirements files that list run-time dependencies."""
 MAX_INCLUDED = 100
-"""Requirements files of one project that are read."""
+"""Maximum number of requirements files read per project."""
 OWN_PROJECT = re.compile(r"(-e|--editable)?[\s=]*\.(\[[\w,\s-]*\])?$")
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """As far as it is told."""
+    """Fields are empty if unknown."""
 
     license: str = ""
     requires: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ class Metadata:
 
 
 def read_metadata(files: Mapping[str, bytes]) -> Metadata:
-    """From PKG-INFO, as an sdist has it, and pyproject.toml; empty where neither tells."""
+    """Read PKG-INFO, which sdists have, and pyproject.toml; empty if neither has the data."""
     told = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
     pyproject = _toml(files.get("pyproject.toml", b""))
     project = _table(pyproject, "project")
@@ -171,19 +171,19 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
 
 @dataclass(frozen=True)
 class RequirementsFiles:
-    """What `requirements.txt` and its like ask for."""
+    """The contents of `requirements.txt` and similar files."""
 
     requires: tuple[str, ...] = ()
     test_requires: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Lines that are not followed, each with its place."""
+    """Lines that were skipped, each with its location."""
 
 
 def read_requirements(files: Mapping[str, bytes]) -> RequirementsFiles:
-    """From `requirements*.txt`, `*requirements.txt` and `requirements/*.txt`, by their names.
+    """Read `requirements*.txt`, `*requirements.txt` and `requirements/*.txt`.
 
-    Only names of packages with versions count: of options, URLs and paths, which could reach
-    anything, no more is taken than `-r` of a file of the project.
+    Only package names with versions are used. Options, URLs and paths could reach anything, so they
+    are skipped, except `-r` with a file of the project.
     """
     left_out: list[str] = []
     found: dict[bool, list[str]] = {False: [], True: []}
@@ -197,7 +197,8 @@ def read_requirements(files: Mapping[str, bytes]) -> RequirementsFiles:
 
 
 def _is_for_tests(path: str) -> bool | None:
-    """Whether a requirements file is about tests; None if it is none, or one for docs and such."""
+    """Whether a requirements file is for tests; None if it is for something else, such as docs, or
+    no requirements file."""
     folder, name = posixpath.split(path)
     words = set(re.split(r"[-_.]", name.lower()))
     if folder not in ("", "requirements") or "txt" not in words:
@@ -213,7 +214,7 @@ def _is_for_tests(path: str) -> bool | None:
 def _requirement_lines(
     path: str, files: Mapping[str, bytes], seen: set[str], left_out: list[str]
 ) -> Iterator[str]:
-    """The requirements of a file and of those that it includes, each file once."""
+    """The requirements of a file and the files it includes, each file once."""
     if path in seen:
         return
     seen.add(path)
@@ -225,7 +226,7 @@ def _requirement_lines(
             if inner in files and len(seen) < MAX_INCLUDED:
                 yield from _requirement_lines(inner, files, seen, left_out)
                 continue
-        # Hashes and other options of one requirement stand behind it.
+        # Hashes and other options can follow a requirement.
         requirement = re.sub(r"\s--.*$", "", line)
         if _is_plain(requirement):
             yield requirement
@@ -234,7 +235,7 @@ def _requirement_lines(
 
 
 def _decoded(data: bytes) -> str:
-    """As pip reads it: UTF-16 is what PowerShell makes of `pip freeze`."""
+    """Decode as pip does: PowerShell writes UTF-16 for `pip freeze`."""
     is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = data.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -246,7 +247,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _requirement(text: str) -> Requirement | None:
-    """None for what is none. Thousands of brackets are a RecursionError."""
+    """None if it is not a requirement. Thousands of brackets raise RecursionError."""
     try:
         return Requirement(text)
     except (InvalidRequirement, RecursionError):
@@ -263,7 +264,7 @@ def _holds(marker: Marker, extra: str) -> bool:
 def _toml(data: bytes) -> Mapping[str, object]:
     try:
         return tomllib.loads(data.decode("utf-8", "replace"))
-    # Also for numbers of thousands of digits, and thousands of brackets.
+    # Also for numbers with thousands of digits, and thousands of brackets.
     except (ValueError, RecursionError):
         return {}
 
@@ -283,7 +284,7 @@ def _license(
     told = (expression or older or [""])[0].strip()
     if not told and isinstance(project.get("license"), str):
         told = str(project["license"])
-    # Some put the whole text of the licence there.
+    # Some projects put the whole licence text here.
     return told.splitlines()[0][:100] if told else ""
 
 
@@ -305,7 +306,7 @@ def _from_groups(pyproject: Mapping[str, object]) -> tuple[str, ...]:
 def _needed(
     declared: Iterable[str], extras: Iterable[str], only_extras: bool = False
 ) -> tuple[str, ...]:
-    """Those whose markers hold on this machine with one of these extras."""
+    """Requirements whose markers apply on this machine with one of these extras."""
     found: dict[str, None] = {}
     for text in declared:
         requirement = _requirement(text)
@@ -323,7 +324,7 @@ def _needed(
 
 
 ARCHIVE_TO_TREE = 4
-"""So many times the bytes of its files an archive may have, with its headers and padding."""
+"""An archive may be this many times as large as its files, because of headers and padding."""
 
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error)
 
@@ -356,7 +357,7 @@ def _from_index(project: ProjectConfig, requirement: str, config: FactoryConfig)
     sdist = download_sdist(requirement, config.index_url)
     files = _unpacked(sdist.path, project.place, config.max_tree_mb)
     metadata = read_metadata(files)
-    # The release itself: its metadata, entry points and compiled parts, and what it needs.
+    # The release: its metadata, entry points, compiled parts and requirements.
     release = f"{sdist.name}=={sdist.version}"
     return Source(
         name=project.name or sdist.name,
@@ -403,7 +404,7 @@ def _source(name: str, version: str, origin: str, files: Mapping[str, bytes]) ->
 
 
 def _unpacked(path: Path, place: str, max_mb: int) -> dict[str, bytes]:
-    """The files below the archive's one top folder."""
+    """The files in the archive's single top-level folder."""
     read = _zip_members if path.suffix == ".zip" else _tar_members
     files: dict[str, bytes] = {}
     room = max_mb * MEGABYTE
@@ -418,7 +419,7 @@ def _unpacked(path: Path, place: str, max_mb: int) -> dict[str, bytes]:
                 files[inner] = data()
     except TreeTooLarge as error:
         raise _too_large(place, max_mb) from error
-    # An encrypted member is a RuntimeError, and one of an unknown compression.
+    # An encrypted member raises RuntimeError, as does an unknown compression.
     except (*BROKEN, EOFError, OSError, RuntimeError) as error:
         raise ProjectRefused(
             f"{place}: {path} is not a whole archive ({error}); remove it"
@@ -431,11 +432,11 @@ def _can_be_written(name: str) -> bool:
 
 
 _Members = Iterator[tuple[str, int, Callable[[], bytes]]]
-"""Name, bytes, and a call for the content."""
+"""Name, size in bytes, and a function that returns the content."""
 
 
 def _tar_members(path: Path, most: int) -> _Members:
-    """Unpacked to a file first: a small archive can be huge, and a header of it as well, which
+    """Decompress to a file first: a small archive can be huge, and so can one of its headers, which
     would be read into memory."""
     decompressed = bz2.open if path.suffix == ".bz2" else gzip.open
     with decompressed(path) as packed, tempfile.TemporaryFile() as whole:
@@ -455,5 +456,5 @@ def _zip_members(path: Path, most: int) -> _Members:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if not member.is_dir():
-                # No more is read than the size that it tells.
+                # Read no more than the declared size.
                 yield member.filename, member.file_size, partial(archive.read, member)

@@ -1,4 +1,4 @@
-"""What is seen of a bug from outside: the test that fails, and how; not where the fault is."""
+"""A bug's symptom: which test fails and how, without where the fault is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import TypeGuard
 
 from collect.benchmarks.pytest_run import section_of
 
-# What tests check: comparisons, with the way pytest and unittest print them when they fail, and
-# exceptions.
+# Comparisons and exceptions that tests check, and how pytest and unittest print their failures.
 
 
 EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
@@ -39,13 +38,13 @@ CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
     "assertGreater": "{0} > {1}",
     "assertGreaterEqual": "{0} >= {1}",
 }
-"""What unittest's methods assert."""
+"""The operators that unittest's methods check."""
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "assert_raises"}
 _OPENING = re.compile(r"^(?:assert |\w+ differ: )")
 
 
 def sides(statement: ast.AST | None) -> tuple[ast.expr, ast.expr] | None:
-    """Left and right of the comparison that a statement asserts; None where it asserts none."""
+    """Left and right side of the comparison that a statement asserts; None if it asserts none."""
     if isinstance(statement, ast.Assert):
         test = statement.test
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -60,7 +59,7 @@ def sides(statement: ast.AST | None) -> tuple[ast.expr, ast.expr] | None:
 
 
 def is_equality(statement: ast.AST | None) -> bool:
-    """Whether it asserts that two values are equal, or are the same."""
+    """Whether it asserts that two values are equal or identical."""
     if isinstance(statement, ast.Assert):
         test = statement.test
         return isinstance(test, ast.Compare) and [*map(type, test.ops)] in ([ast.Eq], [ast.Is])
@@ -68,7 +67,7 @@ def is_equality(statement: ast.AST | None) -> bool:
 
 
 def raising(statement: ast.AST | None) -> ast.Call | None:
-    """The `raises(...)` that a statement opens or makes; None where it awaits no exception."""
+    """The `raises(...)` call of a statement; None if it expects no exception."""
     if isinstance(statement, ast.With):
         manager = statement.items[0].context_expr
     elif isinstance(statement, ast.Expr):
@@ -80,7 +79,7 @@ def raising(statement: ast.AST | None) -> ast.Call | None:
 
 
 def assignments(source: str, before: int) -> dict[str, ast.expr]:
-    """What the variables of a test were given last, by the statements that end above a line."""
+    """The values last assigned to a test's variables, by statements that end above a line."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:
@@ -94,7 +93,7 @@ def assignments(source: str, before: int) -> dict[str, ast.expr]:
 
 
 def is_constant(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
-    """Whether a value is written down rather than computed, through variables of the test."""
+    """Whether a value is a constant, also through variables of the test."""
     if isinstance(node, ast.Name) and node.id in given:
         return is_constant(given[node.id], {})
     if is_method_of_constant(node):
@@ -103,15 +102,15 @@ def is_constant(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
 
 
 def is_method_of_constant(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether it is a call such as `"".join(lines)`, which is nothing of the program's."""
+    """Whether it is a call such as `"".join(lines)`, which does not involve the program."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     return isinstance(node.func.value, ast.Constant | ast.JoinedStr)
 
 
 def is_written(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
-    """Whether a value is what a test expects, rather than what it gets: a constant, an object made
-    of constants, or a variable that holds one or comes from outside."""
+    """Whether a value is what a test expects rather than gets: a constant, an object made of
+    constants, or a variable that holds one or comes from outside."""
     if isinstance(node, ast.Name):
         return node.id not in given or is_written(given[node.id], {})
     if isinstance(node, ast.Attribute):
@@ -124,20 +123,20 @@ def is_written(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
 
 
 def computed_right(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
-    """Whether the right side of a comparison is what is tested: the left one is expected."""
+    """Whether the right side of a comparison is under test, and the left one is expected."""
     both = sides(statement)
     return both is not None and is_written(both[0], given) and not is_written(both[1], given)
 
 
 def computed_both(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
-    """Whether both sides of a comparison are computed, so that neither is what is expected."""
+    """Whether both sides of a comparison are computed, so that neither is the expected value."""
     both = sides(statement)
     return both is not None and not any(is_written(side, given) for side in both)
 
 
 def printed_values(message: str) -> tuple[str, str]:
-    """Left and right value of the first line that says `assert x == y`, or unittest's `x != y`;
-    empty where none does."""
+    """Left and right value of the first line that says `assert x == y` or unittest's `x != y`;
+    empty if there is none."""
     for line in message.split("\n"):
         text = _OPENING.sub("", line.strip())
         try:
@@ -156,7 +155,7 @@ def printed_values(message: str) -> tuple[str, str]:
 
 
 def name_of(function: ast.expr) -> str:
-    """The last name of what is called; empty where it has none."""
+    """The last name of the called expression; empty if it has none."""
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
@@ -168,35 +167,35 @@ _IDENTIFIER = re.compile(
     r"[A-Za-z]+_\w*|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\w+(?=\()|(?<=\.)\w+"
 )
 _OF_TESTS = re.compile(r"(?:^|\.)(?:tests?|testing|conftest|test_\w+|\w+_test|\w*helpers?)(?:\.|$)")
-"""In the name of a module."""
+"""Matches module names of test code."""
 _KNOWN = {*dir(builtins), *keyword.kwlist, "self", "cls"}
 
 
 @dataclass(frozen=True)
 class Symptom:
-    """How one bug shows."""
+    """How a bug shows."""
 
     project: str
     tests: tuple[str, ...]
     """Node ids of the failing tests."""
     source: str
-    """Text of the first failing test's function; empty where it can't be found."""
+    """Source of the first failing test's function; empty if it can't be found."""
     imports: tuple[str, ...]
     """The import statements of the test's module."""
     exception: str
-    """The class that the first failing test fails with, without its module."""
+    """The class of the first failing test's exception, without its module."""
     message: str
-    """The exception's own text, as pytest shows it."""
+    """The exception's message, as pytest shows it."""
     statement: str
-    """Text of the test's statement that fails; empty where it fails before or after itself."""
+    """The test's statement that fails; empty if the test fails outside its own statements."""
     line: int = 0
-    """The first line of that statement in `source`, 1-based; 0 where there is none."""
+    """First line of that statement in `source`, 1-based; 0 if there is none."""
     expected_exception: str = ""
-    """What the test wants that statement to raise, as it is written there."""
+    """The exception that the test expects that statement to raise, as written there."""
     helpers: frozenset[str] = frozenset()
-    """Names of the tests' own functions and classes, and of the standard library's."""
+    """Names of the tests' own functions and classes, and of the standard library."""
     hidden: frozenset[str] = frozenset()
-    """Names that the traceback shows and the test does not: no report may have them."""
+    """Names in the traceback that the test does not show: no report may contain them."""
 
 
 def read_symptom(
@@ -208,14 +207,14 @@ def read_symptom(
     message: str,
     output: str,
 ) -> Symptom:
-    """The symptom from what pytest printed with `--tb=short`.
+    """Read the symptom from pytest's output with `--tb=short`.
 
-    `files` is the project's tree; `exception` and `message` are those of the first test's failure,
-    the message with or without the exception's name in front.
+    `files` is the project's tree. `exception` and `message` belong to the first test's failure; the
+    message may start with the exception's name.
     """
     path, *names = tests[0].partition("[")[0].split("::")
     frames = list(_frames(section_of(tests[0], output)))
-    # A test that its class inherits may be of another file.
+    # An inherited test may be in another file.
     inside = next((frame for frame in frames if frame.function == names[-1]), None)
     module = files.get(inside.path if inside else path, b"").decode(errors="replace")
     tree = _parsed(module)
@@ -251,7 +250,8 @@ class _Frame:
     code: str
 
     def names(self) -> Iterator[str]:
-        """Of the file, its folder and the function, and what looks like a name in the code."""
+        """Names of the file, its folder and the function, and what looks like a name in the
+        code."""
         yield from (part for part in re.split(r"[/\\]|\.py$", self.path)[-3:] if part)
         yield self.function
         yield from _IDENTIFIER.findall(self.code)
@@ -278,7 +278,7 @@ def _imports(module: str, tree: ast.Module) -> Iterator[str]:
 def _function(
     tree: ast.Module, names: Sequence[str], inside: _Frame | None
 ) -> ast.FunctionDef | None:
-    """The test's function: the one that a frame is in, or else the one of the test's name."""
+    """The test's function: the one that a frame is in, or else the one with the test's name."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef) or node.name != names[-1]:
             continue
@@ -288,14 +288,14 @@ def _function(
 
 
 def _segment(module: str, node: ast.AST | None) -> str:
-    """Its text, as at the left margin."""
+    """The node's source, dedented."""
     if node is None:
         return ""
     return textwrap.dedent(ast.get_source_segment(module, node, padded=True) or "")
 
 
 def _around(function: ast.FunctionDef | None, inside: _Frame | None) -> list[ast.stmt]:
-    """The statements of the test that its traceback begins in, the innermost first."""
+    """The test's statements around the first traceback line, the innermost first."""
     if function is None or inside is None:
         return []
     around = [
@@ -313,8 +313,8 @@ def _expected_exception(module: str, around: Sequence[ast.stmt]) -> str:
 
 
 def _helpers(tree: ast.Module) -> Iterator[str]:
-    """What the test's module defines, and what it takes from other modules of tests or from the
-    standard library."""
+    """Names that the test's module defines, or imports from other test modules or the standard
+    library."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
@@ -332,24 +332,24 @@ def _is_of_tests(statement: ast.ImportFrom) -> bool:
 
 
 def _is_foreign(module: str) -> bool:
-    """Whether a module is not the project's own code, as far as its name tells."""
+    """Whether a module's name shows that it is not the project's own code."""
     standard = module.partition(".")[0] in sys.stdlib_module_names
     return standard or _OF_TESTS.search(module) is not None
 
 
-# What a failing test claims of the program: what it calls, what it expects, and what it gets.
+# What a failing test claims: which call goes wrong, what it expects, and what it gets.
 
 
 MAX_CHARACTERS = 200
-"""Of a value, an expression or a message that a report shows."""
+"""Limit for a value, an expression or a message in a report."""
 _BUILT_IN = {name for kind in (str, bytes, list, dict, set) for name in dir(kind)}
-"""Methods that say nothing of the program."""
+"""Methods of built-in types, which are no clue about the program."""
 _BUILT_IN |= {*dir(builtins), "raises"}
 _NOT_RAISED = re.compile(r"DID NOT RAISE|not raised(?: by \S+)?\s*$")
 
 
 class Outcome(StrEnum):
-    """How the program lets the test down."""
+    """How the program fails the test."""
 
     WRONG_VALUE = "wrong_value"
     UNMET = "unmet"
@@ -357,29 +357,29 @@ class Outcome(StrEnum):
     NO_ERROR = "no_error"
     ERROR = "error"
     WRONG_ERROR = "wrong_error"
-    """Another exception than the one that is expected."""
+    """Another exception than expected."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a report tells. Any text may be empty."""
+    """The contents of a report. Any text may be empty."""
 
     outcome: Outcome
     call: str
-    """The expression, or the statement, that goes wrong."""
+    """The expression or statement that goes wrong."""
     function: str
-    """The name of what it calls."""
+    """The name of the called function."""
     expected: str = ""
-    """A value; for NO_ERROR and WRONG_ERROR the exception."""
+    """A value; for NO_ERROR and WRONG_ERROR, the exception."""
     actual: str = ""
     condition: str = ""
-    """For UNMET: what does not hold."""
+    """For UNMET: the condition that does not hold."""
     message: str = ""
-    """For ERROR and WRONG_ERROR: the exception's text."""
+    """For ERROR and WRONG_ERROR: the exception's message."""
 
 
 def read_claim(symptom: Symptom) -> Claim:
-    """The first failing test's claim, without anything that the traceback alone shows."""
+    """The first failing test's claim, without anything that only the traceback shows."""
     statement = _parsed_statement(symptom.statement)
     inner = statement.body[-1] if isinstance(statement, ast.With) else statement
     given = assignments(symptom.source, symptom.line)
@@ -408,7 +408,7 @@ def _parsed_statement(source: str) -> ast.stmt | None:
 
 
 def _code(source: str, node: ast.AST | None) -> str:
-    """Its text on one line; empty where that is long, or has nothing but variables."""
+    """The node's source on one line; empty if it is long or consists of variables only."""
     if node is None or isinstance(node, ast.For | ast.While | ast.If | ast.Try):
         return ""
     if not any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(node)):
@@ -420,7 +420,8 @@ def _code(source: str, node: ast.AST | None) -> str:
 
 
 def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.expr | None:
-    """The expression that a statement checks or evaluates; of a comparison, what is tested."""
+    """The expression that a statement checks or evaluates; for a comparison, the side under
+    test."""
     both = sides(statement)
     if both is not None:
         return both[1] if computed_right(statement, given) else both[0]
@@ -441,7 +442,7 @@ def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.ex
 
 
 def _condition(statement: ast.AST | None, source: str) -> str:
-    """What an assertion asserts, as an expression."""
+    """The condition of an assertion, as an expression."""
     if isinstance(statement, ast.Assert):
         return _code(source, statement.test)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -456,8 +457,8 @@ def _condition(statement: ast.AST | None, source: str) -> str:
 
 
 def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozenset[str]) -> str:
-    """The program's function or method that an expression is about, through the variable that
-    holds its result."""
+    """The program's function or method behind an expression, also through the variable that holds
+    its result."""
     parts = list(ast.walk(node)) if node is not None else []
     for part in parts:
         if isinstance(part, ast.Call) and not is_method_of_constant(part):
@@ -471,7 +472,7 @@ def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozen
 
 
 def _root(function: ast.expr) -> set[str]:
-    """The name that what is called begins with, as `match` of `match.set_data`."""
+    """The first name of a called expression, such as `match` in `match.set_data`."""
     while isinstance(function, ast.Attribute):
         function = function.value
     return {function.id} if isinstance(function, ast.Name) else set()
@@ -487,7 +488,7 @@ def _values(statement: ast.AST | None, symptom: Symptom) -> tuple[str, str]:
 
 
 def _shown(text: str, symptom: Symptom) -> str:
-    """The text; nothing where it is long, or has a name or an address that no user has seen."""
+    """The text; empty if it is long, or has a name or an address that no user would see."""
     words = set(re.findall(r"[A-Za-z_]\w*", text))
     inner = {word for word in words if word.startswith("_")} | set(re.findall(r"(\w+)\(", text))
     unseen = words & symptom.hidden or inner - set(re.findall(r"\w+", symptom.source))

@@ -1,5 +1,6 @@
-"""Self-repair benchmarks: a program written for a problem, kept where it fails the tests.
+"""Self-repair benchmarks: programs written for problems, if they fail the tests.
 
-BigCodeBench-R and LiveCodeBench-R (InspectCoder, section 3.2) are made so: one solution a problem,
-written by a model, and what fails for a reason beyond syntax, and not on private tests alone.
+BigCodeBench-R and LiveCodeBench-R (InspectCoder, section 3.2) are made in this way: a model writes
+one solution per problem, which is kept if it fails for a reason other than syntax, and not only on
+private tests.
 """

@@ -1,6 +1,7 @@
-"""Self-repair benchmarks: programs of one file that fail their tests, with private tests or none.
+"""Self-repair benchmarks: single-file programs that fail their tests, with or without private
+tests.
 
-`stepinto bench self-repair` writes the file, one bug a line.
+`stepinto bench self-repair` writes the file, one bug per line.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 def run_problem_tests(
     sandbox: Sandbox, tests: Sequence[str], timeout: float, deciding: Sequence[str] = ()
 ) -> TestResults:
-    """Run these tests of a program of one file; `timeout` in seconds, for all; `deciding` as in
+    """Run these tests of a single-file program; `timeout` is in seconds for all; `deciding` as in
     `run_pytest`.
 
-    The tests are known to exist, so one that was never reported failed with what ended the run:
-    a program that can't be imported, or that ends the process. Not so after a time-out.
+    The tests are known to exist, so a test without a report has failed: the program can't be
+    imported, or it ended the process. After a timeout this does not apply.
     """
     results = run_pytest(sandbox, tests, timeout, deciding)
     if results.timed_out:
@@ -50,7 +51,7 @@ def run_problem_tests(
 
 @dataclass(frozen=True)
 class Trial:
-    """What the tests say of one program."""
+    """The test results of one program."""
 
     results: TestResults
     public: tuple[str, ...]
@@ -58,7 +59,7 @@ class Trial:
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """In the order of the tests, public ones first."""
+        """In test order, public ones first."""
         return tuple(test for test in self._tests if not self._passed(test))
 
     @property
@@ -81,11 +82,11 @@ class Tester:
 
     sandbox: SandboxConfig
     timeout: float
-    """Seconds, for one run of a problem's tests."""
+    """Seconds for one run of a problem's tests."""
     _importable: dict[str, bool] = field(default_factory=dict, compare=False)
 
     def try_out(self, problem: Problem, program: str, timeout: float | None = None) -> Trial:
-        """Run all tests, public and private; `timeout` None: the usual. Raises SandboxError."""
+        """Run all tests, public and private; `timeout` None: the default. Raises SandboxError."""
         files = {**lay_out(problem, program), **hidden_files(problem)}
         public, private = public_tests(problem), private_tests(problem)
         with open_sandbox(self.sandbox) as sandbox:
@@ -94,14 +95,14 @@ class Tester:
         return Trial(results, public, private)
 
     def find_libraries(self, names: Sequence[str]) -> None:
-        """Import each library in the sandbox, once; `missing` then knows."""
+        """Import each library once in the sandbox, for `missing`."""
         with open_sandbox(self.sandbox) as sandbox:
             for name in sorted({*names} - self._importable.keys()):
                 argv = [sandbox.python, "-c", f"import {name}"]
                 self._importable[name] = sandbox.run(Command(argv)).exit_code == 0
 
     def missing(self, problem: Problem) -> tuple[str, ...]:
-        """The problem's libraries that the sandbox has not."""
+        """The problem's libraries that the sandbox lacks."""
         return tuple(name for name in problem.libraries if not self._importable[name])
 
 
@@ -110,7 +111,7 @@ def _encoded(files: Mapping[str, str]) -> dict[str, bytes]:
 
 
 class SelfRepairBenchmark:
-    """The bugs of a benchmark file; without one, those that come with StepInto."""
+    """The bugs of a benchmark file; by default the bundled one."""
 
     name = "self_repair"
 

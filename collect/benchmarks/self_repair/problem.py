@@ -1,4 +1,4 @@
-"""One programming problem, whichever data set it comes from."""
+"""A programming problem in one format for all data sets."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ class TestFile:
 
     code: str = field(repr=False)
     names: tuple[str, ...]
-    """Of the tests in it, as a node id goes on after the file: `test_1`, `TestCases::test_one`."""
+    """Test names as in node ids, after the file: `test_1`, `TestCases::test_one`."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be written, and how it is tested."""
+    """What to write, and how it is tested."""
 
     id: str
-    """Upstream's own."""
+    """Upstream's id."""
     source: str
-    """The data set, as the config calls it."""
+    """The data set's name in the config."""
     statement: str = field(repr=False)
-    """The coding task, as a model is given it: not what fails, and not how it is tested."""
+    """The coding task as given to a model: without what fails or how it is tested."""
     starter: str = field(repr=False)
-    """Code that a solution begins with or fills in; may be empty."""
+    """Code that a solution starts with or completes; may be empty."""
     canonical: str | None = field(repr=False)
-    """A whole correct program, where upstream has one."""
+    """A complete correct program, if upstream has one."""
     entry_point: str
-    """The function or method under test, as in `Solution.add`; empty for a program that reads
+    """The function or method under test, such as `Solution.add`; empty for a program that reads
     standard input."""
     public_tests: TestFile
     private_tests: TestFile | None = None
     prelude: str = field(repr=False, default="")
-    """Code whose names a solution may use without importing them; upstream runs it first."""
+    """Code that upstream runs first, whose names a solution may use without importing them."""
     libraries: tuple[str, ...] = ()
-    """Modules that a solution or a test imports, outermost packages only."""
+    """Top-level packages that a solution or a test imports."""
     published: date | None = None
-    """When it was published."""
+    """Publication date."""
     difficulty: str | None = None
 
 
 class ProblemSource(Protocol):
-    """A data set of problems: where it lies on the hub, and what its rows mean."""
+    """A data set of problems: its place on the hub, and how to read its rows."""
 
     @property
     def name(self) -> str: ...
@@ -74,19 +74,20 @@ class ProblemSource(Protocol):
 
     @property
     def split(self) -> str:
-        """Read where the config names none."""
+        """The default split."""
 
     def hub_rows(self, hub_id: str, split: str) -> Rows:
         """Raises ConfigError."""
 
     def problem(self, where: str, row: object) -> Problem:
-        """One row; `where` names it. Raises ConfigError."""
+        """Convert a row; `where` names it in errors. Raises ConfigError."""
 
 
 def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:
-    """A file of the functions `test_1`, `test_2` ..., each with one of the bodies.
+    """A file of functions `test_1`, `test_2` ..., one per body.
 
-    Private ones are called `test_private_1` ...: pytest's report tells tests apart by their names.
+    Private tests are called `test_private_1` ..., because pytest's report tells tests apart by
+    name.
     """
     prefix = "test_private_" if private else "test_"
     names = tuple(f"{prefix}{number}" for number in range(1, len(bodies) + 1))
@@ -100,11 +101,10 @@ def _indented(body: str) -> str:
     return "\n".join(f"    {line}" for line in source_lines(body))
 
 
-# How a problem and a program for it become the files of a workspace.
+# Turn a problem and a program for it into the files of a workspace.
 #
-# `solution.py` is the program as its writer wrote it, so that line numbers are those that
-# everyone sees. What upstream runs before it, `prelude.py`, is put into its namespace by the
-# tests.
+# `solution.py` is the program as written, so that everyone sees the same line numbers. The tests
+# put `prelude.py`, which upstream runs first, into its namespace.
 
 
 PUBLIC_TESTS = "test_solution.py"
@@ -116,7 +116,7 @@ TEST_PATHS = (
     PRIVATE_TESTS,
     *(path for file in (CHECKING, PRELUDE) for path in (file, file.removesuffix(".py"))),
 )
-"""What an agent may not change: files, and packages that would be imported in their place."""
+"""Files that an agent must not change, and packages that would be imported instead of them."""
 
 
 def lay_out(problem: Problem, solution: str) -> dict[str, str]:
@@ -130,7 +130,7 @@ def lay_out(problem: Problem, solution: str) -> dict[str, str]:
 
 
 def hidden_files(problem: Problem) -> dict[str, str]:
-    """The files that only scoring lays out."""
+    """The files that are added only for scoring."""
     return {PRIVATE_TESTS: problem.private_tests.code} if problem.private_tests else {}
 
 
@@ -146,7 +146,7 @@ def private_tests(problem: Problem) -> tuple[str, ...]:
 
 
 def task_text(problem: Problem) -> str:
-    """The coding task with where its program and its tests lie; not what fails."""
+    """The coding task, with the paths of its program and tests, but not what fails."""
     what = f"`{problem.entry_point}` is" if problem.entry_point else "The program is"
     return (
         f"{problem.statement}\n\n"
@@ -155,14 +155,14 @@ def task_text(problem: Problem) -> str:
     )
 
 
-# A self-repair benchmark on disk: a line a bug, and a card with how it was made.
+# A self-repair benchmark on disk: one line per bug, and a card that describes how it was made.
 
 
 BUNDLED_FILE = Path(__file__).parents[1] / "bundled" / "self_repair.jsonl"
 
 
 class Step(StrEnum):
-    """What a problem must get through, in this order."""
+    """The steps that a problem must pass, in order."""
 
     DATES = "published in the date range"
     LIBRARIES = "libraries in the sandbox"
@@ -179,9 +179,9 @@ class Failure(StrictRecord):
     """How the first failing public test fails."""
 
     type: str
-    """The exception's class: AssertionError, KeyError ...; TimeoutError where it never ended."""
+    """The exception's class: AssertionError, KeyError ...; TimeoutError if the test never ended."""
     message: str
-    """Its first lines, bounded."""
+    """Its first lines, shortened."""
 
 
 class Edit(StrictRecord):
@@ -190,32 +190,32 @@ class Edit(StrictRecord):
     kind: str
     category: str
     line: int
-    """Of the canonical solution, 1-based."""
+    """Line in the canonical solution, 1-based."""
 
 
 class Bug(StrictRecord):
-    """One line of the benchmark file: all that an instance needs."""
+    """One line of the benchmark file: the data of an instance."""
 
     id: str = Field(min_length=1)
     source: str
     problem_id: str
     statement: str = Field(min_length=1)
     files: Mapping[str, str]
-    """What an agent sees, by path; `solution` is one of them."""
+    """Files that the agent sees, by path; includes `solution`."""
     hidden_files: Mapping[str, str] = {}
     solution: str = SOLUTION
     entry_point: str
     fail_to_pass: tuple[str, ...] = Field(min_length=1)
     pass_to_pass: tuple[str, ...]
     gold_solution: str | None
-    """A correct `solution`; None where none is known."""
+    """A correct `solution`; None if unknown."""
     failure: Failure
     libraries: tuple[str, ...] = ()
     published: date | None = None
     difficulty: str | None = None
     written_by: str
     edit: Edit | None = None
-    """None where a model wrote the solution."""
+    """None if a model wrote the solution."""
 
     @model_validator(mode="after")
     def _solution_is_a_file(self) -> Self:
@@ -230,7 +230,7 @@ class Card(StrictRecord):
 
     source: str
     data: str
-    """The file or data set that the problems were read from."""
+    """The file or data set of the problems."""
     writer: str
     solutions: str | None
     seed: int
@@ -238,22 +238,22 @@ class Card(StrictRecord):
     to_date: date | None
     limit: int | None
     problems: int
-    """Tried: those that got to the step of writing. The full set of a pass rate."""
+    """Problems that reached the writing step: the full set of a pass rate."""
     passed: int
-    """Of `problems`, those whose first solution passes every test."""
+    """Number of these problems whose first solution passes every test."""
     bugs: int
     steps: tuple[FunnelStep, ...]
     without_libraries: Mapping[str, tuple[str, ...]] = {}
-    """Problems that were dropped because the sandbox lacks libraries, and which it lacks."""
+    """Problems dropped because the sandbox lacks libraries, with the missing libraries."""
     failures: Mapping[str, int]
-    """Bugs by the exception of their first failing test."""
+    """Number of bugs by the exception of their first failing test."""
     dollars: float
-    """What a writing model cost."""
+    """The cost of the model that wrote the solutions."""
     versions: Mapping[str, str]
 
 
 def card_path(path: Path) -> Path:
-    """Where the card of a benchmark file lies."""
+    """The card's path for a benchmark file."""
     return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
 
 
@@ -271,15 +271,15 @@ def read_card(path: Path) -> Card:
 
 
 def read_bugs(path: Path) -> list[Bug]:
-    """The lines of a benchmark file. Raises ConfigError naming the line and the field."""
+    """The lines of a benchmark file. Raises ConfigError, which names the line and the field."""
     return read_lines(path, Bug, "make it with `stepinto bench self-repair`")
 
 
-# What can be read off Python source: its imports, and the tests in it.
+# Facts read from Python source: its imports, and its tests.
 
 
 def parsed(where: str, column: str, code: str) -> ast.Module:
-    """The syntax tree. Raises ConfigError naming the row and the column."""
+    """The syntax tree. Raises ConfigError, which names the row and the column."""
     try:
         return parse(code)
     except (SyntaxError, ValueError) as error:
@@ -287,7 +287,7 @@ def parsed(where: str, column: str, code: str) -> ast.Module:
 
 
 def imported_libraries(*trees: ast.Module) -> set[str]:
-    """The outermost packages that the code imports from outside the standard library."""
+    """The top-level packages that the code imports from outside the standard library."""
     names = {name for tree in trees for node in ast.walk(tree) for name in _imported(node)}
     return {name for name in names if name not in sys.stdlib_module_names}
 
@@ -307,7 +307,7 @@ def unittest_names(tree: ast.Module) -> tuple[str, ...]:
 
 
 def is_program(code: str) -> bool:
-    """Whether the code parses: no error of syntax, indentation included."""
+    """Whether the code parses without a syntax or indentation error."""
     try:
         compile(code, "solution.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

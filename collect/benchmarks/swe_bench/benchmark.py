@@ -14,15 +14,15 @@ from sandbox import ImageWorkspace, Sandbox
 
 NAME = "swe_bench"
 TEST_TIMEOUT = 1800.0
-"""Seconds; upstream's."""
+"""Seconds, as upstream."""
 WORKSPACE = ImageWorkspace("/testbed", programs=("/opt/miniconda3/envs/testbed/bin",))
-"""SWE-bench's images have a conda environment of that name; those of SWE-bench-Live have none."""
+"""SWE-bench's images have a conda environment with that name; SWE-bench-Live's have none."""
 
 
 class SweBenchBenchmark:
-    """Records from a local file, or from the hub; the code of each lies in its image.
+    """Records from a local file or from the hub; the code of each is in its image.
 
-    A PASS_TO_PASS test that is skipped counts as kept, one that the log does not name as failed.
+    A skipped PASS_TO_PASS test counts as passed, one that the log does not name as failed.
     """
 
     name = NAME
@@ -37,8 +37,8 @@ class SweBenchBenchmark:
         languages: Sequence[Language] = ("python",),
         show_tests: bool = False,
     ) -> None:
-        """`test_timeout` is in seconds, the build included. With `show_tests` the workspace has
-        the test patch that agents are not shown otherwise."""
+        """`test_timeout` is in seconds, build included. With `show_tests` the workspace has the
+        test patch, which agents otherwise don't see."""
         self.path, self.hub_id, self.hub_split = path, hub_id, hub_split
         self.test_timeout = test_timeout
         self.language: Language = "java" if languages == ("java",) else "python"

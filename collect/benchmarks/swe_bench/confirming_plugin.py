@@ -1,8 +1,8 @@
-"""A plugin of pytest that tells which tests passed, beside the log, which any program can write to.
+"""A pytest plugin that reports which tests passed, because any program can write to the log.
 
-It is loaded by the interpreter of an image (CPython 3.6 or later), never by StepInto. Beside it
-lies a file with a key. Each session takes the key, leaves the key's digest for the next, and at
-its end signs what it saw with its own key; so what comes after can't speak for it.
+An image's interpreter (CPython 3.6 or later) loads it, never StepInto. A file next to it holds a
+key. Each session takes the key, leaves the key's digest for the next session, and at its end signs
+its report with its own key, so that later code can't forge that report.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def _take_key(folder: str) -> str:
 
 
 def _hide() -> None:
-    """Programs that tests start see what they would see without this plugin."""
+    """Hide this plugin from programs that tests start."""
     sys.path[:] = [path for path in sys.path if path != FOLDER]
     paths = os.environ.get("PYTHONPATH", "").split(":")
     _set("PYTHONPATH", ":".join(path for path in paths if path != FOLDER))
@@ -44,7 +44,7 @@ def _set(name: str, value: str) -> None:
 def _hooks(key: str) -> Tuple[Callable[[Any], None], Callable[[], None]]:  # noqa: UP006
     passed = set()
     number = len([name for name in os.listdir(FOLDER) if name.startswith("report-")])
-    # Empty until the end: a session that did not come to it is seen by that.
+    # Empty until the end, which identifies a session that did not finish.
     report_file = open(os.path.join(FOLDER, "report-%d" % number), "w")  # noqa: SIM115, UP031
 
     def logreport(report: Any) -> None:
@@ -62,7 +62,8 @@ def _hooks(key: str) -> Tuple[Callable[[Any], None], Callable[[], None]]:  # noq
 
 
 def pytest_configure(config: Any) -> None:
-    """Processes of pytest-xdist's load what the first one did, and can't find this."""
+    """Worker processes of pytest-xdist load the same plugins as the first process, and can't find
+    this one."""
     config.option.plugins = [name for name in config.option.plugins if name != NAME]
 
 

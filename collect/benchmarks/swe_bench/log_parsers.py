@@ -1,8 +1,8 @@
-"""Test logs of SWE-bench's repositories, read as upstream reads them.
+"""Parse the test logs of SWE-bench's repositories as upstream does.
 
-Scores are compared with those that others publish, so upstream's rules are kept, the places where
-two runners write alike and mean different things included. That is why a verdict is read from a
-log here, which the program under test can write to as well; `confirming` asks pytest itself.
+Scores must be comparable with published ones, so upstream's rules are kept, even if two runners use
+the same text for different things. That is why a verdict comes from a log, which the program under
+test can also write to; `confirming` asks pytest itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.scratch import scratch_folder
 
-# Test logs of SWE-bench's Java repositories, read as upstream reads them (see `log_parsers`).
+# Parse the test logs of SWE-bench's Java repositories as upstream does.
 
 
 MAVEN_COMMAND = re.compile(r".*-Dtest=(\S+)")
@@ -29,8 +29,8 @@ PASSES = {"SUCCESS", "PASS", "PASSED"}
 
 
 def parse_maven(log: str) -> dict[str, TestStatus]:
-    """Maven does not name the tests that pass: there is a command a test, which the shell shows,
-    and the end of each build; the two may come in any order, each among its own in order."""
+    """Maven does not name passing tests. The log has one command per test, echoed by the shell, and
+    the end of each build. The two kinds of lines may interleave, but each is in order."""
     tests: list[str] = []
     statuses: dict[str, TestStatus] = {}
     early: list[TestStatus] = []
@@ -46,13 +46,14 @@ def parse_maven(log: str) -> dict[str, TestStatus]:
 
 
 def parse_ant(log: str) -> dict[str, TestStatus]:
-    """`[junit] [PASS] test` a line."""
+    """Lines such as `[junit] [PASS] test`."""
     found = (ANT_RESULT.match(line.strip()) for line in log.split("\n"))
     return {result[2]: _status(result[1]) for result in found if result}
 
 
 def parse_gradle(log: str) -> dict[str, TestStatus]:
-    """`Class > test PASSED` a line; what the test prints may come between, on lines of its own."""
+    """Lines such as `Class > test PASSED`; the test's own output may come between, on separate
+    lines."""
     statuses: dict[str, TestStatus] = {}
     current: str | None = None
     for line in map(str.strip, log.split("\n")):
@@ -82,9 +83,9 @@ WORDS = {
     "ERROR": TestStatus.FAILED,
     "SKIPPED": TestStatus.SKIPPED,
 }
-"""pytest's words; an expected failure counts as a pass."""
+"""pytest's status words; an expected failure counts as a pass."""
 SKIP_COUNT = re.compile(r"\[\d+\]$")
-"""Of `SKIPPED [3] file:line: reason`, which names no test."""
+"""The count in `SKIPPED [3] file:line: reason`, which names no test."""
 COLOUR = re.compile(r"\[\d+m")
 CONTROL = dict.fromkeys(range(1, 32))
 OPTION = re.compile(r"(?P<test>.*?)\[(?P<option>.*)\]")
@@ -97,7 +98,7 @@ DJANGO_ENDS = {
 DJANGO_HEADS = ("FAIL:", "ERROR:")
 DJANGO_VERSION = "--version is equivalent to version"
 DJANGO_MIGRATION = "Applying sites.0002_alter_domain_unique...test_no_migrations"
-# What a test prints between its name and its result may be several lines long.
+# A test's output between its name and its result may span several lines.
 DJANGO_INTERRUPTED = [
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -111,23 +112,23 @@ SYMPY_ENDS = {"ok": TestStatus.PASSED, "F": TestStatus.FAILED, "E": TestStatus.F
 
 
 def parse_pytest(log: str) -> Statuses:
-    """The summary of `pytest -rA`: a status and a node id a line."""
+    """The summary of `pytest -rA`: lines with a status and a node id."""
     return {words[1]: status for status, words in _summary(log)}
 
 
 def parse_pytest_options(log: str) -> Statuses:
-    """The same, where a parameter that is an absolute path is named by its last part."""
+    """As `parse_pytest`, but a parameter that is an absolute path is shortened to its last part."""
     return {_short_option(words[1]): status for status, words in _summary(log)}
 
 
 def parse_pytest_v2(log: str) -> Statuses:
-    """With colours and ids that have blanks; also lines that end with the status, as older
-    versions and `-v` write them."""
+    """As `parse_pytest`, with colours and ids with blanks; also lines that end with the status, as
+    older versions and `-v` write them."""
     statuses: Statuses = {}
     for raw in log.split("\n"):
         line = COLOUR.sub("", raw).translate(CONTROL)
         if line.startswith("FAILED"):
-            # What follows is the assertion's message.
+            # The assertion's message follows.
             line = line.split(" - ", 1)[0]
         words = line.split()
         if len(words) < 2:
@@ -141,12 +142,12 @@ def parse_pytest_v2(log: str) -> Statuses:
 
 
 def parse_matplotlib(log: str) -> Statuses:
-    """pytest's summary, where an enumeration stands in ids by its name in some versions."""
+    """pytest's summary; some versions write an enumeration in ids by its name."""
     return parse_pytest(log.replace("MouseButton.LEFT", "1").replace("MouseButton.RIGHT", "3"))
 
 
 def parse_seaborn(log: str) -> Statuses:
-    """Failures and passes alone, the latter with the status before or after the id."""
+    """Only failures and passes; for passes the status is before or after the id."""
     statuses: Statuses = {}
     for line in log.split("\n"):
         words = line.split()
@@ -162,7 +163,7 @@ def parse_seaborn(log: str) -> Statuses:
 
 
 def parse_sympy(log: str) -> Statuses:
-    """`test_x ok` a line, and a heading for each failure's traceback."""
+    """Lines such as `test_x ok`, and a heading for each failure's traceback."""
     statuses = {f"{file}.py:{test}": TestStatus.FAILED for file, test in SYMPY_FAILURE.findall(log)}
     for line in map(str.strip, log.split("\n")):
         name, _, end = line.rpartition(" ")
@@ -172,7 +173,7 @@ def parse_sympy(log: str) -> Statuses:
 
 
 def parse_django(log: str) -> Statuses:
-    """unittest's verbose output: `test (module.Class) ... ok`, where the end may come late."""
+    """unittest's verbose output: `test (module.Class) ... ok`, where `ok` may come later."""
     statuses: Statuses = {}
     current: str | None = None
     for line in map(str.strip, log.split("\n")):
@@ -189,7 +190,7 @@ def parse_django(log: str) -> Statuses:
 
 
 def _django_results(line: str) -> Iterator[tuple[str, TestStatus]]:
-    """What one line says of a test by itself."""
+    """The result of a test that one line contains by itself."""
     for end, status in DJANGO_ENDS.items():
         for sign in (f" ... {end}", f" ...  {end}") if end == "OK" else (f" ... {end}",):
             if line.endswith(sign):
@@ -205,7 +206,7 @@ def _django_results(line: str) -> Iterator[tuple[str, TestStatus]]:
 
 
 def _summary(log: str) -> Iterator[tuple[TestStatus, list[str]]]:
-    """The lines that begin with a status, as words."""
+    """The lines that begin with a status, split into words."""
     for line in log.split("\n"):
         words = line.split()
         named = len(words) > 1 and line.startswith(words[0]) and words[0] in WORDS
@@ -245,17 +246,17 @@ LOG_PARSERS: Mapping[str, LogParser] = {
     "gradle_custom": parse_gradle,
     **{name: parser for parser, names in _OF_REPOSITORIES.items() for name in names.split()},
 }
-"""By upstream's name, `parse_log_` left out."""
+"""By upstream's name, without `parse_log_`."""
 
 
-# Log parsers that come as Python source with a record (SWE-bench-Live/MultiLang).
+# Log parsers that a record contains as Python source (SWE-bench-Live/MultiLang).
 #
-# A language model wrote them. They run inside a sandbox, never in StepInto's own process: in that
-# of the tests, or in a fresh local one where the image has no Python.
+# A language model wrote them, so they run inside a sandbox, never in StepInto's process: in the
+# tests' sandbox, or in a fresh local one if the image has no Python.
 
 
 TIMEOUT = 120.0
-"""Seconds to read one log."""
+"""Time limit in seconds to parse one log."""
 NOT_FOUND = (126, 127)
 _RUN = """\
 import json, sys
@@ -271,12 +272,12 @@ with open(folder + "/found.json", "w") as file:
 
 
 def is_source(parser: str) -> bool:
-    """Whether a record's parser is source code, and not a name."""
+    """Whether a record's parser is source code rather than a name."""
     return "def parser" in parser
 
 
 def run_source(sandbox: Sandbox, source: str, log: str) -> dict[str, TestStatus]:
-    """What the parser makes of a log; nothing where it fails. Raises SandboxError."""
+    """The parser's result for a log; empty if it fails. Raises SandboxError."""
     found = _run(sandbox, source, log)
     if found is None:
         with open_sandbox(SandboxConfig(backend="local")) as local:
@@ -285,7 +286,7 @@ def run_source(sandbox: Sandbox, source: str, log: str) -> dict[str, TestStatus]
 
 
 def _run(sandbox: Sandbox, source: str, log: str) -> str | None:
-    """The parser's answer as JSON, empty where it fails; None where there is no Python."""
+    """The parser's result as JSON, empty if it fails; None if there is no Python."""
     files = {"run.py": _RUN, "parser.py": source, "log": log}
     content = {name: text.encode("utf-8", "replace") for name, text in files.items()}
     with scratch_folder(sandbox) as folder, suppress(SandboxFileError):
@@ -307,7 +308,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _parsed_status(word: str) -> TestStatus:
-    """Upstream looks for these in the word."""
+    """Upstream searches for these substrings."""
     word = word.lower()
     if "pass" in word:
         return TestStatus.PASSED

@@ -1,7 +1,7 @@
 """The records of SWE-bench and SWE-bench-Live, from a file or from the hub.
 
-Four generations of one schema: SWE-bench's first (the tests' command follows from repository and
-version), its fifth (the record brings its own script, parser and image), SWE-bench-Live (commands
+There are four generations of the schema: SWE-bench's first (repository and version determine the
+test command) and fifth (the record has its own script, parser and image), SWE-bench-Live (commands
 and a parser's name) and SWE-bench-Live/MultiLang (more commands, and the parser as Python source).
 """
 
@@ -22,11 +22,11 @@ LIVE_SPLIT = "lite"
 SPLIT = "test"
 SETTING = "benchmark.path"
 ID = r"^[A-Za-z0-9][\w.-]*$"
-"""Of an instance: it becomes a part of an image's name."""
+"""Pattern of an instance id, which becomes part of an image name."""
 
 
 def _strings(value: object) -> object:
-    """A list; in some data sets it is JSON in a string, or one string alone."""
+    """A list; some data sets have JSON in a string, or a single string."""
     if not isinstance(value, str):
         return value
     if not value.strip():
@@ -38,7 +38,7 @@ Strings = Annotated[tuple[str, ...], BeforeValidator(_strings)]
 
 
 class Record(BaseModel):
-    """The upstream columns in use; the others are ignored."""
+    """Only the upstream columns that we use."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
 
@@ -53,30 +53,30 @@ class Record(BaseModel):
     version: str = ""
     image: str | None = Field(None, validation_alias=AliasChoices("image", "docker_image"))
     eval_script: str = ""
-    """The whole script of a test run, its output between two marks."""
+    """The whole script of a test run, with two markers around the test output."""
     rebuild_cmds: Strings = ()
     test_cmds: Strings = ()
     print_cmds: Strings = ()
-    """Print the log, where `test_cmds` do not."""
+    """Commands that print the log if `test_cmds` do not."""
     log_parser: str = Field("", validation_alias=AliasChoices("log_parser", "parser"))
     """A parser's name, or its source."""
 
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, row: Any) -> Any:
-        """Columns that only some rows of a data set have are null in the others."""
+        """In data sets where only some rows have a column, it is null in the others."""
         if not isinstance(row, dict):
             return row
         return {name: value for name, value in row.items() if value is not None}
 
     @property
     def is_live(self) -> bool:
-        """Whether the record is of SWE-bench-Live."""
+        """Whether the record is from SWE-bench-Live."""
         return bool(self.test_cmds)
 
     @property
     def image_name(self) -> str:
-        """The record's own, or the one that upstream publishes by the instance's id."""
+        """The record's own image, or the one that upstream publishes for the instance's id."""
         if self.image:
             return self.image
         publisher = "starryzhang" if self.is_live else "swebench"
@@ -91,12 +91,12 @@ class Record(BaseModel):
 
     @property
     def digest(self) -> str:
-        """16 hex digits over all columns in use."""
+        """16 hex digits over all columns that we use."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
 
 def read_records(path: Path | None, hub_id: str | None, split: str | None) -> dict[str, Record]:
-    """The records of a local file, else of a split on the hub, by id. Raises ConfigError."""
+    """The records of a local file, or else of a split on the hub, by id. Raises ConfigError."""
     hub_id = hub_id or LIVE_HUB_ID
     default = LIVE_SPLIT if hub_id == LIVE_HUB_ID else SPLIT
     files = None if path is None else [path]

@@ -1,8 +1,8 @@
 """Run a record's tests in its image, and grade them by upstream's rules.
 
-The test files are put back to the base commit, the test patch is applied, the record's commands
-run, and their log is read by the record's parser. A test that the log does not name has failed.
-Of pytest, a plugin confirms what the log says (`confirming`).
+The test files are reset to the base commit, the test patch is applied, the record's commands run,
+and its parser reads the log. A test that is not in the log has failed. For pytest, a plugin
+confirms the log (`confirming`).
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from sandbox.scratch import scratch_folder
 from sandbox.shell import read_text, write_bytes
 from sandbox.text import BoundedOutput
 
-# Confirm by a plugin of pytest's what a log says of tests: any program can write to a log.
+# A pytest plugin confirms the log's test results, because any program can write to a log.
 #
-# Upstream's rules stay: the log is what is graded, and a runner that loads no plugin (Django's,
-# SymPy's, tox, Java's) is believed. Where pytest loaded the plugin, a pass counts if pytest
-# reported it, and a session that did not come to its end confirms nothing.
+# Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
+# SymPy's, tox, Java's) is trusted. If pytest loaded the plugin, a pass counts only if pytest
+# reported it, and a session that did not end confirms nothing.
 
 
 PLUGIN = Path(__file__).with_name("confirming_plugin.py")
 NAME = "stepinto_confirmation"
 MAX_SESSIONS = 64
-"""Of pytest, in one run of a record."""
+"""Maximum number of pytest sessions in one run of a record."""
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The plugin and its reports in one run, in a folder of the sandbox."""
+    """The plugin and its reports for one run, in a folder of the sandbox."""
 
     folder: str
-    """Absolute."""
+    """Absolute path."""
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
     def lay_out(self, sandbox: Sandbox) -> None:
@@ -57,7 +57,7 @@ class Confirmation:
 
     @property
     def settings(self) -> str:
-        """A command of the shell, after which each pytest loads the plugin."""
+        """A shell command that makes every later pytest load the plugin."""
         return (
             f'export PYTHONPATH="{self.folder}${{PYTHONPATH:+:$PYTHONPATH}}" '
             f'PYTEST_ADDOPTS="-p {NAME} ${{PYTEST_ADDOPTS-}}"'
@@ -66,8 +66,8 @@ class Confirmation:
     def check(
         self, sandbox: Sandbox, statuses: Mapping[str, TestStatus]
     ) -> tuple[dict[str, TestStatus], str | None]:
-        """The statuses that stand, of the tests that were asked for, and what shows that the
-        program interfered with the run."""
+        """The confirmed statuses of the requested tests, and evidence that the program interfered
+        with the run."""
         sessions = self._sessions(_read_confirmed(sandbox, f"{self.folder}/key"))
         if sessions is None:
             return dict(statuses), "the program changed a file that pytest's own report rests on"
@@ -92,7 +92,7 @@ class Confirmation:
         return found, told if whole else None
 
     def _sessions(self, left: str) -> list[str] | None:
-        """The keys that sessions took, from what is left in the file; None for no such thing."""
+        """The keys that sessions used, from what is left in the file; None if it is invalid."""
         keys = [self.key]
         while keys[-1] != left:
             if len(keys) > MAX_SESSIONS:
@@ -102,9 +102,9 @@ class Confirmation:
 
 
 def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterator[str]:
-    """The tests that passed by the log, of functions that did not pass as often.
+    """Tests that passed in the log more often than pytest reported for their function.
 
-    Logs and upstream's ids cut and rewrite parameters and folders: so passes are counted by file
+    Logs and upstream's ids cut and rewrite parameters and folders, so passes are counted by file
     and function.
     """
     left = Counter(map(_function, passed))
@@ -120,7 +120,7 @@ def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterat
 
 
 def _function(test: str) -> str:
-    """`test_cart.py::CartTest::test_total`, whatever its folder and its parameters."""
+    """`test_cart.py::CartTest::test_total`, without folder and parameters."""
     path, _, names = test.partition("[")[0].replace("::()", "").partition("::")
     return f"{posixpath.basename(path)}::{names.split(' ')[0]}"
 
@@ -132,9 +132,8 @@ def _read_confirmed(sandbox: Sandbox, path: str) -> str:
         return ""
 
 
-# How the tests of SWE-bench's own repositories are run, where a record does not say it itself.
-#
-# The commands are those of swebench 4: `MAP_REPO_VERSION_TO_SPECS_PY`.
+# How to run the tests of SWE-bench's own repositories if a record does not say so. The commands are
+# those of swebench 4: `MAP_REPO_VERSION_TO_SPECS_PY`.
 
 
 ENVIRONMENT = (
@@ -151,12 +150,12 @@ NO_TESTS = (
     *(".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml"),
     ".toml",
 )
-"""Ends of file names in a test patch that name no tests; upstream's list."""
+"""File name endings in a test patch that are not tests; upstream's list."""
 
 
 @dataclass(frozen=True)
 class Repository:
-    """One repository of SWE-bench."""
+    """How to test one repository of SWE-bench."""
 
     parser: str
     test: str = PYTEST
@@ -193,12 +192,12 @@ REPOSITORIES = {
 
 
 def run_commands(record: Record) -> list[str]:
-    """The commands of a test run, after those of `setup_commands`; of a known repository."""
+    """The test commands, to run after `setup_commands`; for a known repository."""
     return [" ".join([_test_command(record), *_directives(record)])]
 
 
 def setup_commands(record: Record) -> list[str]:
-    """What comes before the tests: the environment, and the program built anew."""
+    """Commands before the tests: activate the environment, and rebuild the program."""
     return [*ENVIRONMENT, *_settings(record), _install_command(record)]
 
 
@@ -234,7 +233,7 @@ def _settings(record: Record) -> tuple[str, ...]:
 
 
 def _directives(record: Record) -> list[str]:
-    """The tests to run: the files of the test patch, as the repository's runner names them."""
+    """The tests to run: the files in the test patch, as the repository's runner names them."""
     files = [path for _, path in renamed_files(record.test_patch) if not path.endswith(NO_TESTS)]
     if record.repo != "django/django":
         return files
@@ -246,10 +245,10 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 BEGIN, END = ">>>>> Start Test Output", ">>>>> End Test Output"
-"""Marks around the tests' output in the log of a record's own script."""
+"""Markers around the test output in the log of a record's own script."""
 PREFIX = "parse_log_"
-# What a script installs anew is there already: without a network pip is not to look for it. The
-# tests of an image that root made count on root's home.
+# What a script reinstalls is already installed, so pip must not look for it without a network.
+# Tests in an image that was built as root rely on root's home.
 _PREPARE = """\
 export PIP_NO_INDEX=1 PIP_NO_BUILD_ISOLATION=0 PIP_DISABLE_PIP_VERSION_CHECK=1
 if [ "$(id -u)" = 0 ] && [ -w /root ]; then export HOME=/root; fi
@@ -260,22 +259,22 @@ _RUN = 'bash "$1/run.sh" >"$1/log" 2>&1 </dev/null'
 
 @dataclass(frozen=True)
 class _Log:
-    """What a run wrote."""
+    """The log of a run."""
 
     whole: str
     tests: str
-    """The part that the parser is given."""
+    """The part that the parser reads."""
     exit_code: str
-    """Of the tests' command; empty where that is not known."""
+    """Exit code of the test command; empty if unknown."""
 
 
 def run_record_tests(
     record: Record, sandbox: Sandbox, tests: Sequence[str], timeout: float
 ) -> TestResults:
-    """Run all that the record runs, and tell the statuses of these tests.
+    """Run the record's commands, and return the statuses of these tests.
 
-    `timeout` is in seconds and for everything, the build included; a run that it ends shows
-    nothing. Raises PatchError where the test patch does not fit, SandboxError.
+    `timeout` is in seconds for everything, the build included; a run that hits it yields no
+    results. Raises PatchError if the test patch does not apply, SandboxError.
     """
     lay_out_patch(sandbox, record.test_patch, record.test_files, record.base_commit)
     with scratch_folder(sandbox, "/tmp") as folder:
@@ -300,7 +299,7 @@ def run_record_tests(
 
 
 def check_runnable(record: Record) -> None:
-    """Raise ConfigError where it is not known how to run the record's tests or read their log."""
+    """Raise ConfigError if we don't know how to run the record's tests or read their log."""
     known = record.repo in REPOSITORIES
     if not (record.test_cmds or record.eval_script or known):
         raise ConfigError(
@@ -316,7 +315,7 @@ def check_runnable(record: Record) -> None:
 
 
 def parser_name(record: Record) -> str:
-    """The record's parser: a name of LOG_PARSERS, or its source."""
+    """The record's parser: a name in LOG_PARSERS, or its source."""
     if record.log_parser:
         return record.log_parser.strip().removeprefix(PREFIX)
     repository = REPOSITORIES.get(record.repo)
@@ -324,8 +323,8 @@ def parser_name(record: Record) -> str:
 
 
 def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dict[str, TestStatus]:
-    """What the log says of these tests: one that it does not name has failed, as one does whose
-    file can't be imported. A log that names no test at all is of no run: all are MISSING."""
+    """Statuses of these tests. A test missing from the log has failed, as has one whose file can't
+    be imported. If the log names no test at all, nothing ran: all are MISSING."""
     found = {test: status_of(test, statuses) for test in tests}
     if not statuses:
         return found
@@ -334,10 +333,10 @@ def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dic
 
 
 def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:
-    """A test's status among those that the log names.
+    """A test's status in the log.
 
-    Some hundred ids of SWE-bench are cut off in the middle of a parameter; such a one stands for
-    the tests that begin with it, where they agree.
+    Some hundred ids of SWE-bench are cut off inside a parameter. Such an id matches all tests that
+    begin with it, if they agree.
     """
     if test in statuses:
         return statuses[test]
@@ -350,13 +349,13 @@ def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:
 
 
 def _script(record: Record, folder: str, settings: str) -> str:
-    """All that is run; `settings` is a command before that of the tests."""
+    """The whole script; `settings` is a command to run before the tests."""
     if record.eval_script:
         lines = [*_with_exit_code(record.eval_script.split("\n"), folder, settings)]
     else:
         setup = [] if record.is_live else setup_commands(record)
         tests = [*(record.test_cmds or run_commands(record))]
-        # What the tests need of the shell may be what its printing commands need too.
+        # The printing commands may need the same shell settings as the tests.
         kept = ["{", *tests, "}"] if record.print_cmds else ["(", *tests, ")"]
         kept[-1] += f" >{folder}/tests 2>&1"
         printed = ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
@@ -371,12 +370,12 @@ def _script(record: Record, folder: str, settings: str) -> str:
 
 
 def _needed(settings: str, commands: Sequence[str]) -> list[str]:
-    """What is for pytest alone."""
+    """Settings that only pytest needs."""
     return [settings] if any("pytest" in command for command in commands) else []
 
 
 def _with_exit_code(lines: Sequence[str], folder: str, settings: str) -> Iterator[str]:
-    """A script that also keeps the exit code of its tests' command."""
+    """The script, changed to keep the exit code of its test command."""
     for line in lines:
         if BEGIN in line:
             yield from _needed(settings, lines)
@@ -400,10 +399,10 @@ def _read_log(record: Record, sandbox: Sandbox, folder: str) -> _Log:
 def _graded(record: Record, sandbox: Sandbox, log: _Log) -> Statuses:
     statuses = _parsed(record, sandbox, log.tests)
     if record.eval_script and log.tests:
-        # Some runners write past the marks.
+        # Some runners write outside the markers.
         statuses = statuses or _parsed(record, sandbox, log.whole)
         if log.exit_code not in ("", "0") and TestStatus.FAILED not in statuses.values():
-            # A failing command and a log without a failure: it is not the log of that command.
+            # A failing command whose log has no failure: the log is not from that command.
             return {}
     return statuses
 

@@ -1,4 +1,4 @@
-"""A Java project as the build tool made it once, to be laid out in other sandboxes."""
+"""A Java project, built once with its build tool and copied into other sandboxes."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ from sandbox.java.project import BuildKind, CompileStep, JavaProject
 from sandbox.java.scan import Scan
 from sandbox.shell import FOLDER, write_bytes
 
-# The test classes of a project, by their sources.
+# Find a project's test classes in its sources.
 
 
 _NAMED = re.compile(r"Test\w*|\w+(?:Test|Tests|TestCase)")
-"""Surefire's own patterns."""
+"""Surefire's default patterns."""
 _ANNOTATIONS = words("Test ParameterizedTest RepeatedTest TestFactory TestTemplate")
 
 
 def test_classes(files: Mapping[str, bytes], folder: str) -> Iterator[str]:
-    """The top-level classes below a folder that hold tests, with their packages, in the order of
-    their paths."""
+    """The top-level classes with tests below a folder, with their packages, in path order."""
     for path in sorted(files):
         if path.endswith(".java") and is_below(path, (folder,)):
             root = parse(files[path])
@@ -45,7 +44,7 @@ def test_classes(files: Mapping[str, bytes], folder: str) -> Iterator[str]:
 
 
 def package_of(root: Node) -> str:
-    """The package that a file declares; empty for none."""
+    """The package that a file declares; empty if none."""
     for node in root.named_children:
         if node.type == "package_declaration":
             return text_of(node.named_children[-1])
@@ -72,27 +71,27 @@ def _has_tests(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class JavaBuild:
-    """What the build tool made of a project."""
+    """The result of building a project."""
 
     modules: Mapping[str, JavaProject]
-    """By the test path, relative to the workspace, of each module with tests."""
+    """Modules with tests, by test path relative to the workspace."""
     outputs: Mapping[str, bytes] = field(repr=False)
-    """The classes and other files that it wrote, relative to the workspace."""
+    """The classes and other files that the build wrote, relative to the workspace."""
     workspace: str
-    """Where it lay: paths in `modules` are below it."""
+    """The workspace of the build: paths in `modules` are below it."""
 
     @property
     def steps(self) -> Sequence[CompileStep]:
-        """The calls of javac, in order."""
+        """The javac calls, in order."""
         steps = [step for project in self.modules.values() for step in project.steps]
         return list({step.output: step for step in steps}.values())
 
     def step_of(self, path: str) -> CompileStep | None:
-        """The call that compiles a file."""
+        """The javac call that compiles a file."""
         return next((step for step in self.steps if is_source(path, step, self.workspace)), None)
 
     def at(self, workspace: str) -> JavaBuild:
-        """The same, in another workspace."""
+        """This build in another workspace."""
         if workspace == self.workspace:
             return self
         modules = {
@@ -103,7 +102,7 @@ class JavaBuild:
 
 
 def is_source(path: str, step: CompileStep, workspace: str) -> bool:
-    """Whether a call of javac is given a file, by its path relative to the workspace."""
+    """Whether a file is an input of a javac call; its path is relative to the workspace."""
     full = posixpath.join(workspace, path)
     return path.endswith(".java") and any(full.startswith(f"{r}/") for r in step.source_roots)
 
@@ -177,10 +176,10 @@ def _moved(project: JavaProject, old: str, new: str) -> JavaProject:
     )
 
 
-# Compile an edited Java project in a sandbox where its build is laid out.
+# Compile an edited Java project in a sandbox with its build.
 #
-# Where an edit stays inside the bodies of methods, no other class can tell: its file alone is
-# compiled, with the build tool's own options. Else everything is.
+# If an edit changes only method bodies, no other class is affected: only its file is compiled, with
+# the build tool's options. Otherwise everything is.
 
 
 COMPILE_TIMEOUT = 120.0
@@ -196,14 +195,14 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Compilation:
-    """Compiles sources of a laid-out build in one sandbox."""
+    """Compiles sources of a build in one sandbox."""
 
     job: BuildJob
     build: JavaBuild
     files: Mapping[str, bytes]
-    """The sources as they lie there, by path."""
+    """The current sources, by path."""
     class_path: tuple[str, ...] = ()
-    """More to compile with."""
+    """Additional class path entries."""
 
     @classmethod
     def of(
@@ -213,13 +212,14 @@ class Compilation:
         files: Mapping[str, bytes],
         class_path: tuple[str, ...] = (),
     ) -> Compilation:
-        """To be done in COMPILE_TIMEOUT from now. Raises JavaUnavailable, SandboxError."""
+        """A compilation that must finish within COMPILE_TIMEOUT from now. Raises JavaUnavailable,
+        SandboxError."""
         deadline = time.monotonic() + COMPILE_TIMEOUT
         job = BuildJob(sandbox, find_jdk(sandbox), Scan(), deadline)
         return cls(job, build.at(sandbox.workspace), files, class_path)
 
     def changed(self, before: Mapping[str, bytes]) -> None:
-        """Compile what differs from the tree that the classes were made of.
+        """Compile what differs from the tree that was built.
 
         Raises BuildFailed, SandboxError.
         """
@@ -257,7 +257,7 @@ class Compilation:
             raise BuildFailed(f"the edited file does not compile:\n{result.output}", True)
 
     def _with_class_path(self, step: CompileStep, *first: str) -> CompileStep:
-        """With more on its class path, and with no sources looked for beside those it is given."""
+        """The step with a longer class path, and with no search for other sources."""
         extra = ":".join([*first, *self.class_path])
         options: list[str] = []
         words = iter(step.options)
@@ -274,13 +274,13 @@ class Compilation:
 
 
 def _quoted(word: str) -> str:
-    """As javac's argument files want it."""
+    """Quoted for javac's argument files."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def _body(node: Node) -> Node | None:
-    """What no other class can see: a method's block, or one that initialises."""
+    """A method's or initialiser's block, which no other class depends on."""
     if node.type == "static_initializer":
         return node.named_children[-1]
     if node.type == "block" and node.parent is not None and node.parent.type == "class_body":
@@ -290,7 +290,7 @@ def _body(node: Node) -> Node | None:
 
 @lru_cache(maxsize=256)
 def _outside_bodies(source: bytes) -> bytes:
-    """A file without the bodies of its methods."""
+    """A file without its method bodies."""
     parts, position = [], 0
     pending = [parse(source)]
     while pending:
@@ -305,7 +305,7 @@ def _outside_bodies(source: bytes) -> bytes:
 
 
 def _class_files(source: bytes) -> Iterator[str]:
-    """Patterns of the classes that a file gives, in the folder of classes."""
+    """Patterns of a file's class files, in the classes folder."""
     root = parse(source)
     folder = package_of(root).replace(".", "/")
     for node in root.named_children:

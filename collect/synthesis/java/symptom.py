@@ -15,7 +15,7 @@ from collect.benchmarks.projects.project import Reason
 from collect.benchmarks.projects.symptom import MAX_CHARACTERS, Claim, Outcome
 from collect.code.java_tree import called_name, declarators, line_of, parse, text_of, walk, words
 
-# Why Java tests failed, from the stack traces that the runner reports.
+# Read the failures of Java tests from the runner's stack traces.
 
 
 _FRAME = re.compile(r"^\tat (?:[\w.@/-]+/)?([\w.$<>]+)\.([\w$<>]+)\(([\w$-]+\.java):(\d+)\)", re.M)
@@ -29,11 +29,11 @@ class Frame:
     """One line of a stack trace."""
 
     class_name: str
-    """With its package."""
+    """With the package."""
     method: str
-    """Of a lambda, the method that it stands in."""
+    """For a lambda, the enclosing method."""
     file: str
-    """Relative to the root of its sources."""
+    """Relative to its source root."""
     line: int
 
 
@@ -45,14 +45,14 @@ class Failure:
     """The exception's class, without its package."""
     message: str
     frames: tuple[Frame, ...]
-    """Those of the exception and its causes, innermost first."""
+    """Frames of the exception and its causes, innermost first."""
     whole: bool
-    """Whether the stack trace was not cut."""
+    """Whether the stack trace is complete."""
 
     def reason(self, sources: Sequence[str]) -> Reason:
-        """In the form that is compared: its place is the innermost of these files."""
+        """The failure in comparable form: its place is the innermost frame in these files."""
         if self.type == "StackOverflowError":
-            # Where the stack ends depends on what else is on it.
+            # Where the stack overflows depends on what else is on it.
             return Reason(self.type, "", "")
         places = (frame for frame in self.frames if source_of(frame, sources) is not None)
         place = next(places, None)
@@ -60,7 +60,7 @@ class Failure:
 
 
 def read_traces(tests: Sequence[str], reports: Sequence[Mapping[str, object]]) -> dict[str, str]:
-    """The first stack trace of each failing test: its own, or the one of a class around it."""
+    """The first stack trace of each failing test: its own, or that of an enclosing class."""
     traces: dict[str, str] = {}
     for report in reports:
         if report["status"] == "failed":
@@ -93,11 +93,11 @@ def _frames(trace: str) -> Iterator[Frame]:
 
 
 def source_of(frame: Frame, sources: Sequence[str]) -> str | None:
-    """The path, of these, of the file that a frame is in."""
+    """The path, among `sources`, of a frame's file."""
     return next((path for path in sources if f"/{path}".endswith(f"/{frame.file}")), None)
 
 
-# What is seen of a Java bug from outside: the test that fails, and how.
+# A Java bug's symptom: which test fails, and how.
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -110,17 +110,17 @@ _BUILT_IN = words(
 
 @dataclass(frozen=True)
 class JavaSymptom:
-    """How one bug shows."""
+    """How a bug shows."""
 
     project: str
     tests: tuple[str, ...]
     failure: Failure
     method: Node | None
-    """The first failing test's method; None where it can't be found."""
+    """The first failing test's method; None if it can't be found."""
     statement: Node | None
-    """The statement of it that fails; None where it fails before or after its own statements."""
+    """Its failing statement; None if the test fails outside its own statements."""
     hidden: frozenset[str]
-    """Names that the stack trace shows and the test does not: no report may have them."""
+    """Names in the stack trace that the test does not show: no report may contain them."""
 
 
 def read_java_symptom(
@@ -130,7 +130,7 @@ def read_java_symptom(
     files: Mapping[str, bytes],
     test_files: Sequence[str],
 ) -> JavaSymptom:
-    """The symptom of the first test's failure; `test_files` are the paths of the tests' sources."""
+    """The symptom of the first test's failure; `test_files` are the paths of the test sources."""
     class_name, _, name = tests[0].partition("#")
     path = class_name.partition("$")[0].replace(".", "/") + ".java"
     inside = next(_inside(failure.frames, name, test_files), None)
@@ -148,7 +148,7 @@ def read_java_symptom(
 
 
 def margin_text(node: Node) -> str:
-    """A node's text, as at the left margin."""
+    """A node's source, dedented."""
     return textwrap.dedent(" " * node.start_point.column + text_of(node))
 
 
@@ -173,7 +173,7 @@ def _method(root: Node, name: str, inside: Frame | None) -> Node | None:
 
 
 def _statement(method: Node | None, inside: Frame) -> Node | None:
-    """The innermost statement of a test at a line, that of a lambda apart."""
+    """The innermost statement of a test at a line, outside lambdas."""
     found = None
     pending = [method.child_by_field_name("body")] if method is not None else []
     while pending:
@@ -210,7 +210,7 @@ _OF_JDK = words(
 
 
 def read_java_claim(symptom: JavaSymptom) -> Claim:
-    """The first failing test's claim, without anything that the stack trace alone shows."""
+    """The first failing test's claim, without anything that only the stack trace shows."""
     checked = _call(symptom.statement)
     arguments = _arguments(checked)
     name = called_name(checked) if checked is not None else ""
@@ -231,7 +231,7 @@ def read_java_claim(symptom: JavaSymptom) -> Claim:
 
 
 def thrown_in(arguments: Sequence[Node]) -> Node | None:
-    """The body of the lambda that an assertion runs."""
+    """The body of the lambda that an assertion calls."""
     for argument in arguments:
         if argument.type == "lambda_expression":
             return argument.child_by_field_name("body")
@@ -239,7 +239,7 @@ def thrown_in(arguments: Sequence[Node]) -> Node | None:
 
 
 def checked_call(statement: Node | None) -> tuple[str, list[Node]]:
-    """The assertion that a statement is: its name and arguments; empty where it is none."""
+    """Name and arguments of the assertion in a statement; empty if it is none."""
     call = _call(statement)
     name = called_name(call) if call is not None else ""
     is_check = name.startswith("assert") or name in ("fail", "verify")
@@ -271,7 +271,7 @@ def _without_message(arguments: Sequence[Node], count: int, symptom: JavaSymptom
 
 
 def _subject(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> Node | None:
-    """The expression that goes wrong; of a comparison, what is tested."""
+    """The expression that goes wrong; for a comparison, the side under test."""
     if name in _EQUAL:
         both = _without_message(arguments, 2, symptom)
         return both[_tested(both)] if len(both) > 1 else None
@@ -290,7 +290,7 @@ def _subject(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> Node
 
 
 def _given(subject: Node | None, symptom: JavaSymptom) -> Node | None:
-    """Of a variable of the test, the call whose result it was declared with."""
+    """For a variable of the test, the call that initialised it."""
     if subject is None or subject.type != "identifier" or symptom.method is None:
         return subject
     for node in walk(symptom.method):
@@ -314,12 +314,12 @@ def _is_constant(node: Node) -> bool:
 
 
 def _tested(both: Sequence[Node]) -> int:
-    """Which of an equality's sides is what is tested; some give it first."""
+    """Index of the side of an equality that is under test; some assertions put it first."""
     return 0 if _is_constant(both[1]) and not _is_constant(both[0]) else 1
 
 
 def _code(node: Node | None) -> str:
-    """Its text on one line; empty where that is long."""
+    """The node's source on one line; empty if it is long."""
     if node is None or node.type == "block":
         return ""
     text = re.sub(r"\s*\n\s*", " ", text_of(node))
@@ -361,7 +361,7 @@ def _values(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> tuple
         return "", ""
     expected, actual = found[1], found[2]
     if symptom.failure.type == "ComparisonFailure":
-        # JUnit 4 puts brackets around what differs.
+        # JUnit 4 puts brackets around the difference.
         if any(text.count("[") != 1 or text.count("]") != 1 for text in (expected, actual)):
             return "", ""
         expected, actual = (text.replace("[", "").replace("]", "") for text in (expected, actual))
@@ -372,7 +372,7 @@ def _values(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> tuple
 
 
 def _shown(text: str, symptom: JavaSymptom) -> str:
-    """The text; nothing where it is long, or has a name or an address that no user has seen."""
+    """The text; empty if it is long, or has a name or an address that no user would see."""
     unseen = set(re.findall(r"[A-Za-z_]\w*", text)) & symptom.hidden
     long = len(text) > MAX_CHARACTERS or "\n" in text
     return "" if long or unseen or re.search(r"@\.\.\.|\.\.\.", text) else text.strip()

@@ -1,4 +1,4 @@
-"""A build of a project whose classes tell which of their statements and methods run."""
+"""A build of a project whose classes record which statements and methods run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sandbox.java.javac import FAST
 from sandbox.java.jdk import find_jdk
 from sandbox.java.project import JavaProject
 
-# Java source that tells which of its statements and methods run, line for line as it was.
+# Instrument Java source to record which statements and methods run, with the same line numbers.
 
 
 TRACE = "stepinto_trace.Trace"
@@ -33,7 +33,7 @@ _DECLARATIONS = words("local_variable_declaration yield_statement") | CLASSES
 
 @dataclass(frozen=True)
 class Instrumented:
-    """A file, and what its numbers stand for."""
+    """An instrumented file, and the meaning of its numbers."""
 
     source: bytes
     statements: Mapping[int, int]
@@ -41,18 +41,18 @@ class Instrumented:
     methods: Mapping[int, str]
     """Each method's key: see `method_key`."""
     next_number: int
-    """The first one that is free."""
+    """The next free number."""
 
 
 def instrument(source: bytes, first: int) -> Instrumented:
-    """A file whose statements and methods have the numbers from `first` on."""
+    """Instrument a file, numbering statements and methods from `first`."""
     writer = _Writer(source, first)
     writer.visit(parse(source))
     return Instrumented(writer.result(), writer.statements, writer.methods, writer.number)
 
 
 def method_key(method: Node) -> str:
-    """What tells a method from all others of its file, wherever it stands."""
+    """A key that identifies a method within its file, independent of position."""
     parts: list[str] = []
     around: Node | None = method
     while around is not None:
@@ -65,7 +65,7 @@ def method_key(method: Node) -> str:
 
 
 def methods_at(source: bytes, lines: tuple[int, int]) -> list[str]:
-    """The keys of the methods that begin at the first of these lines and end at the last."""
+    """The keys of the methods that start at the first of these lines and end at the last."""
     return [
         method_key(node)
         for node in walk(parse(source))
@@ -75,7 +75,7 @@ def methods_at(source: bytes, lines: tuple[int, int]) -> list[str]:
 
 @dataclass
 class _Writer:
-    """Collects what to put in where."""
+    """Collects the text insertions."""
 
     source: bytes
     number: int
@@ -110,7 +110,7 @@ class _Writer:
                 self._put(child.start_byte, "at")
 
     def _branches(self, node: Node) -> None:
-        """A branch or loop without braces gets some."""
+        """Add braces to a branch or loop without them."""
         for name in _BODIES:
             body = node.child_by_field_name(name)
             if body is not None and body.type not in _BLOCKS | _DECLARATIONS:
@@ -124,7 +124,7 @@ class _Writer:
         self.number += 1
 
     def result(self) -> bytes:
-        # At one place, what ends there comes first, the innermost before what is around it.
+        # At the same place, closing text comes first, the innermost before the outer.
         ends = [(place, 0, -order, text) for order, (place, text) in enumerate(self.closing)]
         starts = [(place, 1, order, text) for order, (place, text) in enumerate(self.opening)]
         parts: list[bytes] = []
@@ -136,7 +136,7 @@ class _Writer:
 
 
 FOLDER = ".stepinto-trace"
-"""In the workspace: what the instrumented classes call, and what it writes."""
+"""Folder in the workspace with the class that instrumented code calls, and its output."""
 OBSERVER = "stepinto_trace.Trace"
 SOURCE = f"{FOLDER}/Trace.java"
 CLASS = f"{FOLDER}/stepinto_trace/Trace.class"
@@ -146,18 +146,18 @@ OUTPUT = f"{FOLDER}/output.txt"
 
 @dataclass(frozen=True)
 class TracedBuild:
-    """A project's instrumented sources, and their classes."""
+    """A project's instrumented sources and their classes."""
 
     sources: Mapping[str, bytes] = field(repr=False)
     build: JavaBuild
     statements: Mapping[int, tuple[str, int]] = field(repr=False)
-    """File and line of each statement's number."""
+    """File and line of each statement number."""
     next_number: int
 
     def project(
         self, project: JavaProject, workspace: str, properties: Mapping[str, object]
     ) -> JavaProject:
-        """A module as it is run with these settings of `Trace`."""
+        """The module with the settings to run it with `Trace`."""
         folder = f"{workspace}/{FOLDER}"
         told = {**properties, "output": f"{workspace}/{OUTPUT}", "classes": f"{workspace}/{NAMES}"}
         options = [f"-Dstepinto.trace.{name}={value}" for name, value in told.items()]
@@ -234,7 +234,7 @@ def _class_names(outputs: Mapping[str, bytes], roots: Sequence[str]) -> list[str
 
 
 def read_output(sandbox: Sandbox) -> list[str]:
-    """The lines that `Trace` wrote; the file is removed."""
+    """The lines that `Trace` wrote; removes the file."""
     try:
         text = sandbox.read_file(OUTPUT).decode("utf-8", "replace")
     except SandboxFileError:

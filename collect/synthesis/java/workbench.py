@@ -43,15 +43,14 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.java.errors import BuildFailed, JavaUnavailable
 from sandbox.java.project import JavaProject
 
-# Issue texts of Java bugs, from the symptom alone.
+# Issue texts for Java bugs, from the symptom alone.
 
 
 _NAMING = words("formal_parameter enhanced_for_statement resource catch_formal_parameter")
 
 
 def write_java_issue(project: Project, caught: Caught, seed: str) -> str:
-    """A bug report: what was called, what happened, what was expected. The same for the same
-    seed."""
+    """A bug report: what was called, what happened, what was expected. Deterministic for a seed."""
     tests = [path for path in project.source.files if is_below(path, project.test_paths)]
     failure = read_failure(caught.trace)
     symptom = read_java_symptom(
@@ -64,8 +63,8 @@ def write_java_issue(project: Project, caught: Caught, seed: str) -> str:
 
 
 def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:
-    """The test's lines up to the failing one. Empty where they need fields or helpers of the test,
-    or are many."""
+    """The test's lines up to the failing one. Empty if there are too many, or if they need the
+    test's fields or helpers."""
     body = symptom.method.child_by_field_name("body") if symptom.method is not None else None
     last = symptom.statement
     if body is None or last is None or last.parent != body:
@@ -80,7 +79,7 @@ def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:
 
 
 def _shown(statement: Node, claim: Claim) -> str:
-    """The last line: what it computes, rather than that it is checked."""
+    """The last line, reduced to the expression that the assertion checks."""
     name, arguments = checked_call(statement)
     if not name:
         return margin_text(statement)
@@ -97,7 +96,7 @@ def _shown(statement: Node, claim: Claim) -> str:
 
 
 def _needs_more(node: Node, statements: list[Node]) -> bool:
-    """Whether a statement uses what none of the statements declares: fields or helpers."""
+    """Whether a statement uses something that these statements don't declare: fields or helpers."""
     declared = {
         text_of(name)
         for statement in statements
@@ -113,7 +112,7 @@ def _needs_more(node: Node, statements: list[Node]) -> bool:
 
 
 def _is_own_call(node: Node) -> bool:
-    """Whether it calls a method of the test's class, an assertion apart."""
+    """Whether it calls a method of the test's class, other than an assertion."""
     if node.type != "method_invocation" or node.child_by_field_name("object") is not None:
         return False
     return not called_name(node).startswith("assert") and called_name(node) != "fail"
@@ -131,7 +130,7 @@ def _declared(node: Node) -> list[Node]:
 
 
 def _is_free(identifier: Node) -> bool:
-    """Whether it stands for a variable, by Java's own naming; not for a member of something."""
+    """Whether the identifier is a variable by Java's naming convention, and not a member."""
     parent = identifier.parent
     if parent is None or text_of(identifier)[:1].isupper():
         return False
@@ -142,12 +141,12 @@ def _is_free(identifier: Node) -> bool:
     return parent.type != "method_reference" or identifier == parent.named_children[0]
 
 
-# How far a Java test's failure lies from the fault.
+# Distance between a Java test's failure and the fault.
 
 
 def read_distance(lines: Sequence[str]) -> Mapping[str, int | None]:
-    """What `Trace` wrote of the failing test, by the names of `Difficulty`; empty where it wrote
-    nothing: the fault is in no method, or the test did not end."""
+    """The values that `Trace` wrote for the failing test, by field name of `Difficulty`. Empty if
+    it wrote nothing: the fault is in no method, or the test did not end."""
     if not lines:
         return {}
     calls, entries, depth = map(int, lines[0].split("\t"))
@@ -158,7 +157,7 @@ def read_distance(lines: Sequence[str]) -> Mapping[str, int | None]:
 
 
 def shows(failure: Failure, candidate: Candidate) -> bool | None:
-    """Whether a stack trace has a faulty method; None where that can't be told."""
+    """Whether a stack trace contains a faulty method; None if that is unknown."""
     methods = [part for part in candidate.parts if _is_in_method(part)]
     found = any(
         _is_in(part, frame.method, frame.file, frame.line)
@@ -169,7 +168,7 @@ def shows(failure: Failure, candidate: Candidate) -> bool | None:
 
 
 def _is_in_method(part: Mutation) -> bool:
-    """Classes are written with a capital, methods are not."""
+    """Class names start with a capital, method names do not."""
     return not part.scope.rpartition(".")[2][:1].isupper()
 
 
@@ -181,12 +180,12 @@ def _is_in(part: Mutation, method: str, file: str, line: int) -> bool:
     return same_file and same_method and first <= line <= last + longer
 
 
-# Runs of tests in one sandbox where a Java build is laid out, module after module.
+# Test runs of one sandbox with a Java build, module by module.
 
 
 @dataclass
 class ModuleRuns:
-    """What the runs so far showed."""
+    """The results of all runs so far."""
 
     sandbox: Sandbox
     timeout: float
@@ -208,7 +207,7 @@ class ModuleRuns:
         self.timed_out |= ran.result.timed_out
 
     def run_all(self, modules: Mapping[str, JavaProject], tests: Mapping[str, list[str]]) -> None:
-        """Run tests, by the test path of their module."""
+        """Run tests, grouped by the test path of their module."""
         for path, own in tests.items():
             self.run(modules[path], own)
 
@@ -218,14 +217,14 @@ class ModuleRuns:
         tests: Mapping[str, list[str]],
         properties: Mapping[str, object],
     ) -> None:
-        """The same, on instrumented classes, with these settings of `Trace`."""
+        """Run tests on instrumented classes, with these settings of `Trace`."""
         workspace = self.sandbox.workspace
         for path, own in tests.items():
             module = traced.build.at(workspace).modules[path]
             self.run(traced.project(module, workspace, properties), own, OBSERVER)
 
 
-# A Java project's own test suite: what passes, and which lines each test runs.
+# A Java project's test suite: which tests pass, and which lines each one runs.
 
 
 Report = Mapping[str, object]
@@ -234,14 +233,14 @@ _WORST = ("failed", "skipped", "passed")
 
 @dataclass(frozen=True)
 class SuiteRuns:
-    """What the runner reported of two runs of a suite."""
+    """The runner's reports from two runs of a suite."""
 
     first: Sequence[Report]
     second: Sequence[Report]
     hits: Sequence[str]
-    """What `Trace` wrote in the first one."""
+    """What `Trace` wrote in the first run."""
     output: str
-    """What was printed in the first one."""
+    """The output of the first run."""
 
 
 def read_suite(
@@ -250,9 +249,9 @@ def read_suite(
     runs: SuiteRuns,
     traced: TracedBuild,
 ) -> Suite:
-    """What two runs showed.
+    """Build the suite from two runs.
 
-    Raises ProjectRefused where too few tests pass, or none runs the project's code.
+    Raises ProjectRefused if too few tests pass, or none runs the project's code.
     """
     one, two = suite_statuses(runs.first), suite_statuses(runs.second)
     once = [test for test, status in one.items() if status is TestStatus.PASSED]
@@ -282,7 +281,7 @@ def read_suite(
 
 
 def suite_statuses(reports: Sequence[Report]) -> dict[str, TestStatus]:
-    """The status of each test method, in the order of the run; one failed invocation is enough."""
+    """The status of each test method, in run order. One failed invocation fails the method."""
     reported: dict[str, set[str]] = {}
     for report in reports:
         if "#" in str(report["test"]):
@@ -314,7 +313,7 @@ def _lines(
 
 
 def _add_fields(source: bytes, lines: dict[int, set[int]]) -> None:
-    """A field's value matters to every test that runs code of its class."""
+    """A field's value affects every test that runs code of its class."""
     statements = dict(lines)
     for node in walk(parse(source)):
         if node.type not in CLASSES:
@@ -434,7 +433,7 @@ class JavaWorkbench:
         )
 
     def _prepared(self) -> tuple[JavaBuild, TracedBuild]:
-        """The builds, made once. Raises ProjectRefused, SandboxError."""
+        """The builds, which are made once. Raises ProjectRefused, SandboxError."""
         with self._lock:
             if not self._builds:
                 build = build_project(self.project, self.sandbox)

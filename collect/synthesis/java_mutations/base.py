@@ -1,4 +1,4 @@
-"""What one kind of mistake in Java is, and the text that its edits work on."""
+"""The interface of a Java mutation kind, and its text edits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collect.synthesis.java_mutations.variables import Variables
 
 @dataclass(frozen=True)
 class Edit:
-    """Another text in the place of some bytes of a file."""
+    """Replaces some bytes of a file with another text."""
 
     start: int
     end: int
@@ -20,34 +20,34 @@ class Edit:
 
 
 Find = Callable[[Node, Variables], Iterator[Edit]]
-"""The edits of one node; nothing where the kind does not fit it."""
+"""Finds the edits of one node; none if the kind does not apply."""
 
 
 @dataclass(frozen=True)
 class JavaKind:
-    """One kind of mistake that programmers and models make."""
+    """A kind of mistake that programmers and models make."""
 
     name: str
-    """In lower case with underscores, unique."""
+    """Unique, in lower case with underscores."""
     category: str
     """One of `collect.synthesis.mutations.choosing.CATEGORY_WEIGHTS`."""
     nodes: frozenset[str]
-    """The types of node that it looks at."""
+    """The types of node that it handles."""
     find: Find
 
 
 def replaced(node: Node, text: str) -> Edit:
-    """Another text for a node."""
+    """Replace a node's text."""
     return Edit(node.start_byte, node.end_byte, text)
 
 
 def field_of(node: Node, name: str) -> Node | None:
-    """A node's part by the grammar's name for it."""
+    """A node's child by its field name in the grammar."""
     return node.child_by_field_name(name)
 
 
 def removed(statement: Node) -> Edit:
-    """The file without a statement, and without the lines that it alone is on."""
+    """Remove a statement, with the lines that contain nothing else."""
     root = statement
     while root.parent is not None:
         root = root.parent

@@ -1,4 +1,4 @@
-"""Conditions that are wrong, turned round, or not whole."""
+"""Mutations of conditions: wrong, inverted, or incomplete."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _negated_condition(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _condition(node: Node) -> Node | None:
-    """Of an if, a loop or a ternary, without its parentheses."""
+    """The condition of an if, a loop or a ternary, without parentheses."""
     condition = field_of(node, "condition")
     if condition is not None and condition.type == "parenthesized_expression":
         inner = condition.named_children
@@ -65,7 +65,7 @@ def _dropped_condition(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _binds(node: Node) -> bool:
-    """Whether a pattern in it gives a variable that other parts use."""
+    """Whether a pattern in it binds a variable that other parts use."""
     return any(
         part.type == "instanceof_expression" and field_of(part, "name") is not None
         for part in walk(node)
@@ -100,7 +100,7 @@ def _reversed_comparison(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _lossy_comparison(node: Node, variables: Variables) -> Iterator[Edit]:
-    """By a difference cut to an int: it overflows, and loses fractions."""
+    """Compare by a difference cast to int: it overflows, and loses fractions."""
     receiver, arguments = field_of(node, "object"), field_of(node, "arguments")
     if receiver is None or arguments is None or called_name(node) != "compare":
         return

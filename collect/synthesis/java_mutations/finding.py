@@ -1,4 +1,4 @@
-"""Find where a Java program can be broken."""
+"""Find all mutations of a Java program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collect.synthesis.java_mutations.base import Edit, JavaKind
 from collect.synthesis.java_mutations.variables import CLASSES, METHODS, Variables
 from collect.synthesis.mutations.base import Mutation
 
-# All kinds of mutations of Java.
+# All kinds of Java mutations.
 
 
 JAVA_KINDS: tuple[JavaKind, ...] = (
@@ -36,8 +36,8 @@ _CONSTANTS = words("serialVersionUID")
 
 
 def find_java_mutations(code: str, path: str = "") -> list[Mutation]:
-    """Every mutation of a file, in the order of its text. Raises ConfigError where it is not Java
-    that can be parsed. `path` is only noted."""
+    """Every mutation of a file, in text order. Raises ConfigError if it can't be parsed as Java.
+    `path` is only recorded."""
     root = parse(code.encode())
     if root.has_error:
         raise ConfigError(f"{path or 'the file to break'} is not Java that can be parsed")
@@ -45,7 +45,7 @@ def find_java_mutations(code: str, path: str = "") -> list[Mutation]:
 
 
 def scope_name(node: Node) -> str:
-    """The qualified name of the method or class around a node, or that the node is: `Cart.total`,
+    """The qualified name of a method or class node, or of the one around a node: `Cart.total`,
     `Cart.<init>`."""
     names: list[str] = []
     around: Node | None = node
@@ -60,7 +60,7 @@ def scope_name(node: Node) -> str:
 
 
 class _Finder:
-    """Asks at every node the kinds that look at its type."""
+    """At every node, asks the mutation kinds for its type."""
 
     def __init__(self, code: str, root: Node, path: str) -> None:
         self._code = code
@@ -84,7 +84,7 @@ class _Finder:
         return sorted(mutations, key=lambda mutation: (mutation.start, mutation.end))
 
     def _visited(self, node: Node, scope: Node | None) -> Iterator[tuple[Node, Node | None]]:
-        """The nodes inside classes, and the innermost method or class around each."""
+        """The nodes inside classes, each with its innermost method or class."""
         pending = [(node, scope)]
         while pending:
             node, scope = pending.pop()
@@ -115,7 +115,7 @@ class _Finder:
 
 
 def _left_alone(node: Node) -> bool:
-    """What no kind looks into: a change there is no mistake, or only people would see it."""
+    """Nodes to skip: a change there is no mistake, or only visible to people."""
     if node.type in _ALWAYS:
         return True
     if node.type == "expression_statement":

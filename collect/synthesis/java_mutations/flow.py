@@ -1,4 +1,4 @@
-"""Statements and branches that are missing, or run in another order."""
+"""Mutations of statements and branches: missing, or in another order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHANGING = words("assignment_expression update_expression method_invocation")
 
 
 def _only_statement(body: Node | None) -> Node | None:
-    """The one statement of a branch, in a block or without one."""
+    """The single statement of a branch, with or without a block."""
     if body is None or body.type != "block":
         return body
     inner = [child for child in body.named_children if not child.type.endswith("comment")]
@@ -25,7 +25,7 @@ def _only_statement(body: Node | None) -> Node | None:
 
 
 def _dropped_guard(node: Node, variables: Variables) -> Iterator[Edit]:
-    """A special case is not treated, or wrong input is let through."""
+    """A special case is not handled, or wrong input is accepted."""
     inside = node.parent is not None and node.parent.type in _BLOCKS
     leaves = _only_statement(field_of(node, "consequence"))
     if not inside or leaves is None or field_of(node, "alternative") is not None:
@@ -45,7 +45,7 @@ def _dropped_branch(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _unconditional(node: Node, variables: Variables) -> Iterator[Edit]:
-    """What should be done sometimes is done always."""
+    """A conditional statement runs always."""
     body = _only_statement(field_of(node, "consequence"))
     inside = node.parent is not None and node.parent.type in _BLOCKS
     if not inside or body is None or field_of(node, "alternative") is not None:
@@ -96,7 +96,7 @@ def _missing_break(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _early_return(node: Node, variables: Variables) -> Iterator[Edit]:
-    """A loop is left after its first round: its result is returned inside of it."""
+    """A loop ends after its first iteration, because the return moved inside."""
     following = node.next_named_sibling
     body = field_of(node, "body")
     if following is None or following.type != "return_statement" or body is None:
@@ -111,7 +111,7 @@ def _early_return(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _skipped_cleanup(node: Node, variables: Variables) -> Iterator[Edit]:
-    """What `finally` does is done only where nothing goes wrong, or not at all."""
+    """The body of `finally` runs only without an error, or not at all."""
     before = node.prev_sibling
     if before is not None and before.type == "catch_clause":
         yield Edit(before.end_byte, node.end_byte, "")

@@ -1,4 +1,4 @@
-"""A thing taken for another of the same type: variables, arguments, methods."""
+"""Mutations that confuse things of the same type: variables, arguments, methods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collect.synthesis.java_mutations.base import Edit, JavaKind, field_of, repl
 from collect.synthesis.java_mutations.variables import Variables
 
 MAX_OTHERS = 2
-"""Variables tried in one's place."""
+"""Maximum number of variables tried in place of one."""
 _PAIRS = (
     "startsWith endsWith|indexOf lastIndexOf|containsKey containsValue|min max|isBefore isAfter"
     "|plusDays minusDays|plusMonths minusMonths|plusHours minusHours|plusMinutes minusMinutes"
@@ -47,7 +47,7 @@ _OTHERS = _others()
 
 
 def _wrong_variable(node: Node, variables: Variables) -> Iterator[Edit]:
-    """Another variable of the same type stands nearby."""
+    """Another nearby variable of the same type."""
     parent = node.parent
     if parent is None or parent.type not in _VALUES or _is_written(node, parent):
         return
@@ -80,7 +80,7 @@ def _swapped_arguments(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _alike(one: Node, other: Node, variables: Variables) -> bool:
-    """Whether both are of one type, as far as it can be told."""
+    """Whether both have the same type, as far as known."""
     if one.type != other.type:
         return False
     if one.type in ("identifier", "field_access"):
@@ -113,7 +113,7 @@ def _dropped_step(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _missing_default(node: Node, variables: Variables) -> Iterator[Edit]:
-    """A key that is not there is not thought of."""
+    """A missing key is not handled."""
     name, arguments = field_of(node, "name"), field_of(node, "arguments")
     if name is None or arguments is None or text_of(name) not in ("getOrDefault", "orElse"):
         return
@@ -125,7 +125,7 @@ def _missing_default(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _wrong_flag(node: Node, variables: Variables) -> Iterator[Edit]:
-    """`true` for `false` as an argument, a start value or a result."""
+    """`true` for `false` as an argument, initial value or result."""
     if node.parent is not None and node.parent.type in (
         "argument_list",
         "variable_declarator",

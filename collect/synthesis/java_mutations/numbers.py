@@ -1,4 +1,4 @@
-"""Arithmetic, constants and positions that are a little off."""
+"""Mutations of arithmetic, constants and positions that are slightly off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OTHERS = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "/"}
 _GIVE_NUMBERS = words("size length indexOf lastIndexOf intValue longValue getTime abs min max")
 _FLOATING = "decimal_floating_point_literal"
 _FIXED = words("switch_label array_access enum_constant ternary_expression")
-"""What a number in them stands for is seen at a glance, or another would not compile."""
+"""In these nodes, a wrong number is obvious or does not compile."""
 _WIDE = words("long double float")
 
 
@@ -27,7 +27,7 @@ def _wrong_arithmetic_operator(node: Node, variables: Variables) -> Iterator[Edi
 
 
 def _is_number(node: Node, variables: Variables) -> bool:
-    """Whether it surely is one: a sum of strings can't be made a difference."""
+    """Whether it is certainly numeric: strings can be added but not subtracted."""
     if node.type in ("identifier", "field_access"):
         return variables.type_of(node) in NUMBERS
     if node.type in ("parenthesized_expression", "binary_expression"):
@@ -52,14 +52,14 @@ def _dropped_offset(node: Node, variables: Variables) -> Iterator[Edit]:
         return
     around = node.parent
     if around is not None and around.type == "parenthesized_expression":
-        # Nobody writes `(size)`, which would show where something is missing.
+        # Nobody writes `(size)`, which would reveal the missing part.
         yield replaced(around, text_of(left))
     else:
         yield Edit(left.end_byte, right.end_byte, "")
 
 
 def _wrong_start(node: Node, variables: Variables) -> Iterator[Edit]:
-    """A loop, or a text or list taken in parts, begins one later or earlier."""
+    """A loop, substring or sublist starts one later or earlier."""
     if node.type == "for_statement":
         init = field_of(node, "init")
         value = init.children_by_field_name("declarator") if init is not None else []
@@ -89,7 +89,7 @@ def _wrong_constant(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _integer_division(node: Node, variables: Variables) -> Iterator[Edit]:
-    """A cast, or a fraction, that makes a division exact is missing."""
+    """A cast or fraction is missing, so that a division is not exact."""
     left, operator, right = _operands(node)
     if left is None or operator is None or right is None or text_of(operator) != "/":
         return
@@ -99,7 +99,7 @@ def _integer_division(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _dropped_cast(node: Node, variables: Variables) -> Iterator[Edit]:
-    """Arithmetic in too narrow a type: it overflows, or loses the fraction."""
+    """Arithmetic in a type that is too narrow: it overflows, or loses the fraction."""
     kind, value = field_of(node, "type"), field_of(node, "value")
     if kind is None or value is None or text_of(kind) not in _WIDE:
         return

@@ -1,4 +1,4 @@
-"""Objects that are not kept up to date, or that too many share."""
+"""Mutations that leave objects out of date, or share too many of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCKS = words("block constructor_body switch_block_statement_group")
 
 
 def _assigned(statement: Node) -> tuple[Node | None, Node | None]:
-    """What a statement changes, and what that becomes, where it is written down."""
+    """The target and the new value of an assignment, if they are explicit."""
     expression = statement.named_children[0]
     if expression.type == "assignment_expression":
         return field_of(expression, "left"), field_of(expression, "right")
@@ -43,7 +43,7 @@ def _is_reset(statement: Node, variables: Variables) -> bool:
 
 
 def _stale_state(node: Node, variables: Variables) -> Iterator[Edit]:
-    """What was computed or noted before is not forgotten."""
+    """A computed or recorded value is not reset."""
     if _is_removable(node) and _is_reset(node, variables) and not _in_constructor(node):
         yield removed(node)
 
@@ -58,7 +58,7 @@ def _lost_update(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _dropped_call(node: Node, variables: Variables) -> Iterator[Edit]:
-    """A call whose result nobody wants changes something, or should."""
+    """A call is missing whose result is unused, so it is made for its effect."""
     called = node.named_children[0]
     if called.type != "method_invocation" or called_name(called) in _FORGETTING:
         return
@@ -67,7 +67,7 @@ def _dropped_call(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _ignored_result(node: Node, variables: Variables) -> Iterator[Edit]:
-    """A method of an immutable value is called as though it changed the value."""
+    """The result of a method of an immutable value is dropped."""
     target, value = _assigned(node)
     if target is None or value is None or value.type != "method_invocation":
         return
@@ -87,7 +87,7 @@ def _self_assignment(node: Node, variables: Variables) -> Iterator[Edit]:
 
 
 def _shared_collection(node: Node, variables: Variables) -> Iterator[Edit]:
-    """The caller's own collection or array is kept or given, and no copy of it."""
+    """The caller's own collection or array is stored or returned instead of a copy."""
     arguments = field_of(node, "arguments")
     given = arguments.named_children if arguments is not None else []
     if node.type == "object_creation_expression":
@@ -108,15 +108,15 @@ _COLLECTIONS = ("List", "Set", "Map", "Deque", "Queue")
 
 
 def _is_value(node: Node) -> bool:
-    """Whether it may be a collection, and not a size that one is made for."""
+    """Whether it may be a collection, rather than the size for a new one."""
     return node.type in ("identifier", "field_access", "method_invocation") and not text_of(
         node
     ).endswith(("size()", "length", "length()", "capacity", "Capacity", "size", "Size"))
 
 
 def _stale_cache(node: Node, variables: Variables) -> Iterator[Edit]:
-    """A value is kept although what it was computed from may have changed: the condition that it
-    is old is not looked at."""
+    """A cached value is kept after its source may have changed: the check for staleness is
+    missing."""
     condition, body = field_of(node, "condition"), field_of(node, "consequence")
     if condition is None or body is None or field_of(node, "alternative") is not None:
         return

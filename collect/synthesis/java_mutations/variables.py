@@ -1,4 +1,4 @@
-"""Which variables of a Java file can be read where, and of what types they are."""
+"""Which variables of a Java file are visible where, and their types."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Variables:
         self._fields = {node.id: dict(_fields(node)) for node in walk(root) if node.type in CLASSES}
 
     def at(self, node: Node) -> dict[str, str]:
-        """Local variables and parameters that are surely there before a node, by name; the type
-        as it is written."""
+        """Local variables and parameters that are certainly declared before a node, by name, with
+        their declared type."""
         found: dict[str, str] = {}
         child, around = node, node.parent
         while around is not None and around.type not in CLASSES:
@@ -47,7 +47,7 @@ class Variables:
         return self._fields.get(around.id, {}) if around is not None else {}
 
     def type_of(self, name: Node) -> str:
-        """The type of the variable that an expression names; empty where it names none."""
+        """The type of the variable that an expression names; empty if it names none."""
         text = text_of(name)
         if name.type == "field_access" and text.startswith("this."):
             return self.fields(name).get(text.removeprefix("this."), "")
@@ -64,7 +64,7 @@ class Variables:
         return named and text not in self.at(target)
 
     def is_final(self, target: Node) -> bool:
-        """Whether an expression names a final field: one that must be given a value."""
+        """Whether an expression names a final field, which must be assigned."""
         name = text_of(target).removeprefix("this.")
         return self.is_field(target) and name in self._final
 
@@ -114,7 +114,7 @@ def _named(declared: Node) -> Iterator[tuple[str, str]]:
 
 
 def _declared_before(around: Node, child: Node) -> Iterator[Node]:
-    """Declarations in a node that hold in one of its children."""
+    """Declarations in a node that are visible in one of its children."""
     if around.type in METHODS or around.type == "lambda_expression":
         parameters = around.child_by_field_name("parameters")
         yield from parameters.named_children if parameters is not None else ()

@@ -1,7 +1,7 @@
 """Realistic edits that break a correct Python program, found on its syntax tree.
 
-`find_mutations` gives every edit that kinds of mistake know, `chosen` picks among them, and
-`Mutation.apply` makes one, and leaves the rest of the source as it was, byte for byte.
+`find_mutations` returns every edit that the mutation kinds find, `chosen` selects among them, and
+`Mutation.apply` makes one, leaving the rest of the source unchanged.
 """
 
 from collect.synthesis.mutations.base import Mutation, MutationKind

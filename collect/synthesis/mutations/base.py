@@ -1,4 +1,4 @@
-"""The mutation seam: what one kind of mistake is, and one place where it can be made."""
+"""The mutation interface: a kind of mistake, and one place to make it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import libcst as cst
 from collect.synthesis.mutations.reading import Surroundings
 
 Replacement = cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNode]
-"""What a node may become: another node, nothing, or several statements."""
+"""What can replace a node: another node, nothing, or several statements."""
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """One edit of one program: another text in the place of one span of it."""
+    """One edit of one program: replaces the text of one span."""
 
     kind: str
     category: str
     line: int
-    """Of the statement, or the part of one, that is edited: its first in the original program,
-    1-based. What runs the line reaches the edit, be it of a branch or loop that begins there."""
+    """First line of the edited statement, or edited part, in the original program, 1-based. Code
+    that runs this line reaches the edit, also if a branch or loop starts there."""
     start: int
-    """Where the replaced text begins, in characters."""
+    """Start of the replaced text, in characters."""
     end: int
     text: str
-    """What stands there instead."""
+    """The new text."""
     scope: str = ""
-    """Qualified name of the function or class around it, as `LRUCache.get`; empty at the module's
+    """Qualified name of the enclosing function or class, such as `LRUCache.get`; empty at module
     level."""
     scope_lines: tuple[int, int] = (1, 1)
-    """First line, the one of `def` or `class`, and last line of the scope, 1-based."""
+    """First line, with `def` or `class`, and last line of the scope, 1-based."""
     path: str = ""
-    """Of the program, as it was given to `find_mutations`."""
+    """The program's path as passed to `find_mutations`."""
     source: str = field(default="", repr=False)
     """The original program."""
 
@@ -44,19 +44,19 @@ class Mutation:
 
 
 class MutationKind(Protocol):
-    """One kind of mistake that programmers and models make."""
+    """A kind of mistake that programmers and models make."""
 
     @property
     def name(self) -> str:
-        """In lower case with underscores, unique."""
+        """Unique, in lower case with underscores."""
 
     @property
     def category(self) -> str:
-        """The family that it belongs to: condition, arithmetic, boundary, data ..."""
+        """Its family: condition, arithmetic, boundary, data ..."""
 
     @property
     def nodes(self) -> tuple[type[cst.CSTNode], ...]:
-        """The types of node that it looks at."""
+        """The types of node that it handles."""
 
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
-        """What the node may become, likeliest first; nothing where the kind does not fit it."""
+        """Replacements for the node, the most likely first; empty if the kind does not apply."""

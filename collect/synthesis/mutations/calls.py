@@ -1,4 +1,4 @@
-"""Mistakes in calls: arguments the wrong way round, a call forgotten, the wrong function."""
+"""Mistakes in calls: swapped arguments, a missing call, the wrong function."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OPPOSITES = {
 
 
 class SwappedArguments:
-    """Two neighbouring arguments the wrong way round."""
+    """Two neighbouring arguments swapped."""
 
     name = "swapped_arguments"
     category = "call"
@@ -121,7 +121,7 @@ class WrongFunction:
             yield node.with_changes(func=node.func.with_changes(attr=other))
 
 
-# Mistakes in what is passed on: an option forgotten, a function taken for one like it.
+# Mistakes in what is passed on: a dropped option, a similar function.
 
 
 _OPTIONAL = {"key", "reverse", "default", "start", "strict", "fillvalue", "flags", "step"}
@@ -226,7 +226,7 @@ class LateBinding:
         own = [param.with_changes(comma=cst.MaybeSentinel.DEFAULT) for param in own]
         params = node.params.with_changes(params=own)
         if isinstance(node, cst.Lambda) and not own:
-            # "lambda:" for "lambda x=x:".
+            # Write "lambda:" for "lambda x=x:".
             space: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace("")
             yield node.with_changes(params=params, whitespace_after_lambda=space)
         else:
@@ -234,7 +234,8 @@ class LateBinding:
 
 
 def _is_option(arg: cst.Arg, around: Surroundings) -> bool:
-    """Whether the call does without it: known to be optional, or handed on under its own name."""
+    """Whether the call works without it: a known optional argument, or one passed on under its own
+    name."""
     assert arg.keyword is not None
     name = arg.keyword.value
     if name in _OPTIONAL:
@@ -251,7 +252,7 @@ def _binds_itself(param: cst.Param) -> bool:
     return isinstance(param.default, cst.Name) and param.default.value == param.name.value
 
 
-# Mistakes in results: values the wrong way round, the wrong unit, one that is not handed back.
+# Mistakes in results: swapped values, a wrong unit, a value that is not returned.
 
 
 _FACTORS = {
@@ -279,7 +280,7 @@ _SCALING = cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
 
 
 class SwappedResults:
-    """Two of the values that a function returns, or that one is taken apart into, swapped."""
+    """Two of a function's return values, or of the unpacked variables, swapped."""
 
     name = "swapped_results"
     category = "data"
@@ -305,7 +306,7 @@ class SwappedResults:
 
 
 class DroppedRecursiveResult:
-    """A recursive call whose result is not handed back."""
+    """A recursive call whose result is not returned."""
 
     name = "dropped_recursive_result"
     category = "flow"
@@ -343,7 +344,7 @@ class WrongUnit:
 
 
 class WrongLength:
-    """One fewer than the length."""
+    """The length minus one."""
 
     name = "wrong_length"
     category = "boundary"
@@ -366,18 +367,18 @@ class WrongLength:
 
 
 def _is_taken_apart(around: Surroundings) -> bool:
-    """Whether it is the target of an assignment from one value, as in `a, b = f()`."""
+    """Whether it is the target of an unpacking assignment, as in `a, b = f()`."""
     if not isinstance(around.parent, cst.AssignTarget):
         return False
     assign = around.parents[1]
     return isinstance(assign, cst.Assign) and isinstance(assign.value, cst.Call | cst.Name)
 
 
-# Mistakes of names: a variable, attribute or key for one that is easily taken for it.
+# Mistakes in names: a variable, attribute or key replaced by a similar one.
 
 
 MAX_NAMES = 2
-"""Other names tried in one place, the most alike first."""
+"""Limit of other names tried in one place, the most similar first."""
 _OPPOSITE_NAMES = (
     {"start", "end"},
     {"start", "stop"},
@@ -417,7 +418,7 @@ _OPPOSITE_NAMES = (
 
 
 class ConfusedVariable:
-    """A variable whose name is like the right one's."""
+    """A variable replaced by one with a similar name."""
 
     name = "confused_variable"
     category = "name"
@@ -432,7 +433,7 @@ class ConfusedVariable:
 
 
 class ConfusedAttribute:
-    """Another attribute of the same object, like the right one."""
+    """An attribute replaced by a similar one of the same object."""
 
     name = "confused_attribute"
     category = "name"
@@ -451,7 +452,7 @@ class ConfusedAttribute:
 
 
 class ConfusedKey:
-    """Another key of the same mapping."""
+    """A key replaced by another one of the same mapping."""
 
     name = "confused_key"
     category = "name"
@@ -469,7 +470,7 @@ class ConfusedKey:
 
 
 def alike(name: str, others: Iterable[str]) -> list[str]:
-    """The names that are easily taken for the name, the most alike first."""
+    """Names that are easily confused with this one, the most similar first."""
     scored = [(_likeness(name, other), other) for other in others if other != name]
     scored = [(score, other) for score, other in scored if score >= 0.6]
     scored.sort(key=lambda pair: -pair[0])
@@ -477,7 +478,7 @@ def alike(name: str, others: Iterable[str]) -> list[str]:
 
 
 def _likeness(one: str, other: str) -> float:
-    """0 to 1."""
+    """Similarity from 0 to 1."""
     words, other_words = _words(one), _words(other)
     if len(words) == len(other_words):
         differing = [{a, b} for a, b in zip(words, other_words, strict=True) if a != b]
@@ -486,7 +487,7 @@ def _likeness(one: str, other: str) -> float:
         if len(differing) == 1 and len(words) > 1:
             return 0.9
     if len(one) <= 2 and len(other) <= 2:
-        # Short names beside each other: i and j, x and y, a and b, x1 and x2.
+        # Short neighbouring names: i and j, x and y, a and b, x1 and x2.
         return 0.9 if abs(ord(one[0]) - ord(other[0])) <= 1 or one[0] == other[0] else 0.0
     if one + "s" == other or other + "s" == one:
         return 0.8
@@ -502,7 +503,7 @@ def _is_target(node: cst.CSTNode) -> bool:
 
 
 def _keys_of(mapping: cst.BaseExpression, around: Surroundings) -> Iterator[str]:
-    """The string keys that the function, or else the class, uses with the mapping."""
+    """The string keys used with the mapping in the function, or else in the class."""
     for subscript in (*around.in_scope(cst.Subscript), *around.in_owner(cst.Subscript)):
         if subscript.value.deep_equals(mapping) and len(subscript.slice) == 1:
             index = subscript.slice[0].slice

@@ -99,10 +99,10 @@ PROGRAM_KINDS: tuple[MutationKind, ...] = (
     DroppedBranch(),
     WrongLoopControl(),
 )
-"""For programs in one file. What self-repair benchmarks pick depends on them and their order."""
+"""For single-file programs. Self-repair benchmarks depend on these kinds and their order."""
 
 _NARROWED: Mapping[str, tuple[MutationKind, ...]] = {
-    # In a large module most other names and keys are of another type, and fail at once.
+    # In a large module most other names and keys have another type, and fail at once.
     "wrong_key": (ConfusedKey(),),
     "wrong_variable": (ConfusedVariable(), ConfusedAttribute()),
     "wrong_comparison": (WrongBoundary(), InvertedTest()),
@@ -111,7 +111,7 @@ _NARROWED: Mapping[str, tuple[MutationKind, ...]] = {
     "off_by_one": (Narrowed(OffByOne(), no_minus_zero),),
     "swapped_arguments": (Narrowed(SwappedArguments(), arguments_alike),),
 }
-"""What stands in a kind's place in projects."""
+"""Replacements for kinds in projects."""
 
 PROJECT_KINDS: tuple[MutationKind, ...] = (
     *(other for kind in PROGRAM_KINDS for other in _NARROWED.get(kind.name, (kind,))),
@@ -149,4 +149,4 @@ PROJECT_KINDS: tuple[MutationKind, ...] = (
     WrongUnit(),
     WrongLength(),
 )
-"""For the modules of real projects."""
+"""For modules of real projects."""

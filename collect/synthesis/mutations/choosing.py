@@ -1,4 +1,4 @@
-"""Choose among the mutations of a program or a project."""
+"""Select among the mutations of a program or a project."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CATEGORY_WEIGHTS: Mapping[str, float] = {
     "arithmetic": 0.5,
     "condition": 0.5,
 }
-"""How much oftener than one of weight 1 each of a category's kinds is chosen. What a debugger shows
-and a reader overlooks weighs most; what the first reader sees, least."""
+"""How often each of a category's kinds is selected, relative to weight 1. High for bugs that a
+debugger shows and a reader overlooks; low for bugs that any reader sees."""
 MAX_PER_SCOPE = 3
 
 
 def shuffled(mutations: Sequence[Mutation], seed: str) -> Iterator[Mutation]:
-    """All of them in an order that the seed decides, taking turns between the kinds."""
+    """All mutations in a seeded order, alternating between the kinds."""
     generator = random.Random(seed)
     by_kind = _shuffled_kinds(mutations, generator)
     kinds = sorted(by_kind)
@@ -49,10 +49,10 @@ def chosen(
     weights: Mapping[str, float] = CATEGORY_WEIGHTS,
     per_scope: int = MAX_PER_SCOPE,
 ) -> list[Mutation]:
-    """At most `count` of them, kinds taking turns by their category's weight, 1 where it has none.
+    """At most `count` mutations, alternating between kinds by their category's weight (default 1).
 
-    No edit twice, and at most `per_scope` in one function. They may be of several programs. The
-    order decides as well: the first n are what a smaller count gives.
+    No edit twice, and at most `per_scope` in one function. They may be from several programs. The
+    order is stable: a smaller count gives a prefix of the result.
     """
     generator = random.Random(seed)
     by_kind = _shuffled_kinds(sorted(mutations, key=_identity), generator)
@@ -104,7 +104,7 @@ CATEGORY = "combined"
 
 @dataclass(frozen=True)
 class CombinedMutation:
-    """Several edits of one program, whose lines do not touch, in the order of the text."""
+    """Several edits of one program, in text order, whose lines do not touch."""
 
     parts: tuple[Mutation, ...]
 
@@ -127,7 +127,7 @@ class CombinedMutation:
 
     @property
     def line(self) -> int:
-        """Of the first part, as everything that follows; the parts have their own."""
+        """Line of the first part, as for all following properties; the parts have their own."""
         return self.parts[0].line
 
     @property
@@ -155,9 +155,9 @@ class CombinedMutation:
 
 
 def combined(mutations: Sequence[Mutation], seed: str, count: int) -> Iterator[CombinedMutation]:
-    """At most `count` pairs, in an order that the seed decides, no mutation in two of them.
+    """At most `count` pairs in a seeded order, with no mutation in two of them.
 
-    About half of the pairs are in one function, where there are such; the others in two.
+    About half of the pairs are within one function, if there are enough; the others in two.
     """
     generator = random.Random(seed)
     left = sorted(mutations, key=lambda mutation: (mutation.path, mutation.start, mutation.text))
@@ -172,7 +172,7 @@ def combined(mutations: Sequence[Mutation], seed: str, count: int) -> Iterator[C
 
 
 def _partner(one: Mutation, others: Sequence[Mutation], same_scope: bool) -> Mutation | None:
-    """The first that fits, of the wanted sort where there is one."""
+    """The first partner that fits, preferably in the requested scope."""
     fitting = [other for other in others if _combine(*_ordered(one, other))]
     wanted = (other for other in fitting if (other.scope == one.scope) == same_scope)
     return next(wanted, None) or next(iter(fitting), None)
@@ -183,7 +183,7 @@ def _ordered(one: Mutation, another: Mutation) -> tuple[Mutation, Mutation]:
 
 
 def _combine(first: Mutation, second: Mutation) -> bool:
-    """Whether both can be made: in statements of their own, the first one before the second."""
+    """Whether both can be applied: in separate statements, the first one before the second."""
     if first.source != second.source or first.path != second.path or first.end >= second.start:
         return False
     return "\n" in first.source[first.end : second.start]

@@ -1,4 +1,4 @@
-"""Mistakes in conditions: the wrong comparison, one too many `not`, a part that was forgotten."""
+"""Mistakes in conditions: the wrong comparison, an extra `not`, a missing part."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class NegatedCondition:
 
 
 class DroppedCondition:
-    """`a` for `a and b`, and a comprehension that lost its `if`."""
+    """`a` for `a and b`, and a comprehension without its `if`."""
 
     name = "dropped_condition"
     category = "condition"
@@ -122,20 +122,20 @@ class DroppedCondition:
 
 
 def parenthesized(expression: cst.BaseExpression) -> cst.BaseExpression:
-    """The expression as an operand, in parentheses where it would else be torn apart."""
+    """The expression as an operand, in parentheses if it needs them."""
     if isinstance(expression, cst.BooleanOperation | cst.IfExp) and not expression.lpar:
         return expression.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return expression
 
 
 def with_parentheses_of(whole: cst.BaseExpression, part: cst.BaseExpression) -> cst.BaseExpression:
-    """A part in place of the whole, keeping the whole's parentheses: a line may end in them."""
+    """A part in place of the whole, with the whole's parentheses, which a line break may need."""
     if not whole.lpar:
         return part
     return part.with_changes(lpar=[*whole.lpar, *part.lpar], rpar=[*part.rpar, *whole.rpar])
 
 
-# Mistakes about what is absent or left out: `None` taken for empty, a case forgotten.
+# Mistakes with absent values and cases: `None` confused with empty, a missing case.
 
 
 class EmptyTakenForNone:
@@ -156,7 +156,7 @@ class EmptyTakenForNone:
 
 
 class OrForNone:
-    """`x or fallback` for `fallback` where `x is None`."""
+    """`x or fallback` instead of `fallback` if `x is None`."""
 
     name = "or_for_none"
     category = "absence"
@@ -191,7 +191,8 @@ class CutComparison:
 
 
 class MissingCase:
-    """One fewer in `isinstance(x, (A, B))`, `x in (a, b)` and `x.startswith((a, b))`."""
+    """One alternative fewer in `isinstance(x, (A, B))`, `x in (a, b)` and `x.startswith((a,
+    b))`."""
 
     name = "missing_case"
     category = "absence"
@@ -213,7 +214,7 @@ class MissingCase:
 
 
 class UnguardedStatement:
-    """What was to be done only if something was missing, done always."""
+    """A statement that should only run if something is missing, but always runs."""
 
     name = "unguarded_statement"
     category = "absence"
@@ -238,7 +239,7 @@ def _about_none(node: cst.Comparison, operator: type[cst.BaseCompOp]) -> bool:
 
 
 def _is_condition(node: cst.Comparison, parent: cst.CSTNode) -> bool:
-    """Whether only the truth of its value matters."""
+    """Whether only the truth value of the comparison matters."""
     if isinstance(parent, cst.If | cst.IfExp | cst.While | cst.CompIf):
         return parent.test is node
     return isinstance(parent, cst.UnaryOperation | cst.BooleanOperation)
@@ -281,7 +282,7 @@ def _overwriting(call: cst.Call) -> Iterator[Replacement]:
         yield cst.Assign([target], call.args[1].value)
 
 
-# A kind of mistake, only where it is likely in a real project.
+# Kinds of mistake, limited to places where they are likely in a real project.
 
 
 _ORDER_IS_KNOWN = ("isinstance", "issubclass", "map", "filter", "getattr", "hasattr", "setattr")
@@ -295,11 +296,11 @@ _COUNTS = re.compile(
 
 @dataclass(frozen=True)
 class Narrowed:
-    """What another kind gives, as far as it is accepted."""
+    """The accepted replacements of another kind."""
 
     kind: MutationKind
     accepts: Callable[[cst.CSTNode, Replacement, Surroundings], bool]
-    """Asked with the node, its replacement and its surroundings."""
+    """Called with the node, its replacement and its surroundings."""
 
     @property
     def name(self) -> str:
@@ -326,7 +327,7 @@ def no_minus_zero(node: cst.CSTNode, replacement: Replacement, around: Surroundi
 
 
 def arguments_alike(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:
-    """Whether a reader could confuse the two: both variables, or both literals, say."""
+    """Whether a reader could confuse the two: both are variables, or both literals, for example."""
     if not isinstance(node, cst.Call) or not isinstance(replacement, cst.Call):
         return False
     if calls(node, *_ORDER_IS_KNOWN):
@@ -339,7 +340,7 @@ def arguments_alike(node: cst.CSTNode, replacement: Replacement, around: Surroun
 
 
 def of_numbers(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:
-    """Whether a sum seems to be one of numbers: lists and texts are put together by "+" as well."""
+    """Whether a sum seems to be numeric: "+" also concatenates lists and strings."""
     if not isinstance(node, cst.Add):
         return True
     whole = around.parent
@@ -349,7 +350,7 @@ def of_numbers(node: cst.CSTNode, replacement: Replacement, around: Surroundings
 
 
 def no_other_type(node: cst.CSTNode, replacement: Replacement, around: Surroundings) -> bool:
-    """Keys for values are mostly of another type, and fail at once."""
+    """Keys and values mostly differ in type, so swapping them fails at once."""
     return not isinstance(node, cst.Call) or called_name(node) not in ("keys", "values")
 
 
@@ -363,7 +364,7 @@ def _is_number(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.BaseNumber) or bool(_COUNTS.search(dotted(node)))
 
 
-# Mistakes in arithmetic and in assignments.
+# Mistakes in arithmetic and assignments.
 
 
 _Operator = (
@@ -414,7 +415,7 @@ class WrongArithmeticOperator:
     nodes = tuple(_ARITHMETIC)
 
     def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
-        # Text on both sides of an operator is put together by "+", and has no other.
+        # Strings can be concatenated, but have no other such operator.
         texts = cst.SimpleString | cst.FormattedString | cst.List
         if isinstance(around.parent, cst.BinaryOperation) and (
             isinstance(around.parent.left, texts) or isinstance(around.parent.right, texts)

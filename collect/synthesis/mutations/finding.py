@@ -1,4 +1,4 @@
-"""Find where a program can be broken."""
+"""Find all mutations of a program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from collect.synthesis.mutations.reading import (
     targets,
 )
 
-# What no mutation looks into: a change there is no mistake, or is seen at once.
+# Code to skip: a change there is no mistake, or is noticed at once.
 
 
 _ALWAYS = (cst.Annotation, cst.Import, cst.ImportFrom, cst.Decorator, cst.Raise)
@@ -35,12 +35,13 @@ _CONSTANTS = re.compile(r"__\w+__$|_?version|_?VERSION|_?T$")
 
 
 def in_programs(node: cst.CSTNode) -> bool:
-    """Of a program in one file."""
+    """What to skip in single-file programs."""
     return isinstance(node, _ALWAYS) or _is_docstring(node)
 
 
 def in_projects(node: cst.CSTNode) -> bool:
-    """Of a project's modules: as well what only type checkers, people or other platforms see."""
+    """What to skip in a project's modules: also code for type checkers, people or other
+    platforms."""
     if in_programs(node) or isinstance(node, cst.Assert):
         return True
     if isinstance(node, cst.BaseCompoundStatement):
@@ -55,7 +56,7 @@ def _is_docstring(node: cst.CSTNode) -> bool:
 
 
 def _unreached(node: cst.BaseCompoundStatement) -> bool:
-    """By tests on this platform, or by tests at all."""
+    """Whether tests never run this block, on this platform or at all."""
     if isinstance(node, cst.If):
         return not _CONDITIONS.isdisjoint(_names(node.test))
     if isinstance(node, cst.FunctionDef):
@@ -90,7 +91,7 @@ def _imports(node: cst.Try) -> bool:
 
 
 def _assigns_constant(node: cst.CSTNode) -> bool:
-    """`__all__`, `__version__`, type variables, and what tells versions of Python apart."""
+    """Whether it assigns `__all__`, `__version__`, a type variable, or a Python version check."""
     target: cst.CSTNode | None = None
     if isinstance(node, cst.Assign):
         compared = isinstance(node.value, cst.Comparison | cst.BooleanOperation)
@@ -102,11 +103,11 @@ def _assigns_constant(node: cst.CSTNode) -> bool:
     return isinstance(target, cst.Name) and bool(_CONSTANTS.match(target.value))
 
 
-# What a program binds, function by function, and the literals that it uses as keys.
+# The variables that a program binds per function, and the literals that it uses as keys.
 
 
 def opened(place: Place, outer: Scope, places: Places) -> Scope:
-    """The scope that a function or class opens in another one."""
+    """The scope that a function or class opens inside `outer`."""
     node = place.node
     assert isinstance(node, cst.FunctionDef | cst.ClassDef)
     lines = span(place, places)
@@ -119,14 +120,14 @@ def opened(place: Place, outer: Scope, places: Places) -> Scope:
 
 
 def span(place: Place, places: Places) -> tuple[int, int]:
-    """The first and the last line of a block's code, without the comments below it."""
+    """First and last line of a block's code, without trailing comments."""
     inside = reversed(places.all[place.index : place.last])
     last = next((each for each in inside if isinstance(each.node, cst.BaseSmallStatement)), place)
     return places.line(place.code_start), places.line(last.end)
 
 
 def key_literals(places: Places) -> Iterator[str]:
-    """String literals in brackets, and those that a dictionary is made with."""
+    """String literals in subscripts and as dictionary keys."""
     for place in places.all:
         key: cst.CSTNode | None = None
         if isinstance(place.node, cst.Index):
@@ -146,7 +147,7 @@ def _attributes(owner: Place, places: Places) -> Iterator[str]:
 
 
 def _bound(function: Place, places: Places) -> Iterator[tuple[cst.Name, int]]:
-    """Parameters and assigned variables with their lines, without those of functions inside."""
+    """Parameters and assigned variables with their lines, without those of nested functions."""
     index = function.index + 1
     while index < function.last:
         place = places.all[index]
@@ -183,10 +184,10 @@ def find_mutations(
     exclusions: Callable[[cst.CSTNode], bool] = in_programs,
     path: str = "",
 ) -> list[Mutation]:
-    """Every mutation of the program, in the order of its text. Raises ConfigError.
+    """Every mutation of the program, in text order. Raises ConfigError.
 
-    Module level code is included: a program that reads its input may be nothing else. `path` is
-    only noted.
+    Includes module-level code, because a program that reads its input may have nothing else. `path`
+    is only recorded.
     """
     try:
         module = cst.parse_module(code)
@@ -203,7 +204,7 @@ def find_project_mutations(code: str, path: str = "") -> list[Mutation]:
 
 
 def _assigns_itself(mutation: Mutation) -> bool:
-    """Whether `x = x` is left, as no one writes it."""
+    """Whether the mutation results in `x = x`, which no one writes."""
     source = mutation.source
     begin = source.rfind("\n", 0, mutation.start) + 1
     end = source.find("\n", mutation.end)
@@ -212,7 +213,7 @@ def _assigns_itself(mutation: Mutation) -> bool:
 
 
 class _Finder:
-    """Asks at every node the kinds that look at its type."""
+    """At every node, asks the mutation kinds for its type."""
 
     def __init__(
         self,
@@ -229,7 +230,7 @@ class _Finder:
         self._keys = tuple(dict.fromkeys(key_literals(places)))
 
     def found(self) -> list[Mutation]:
-        """In the order of the lines where the changed nodes begin."""
+        """The mutations, ordered by the line where the changed node begins."""
         found = [
             (self._places.line(place.code_start), mutation)
             for place, scope in self._visited()
@@ -287,7 +288,7 @@ class _Finder:
         )
 
     def _line(self, place: Place, start: int) -> int:
-        """Where the changed node begins; of a block, where the change does."""
+        """Start line of the changed node; for a block, of the change."""
         block = isinstance(place.node, cst.IndentedBlock)
         return self._places.line(start if block else place.code_start)
 
@@ -300,7 +301,7 @@ class _Finder:
 
 
 def _narrowed(source: str, start: int, end: int, text: str) -> tuple[int, int, str]:
-    """The same edit, without the text that stays at its two ends."""
+    """The same edit, without unchanged text at both ends."""
     old = source[start:end]
     head = _shared(old, text)
     old, text = old[head:], text[head:]
@@ -309,7 +310,7 @@ def _narrowed(source: str, start: int, end: int, text: str) -> tuple[int, int, s
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Length of the common prefix."""
     for count, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return count

@@ -1,4 +1,4 @@
-"""Mistakes in loops: a start inside, an iterator used up, an end missed, an order turned round."""
+"""Mistakes in loops: a reset inside, an exhausted iterator, a wrong end, a wrong order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONSUMERS = ("sum", "min", "max", "any", "all", "sorted", "list", "tuple", "set
 
 
 class ResetInLoop:
-    """What is gathered over a loop, started anew in each turn of it."""
+    """An accumulator that is reset in each iteration."""
 
     name = "reset_in_loop"
     category = "iteration"
@@ -45,7 +45,7 @@ class ResetInLoop:
 
 
 class UsedUpIterator:
-    """An iterator, which gives its items once, for a list that is read twice."""
+    """A generator, which can be read only once, for a list that is read twice."""
 
     name = "used_up_iterator"
     category = "iteration"
@@ -70,7 +70,7 @@ class UsedUpIterator:
 
 
 class WrongSliceEnd:
-    """One too many or too few at the end of a slice, or of what is counted by `len`."""
+    """A slice end or `len` count that is off by one."""
 
     name = "wrong_slice_end"
     category = "boundary"
@@ -104,13 +104,13 @@ def _generator(
     before: cst.BaseParenthesizableWhitespace,
     after: cst.BaseParenthesizableWhitespace,
 ) -> cst.GeneratorExp:
-    """What a comprehension makes, one by one; laid out as before."""
+    """The comprehension as a generator, with the same layout."""
     left, right = cst.LeftParen(before), cst.RightParen(after)
     return cst.GeneratorExp(made.elt, made.for_in, [left], [right])
 
 
 def _gathers(start: cst.CSTNode, loop: cst.For | cst.While) -> bool:
-    """Whether the loop adds to what the statement before it starts."""
+    """Whether the loop adds to the variable that the statement before it initialises."""
     assign = only(start)
     if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return False
@@ -125,8 +125,8 @@ def _gathers(start: cst.CSTNode, loop: cst.For | cst.While) -> bool:
 
 
 def _iterated_twice(name: str, around: Surroundings) -> bool:
-    """Whether the function goes through a variable's items more than once, and reads it nowhere
-    else: it would ask for a length or an item."""
+    """Whether the function iterates over a variable more than once, and uses it in no other way: a
+    generator has no length and no items."""
     reads = 0
     for place in around.places.inside(around.scope.place):
         parent = place.parent.node if place.parent else place.node
@@ -146,11 +146,11 @@ def _takes_iterators(argument: Place) -> bool:
     return call is not None and calls(call.node, *_CONSUMERS)
 
 
-# Mistakes in the order of things: statements, branches and mappings the wrong way round.
+# Mistakes in order: statements, branches and mappings swapped.
 
 
 class SwappedStatements:
-    """Two neighbouring statements the wrong way round, where one reads what the other writes."""
+    """Two neighbouring statements swapped, if one reads what the other writes."""
 
     name = "swapped_statements"
     category = "order"
@@ -192,7 +192,7 @@ class SwappedBranches:
 
 
 class SwappedMerge:
-    """Two mappings merged the wrong way round: the other one's values win."""
+    """Two mappings merged in the wrong order, so that the other one's values win."""
 
     name = "swapped_merge"
     category = "order"
@@ -221,7 +221,8 @@ def _parameters(around: Surroundings) -> set[str]:
 def _depends(
     first: cst.CSTNode, second: cst.CSTNode, known: set[str], around: Surroundings
 ) -> bool:
-    """Whether the second reads what the first writes anew, so that it can read the old instead.
+    """Whether the second statement reads what the first one reassigns, so that it could read the
+    old value instead.
 
     `known` are the variables that surely have an old value.
     """
@@ -245,8 +246,8 @@ def _depends(
 
 
 def _passes_on(value: cst.BaseExpression) -> bool:
-    """Whether it is a call that may take what was written: not a method of it, which has no old
-    value to be called on."""
+    """Whether it is a call that may take the written variable. A method of that variable does not
+    count: there is no old value to call it on."""
     return isinstance(value, cst.Call) and bool(value.args)
 
 
@@ -265,7 +266,7 @@ def _contains(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
 
 
 def _subject(test: cst.BaseExpression) -> str:
-    """What a test is about, where another test about the same may hold as well; else empty."""
+    """The subject of a test, if another test of the same subject may also be true; else empty."""
     if calls(test, "isinstance", "issubclass") and isinstance(test, cst.Call):
         return f"isinstance {_text(test.args[0].value)}" if test.args else ""
     if isinstance(test, cst.Call) and called_name(test) in ("startswith", "endswith"):
@@ -281,14 +282,14 @@ def _text(node: cst.BaseExpression) -> str:
     return cst.Module([]).code_for_node(node)
 
 
-# Mistakes in the flow: a branch or a statement forgotten, a return or an end too early.
+# Mistakes in control flow: a missing branch or statement, an early return or end.
 
 
 _UPDATING = {"add", "append", "sort", "update", "extend", "discard", "remove", "pop", "reverse"}
 
 
 class DroppedBranch:
-    """An `else` or `elif` that was forgotten."""
+    """A missing `else` or `elif`."""
 
     name = "dropped_branch"
     category = "flow"
@@ -302,7 +303,7 @@ class DroppedBranch:
 
 
 class DroppedGuard:
-    """A whole `if` without `else` that was forgotten."""
+    """A missing `if` without `else`."""
 
     name = "dropped_guard"
     category = "flow"
@@ -314,7 +315,7 @@ class DroppedGuard:
 
 
 class DroppedStatement:
-    """An update that was forgotten: `seen.add(x)`, `rows.sort()`, `count += 1`."""
+    """A missing update: `seen.add(x)`, `rows.sort()`, `count += 1`."""
 
     name = "dropped_statement"
     category = "flow"
@@ -326,7 +327,7 @@ class DroppedStatement:
 
 
 class EarlyReturn:
-    """The return after a loop, made in the loop."""
+    """A return moved from after a loop to inside it."""
 
     name = "early_return"
     category = "flow"
@@ -342,7 +343,8 @@ class EarlyReturn:
 
 
 class WrongLoopControl:
-    """`break` for `continue`, or the other way round; after other statements it is forgotten."""
+    """`break` for `continue`, or the other way round; removed if other statements come before
+    it."""
 
     name = "wrong_loop_control"
     category = "flow"
@@ -360,7 +362,7 @@ class WrongLoopControl:
 
 
 def _ends_for(around: Surroundings) -> bool:
-    """Whether the loop that a `break` ends also ends without it."""
+    """Whether the loop also ends without this `break`."""
     loops = (parent for parent in around.parents if isinstance(parent, cst.For | cst.While))
     return isinstance(next(loops, None), cst.For)
 
@@ -375,7 +377,7 @@ def _is_update(statement: cst.CSTNode) -> bool:
     return isinstance(called, cst.Attribute) and called.attr.value in _UPDATING
 
 
-# Mistakes in the handling of errors: the wrong one caught, one swallowed, cleaning up left out.
+# Mistakes in error handling: the wrong error caught, one swallowed, missing cleanup.
 
 
 _CONFUSED = {
@@ -397,7 +399,7 @@ _CONFUSED = {
 
 
 class WrongException:
-    """A handler of another error, or of too few."""
+    """A handler for another error, or for too few errors."""
 
     name = "wrong_exception"
     category = "exception"
@@ -430,7 +432,7 @@ class SwallowedException:
         if not isinstance(only(node), cst.Raise) or not isinstance(node, cst.SimpleStatementLine):
             return
         if len(around.parents) > 1 and isinstance(around.parents[1], cst.ExceptHandler):
-            # The last statement alone tells how the handler ends.
+            # Only the last statement decides how the handler ends.
             if len(around.siblings) > 1:
                 yield cst.RemoveFromParent()
             else:
@@ -438,7 +440,7 @@ class SwallowedException:
 
 
 class SkippedCleanup:
-    """What `finally` did, done only where nothing was raised."""
+    """The body of `finally`, run only if nothing was raised."""
 
     name = "skipped_cleanup"
     category = "exception"
@@ -458,7 +460,7 @@ class SkippedCleanup:
 
 
 class MissingSuper:
-    """A method that forgets to call the one that it overrides."""
+    """A method that does not call the one it overrides."""
 
     name = "missing_super"
     category = "inheritance"

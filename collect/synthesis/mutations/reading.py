@@ -1,4 +1,4 @@
-"""What the kinds read off nodes."""
+"""Helpers with which the mutation kinds read syntax nodes."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ _NO_READERS = (
     | cst.FunctionDef
     | cst.Element
     | cst.AsName
-    # Another variable in an attribute's place is mostly of another type, and seen at once.
+    # Another variable in place of an attribute mostly has another type, and fails at once.
     | cst.Attribute
 )
 
 
 def only(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
-    """The one small statement of a line."""
+    """The line's statement, if it is a single small one."""
     if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
         return statement.body[0]
     return None
 
 
 def calls(node: cst.CSTNode, *names: str) -> bool:
-    """Whether it is a call of a function of one of these names, as `len(x)`."""
+    """Whether it calls a function with one of these names, such as `len(x)`."""
     return (
         isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in names
     )
 
 
 def called_name(node: cst.Call) -> str:
-    """The function's or method's name, without what it is of."""
+    """The function's or method's name, without its object."""
     if isinstance(node.func, cst.Attribute):
         return node.func.attr.value
     return node.func.value if isinstance(node.func, cst.Name) else ""
 
 
 def dotted(node: cst.CSTNode) -> str:
-    """`a.b.c` of a name or of attributes of one; else empty."""
+    """`a.b.c` for a name or its attributes; else empty."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute):
@@ -62,7 +62,7 @@ def dotted(node: cst.CSTNode) -> str:
 
 
 def self_attribute(node: cst.CSTNode) -> str:
-    """`x` of `self.x`; else empty."""
+    """`x` for `self.x`; else empty."""
     if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
         return node.attr.value if node.value.value in ("self", "cls") else ""
     return ""
@@ -73,7 +73,7 @@ def is_none(node: cst.CSTNode | None) -> bool:
 
 
 def is_empty(node: cst.CSTNode) -> bool:
-    """Whether it makes an empty container or text."""
+    """Whether it creates an empty container or string."""
     if isinstance(node, cst.List | cst.Dict | cst.Tuple):
         return not node.elements
     if isinstance(node, cst.Call):
@@ -82,7 +82,7 @@ def is_empty(node: cst.CSTNode) -> bool:
 
 
 def targets(statement: cst.CSTNode | None) -> Iterator[cst.BaseExpression]:
-    """What an assignment assigns to, tuples taken apart."""
+    """The targets of an assignment, with tuples unpacked."""
     if isinstance(statement, cst.Assign):
         for target in statement.targets:
             yield from _parts(target.target)
@@ -101,7 +101,7 @@ def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 
 def is_read(node: cst.Name, parent: cst.CSTNode) -> bool:
-    """Whether the name stands for its value: not assigned to, called, or an attribute's name."""
+    """Whether the name is read: not assigned to, called, or the name of an attribute."""
     if isinstance(parent, cst.Call):
         return parent.func is not node
     if isinstance(parent, cst.Arg):
@@ -117,14 +117,14 @@ def lines_above(statement: cst.CSTNode) -> list[cst.EmptyLine]:
 
 
 def mentions(node: cst.CSTNode, name: str) -> bool:
-    """Whether a variable is read or written anywhere in it."""
+    """Whether the node reads or writes a variable."""
     if isinstance(node, cst.Name):
         return node.value == name
     return any(mentions(child, name) for child in node.children)
 
 
 def without(items: Sequence[Item], index: int) -> list[Item]:
-    """A list's items or a call's arguments without one; the comma at the end stays as it is."""
+    """A list's items or a call's arguments without one; the final comma stays as it is."""
     left = [*items[:index], *items[index + 1 :]]
     if left and index == len(left):
         left[-1] = left[-1].with_changes(comma=_comma(items[index]))
@@ -136,7 +136,7 @@ def _comma(item: cst.CSTNode) -> cst.Comma | cst.MaybeSentinel:
     return item.comma
 
 
-# Where each node of a syntax tree stands in its source, and what another would read like there.
+# Positions of syntax nodes in the source, and the text of a replacement.
 
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -154,7 +154,7 @@ _UNRECORDED = (
 
 
 class Place:
-    """One node's place. Offsets are in characters of the source."""
+    """A node's position. Offsets are in characters."""
 
     __slots__ = ("code_start", "end", "indents", "index", "last", "node", "parent", "start")
 
@@ -164,14 +164,14 @@ class Place:
         self.node = node
         self.parent = parent
         self.start = start
-        """Where its text begins, with the comments and parentheses that are its own."""
+        """Start of its text, including its own comments and parentheses."""
         self.code_start = start
-        """Where its code begins."""
+        """Start of its code."""
         self.end = start
         self.indents = indents
         self.index = 0
         self.last = 0
-        """Index behind its last descendant."""
+        """Index after its last descendant."""
 
     def ancestors(self) -> Iterator[Place]:
         """From the parent up to the module."""
@@ -182,10 +182,10 @@ class Place:
 
 
 class Places:
-    """The places of all of a module's nodes, in the order of the text; commas, dots, parentheses
-    and white space have none.
+    """Positions of all nodes of a module in text order, except commas, dots, parentheses and white
+    space.
 
-    One pass of libcst's code generation gives them all, for a third of the time that its metadata
+    One pass of libcst's code generation finds them all, in a third of the time that its metadata
     providers need: https://libcst.readthedocs.io/en/latest/metadata.html.
     """
 
@@ -202,7 +202,7 @@ class Places:
         return bisect_right(self._line_starts, offset)
 
     def inside(self, place: Place) -> Iterator[Place]:
-        """Its descendants."""
+        """The place's descendants."""
         return iter(self.all[place.index + 1 : place.last])
 
     def code(self, node: cst.CSTNode) -> str:
@@ -210,7 +210,7 @@ class Places:
         return self._module.code_for_node(node)
 
     def text(self, place: Place, replacement: cst.CSTNode) -> str:
-        """What the replacement reads like in the place."""
+        """The replacement's text at this place."""
         state = CodegenState(self._module.default_indent, self._module.default_newline)
         state.indent_tokens.extend(place.indents)
         if isinstance(replacement, cst.If) and place.parent and _is_if(place.parent):
@@ -221,7 +221,7 @@ class Places:
 
 
 class _Recorder(CodegenState):
-    """Notes the offsets of every node while the code is generated."""
+    """Records the offsets of every node during code generation."""
 
     def __init__(self, module: cst.Module) -> None:
         super().__init__(module.default_indent, module.default_newline)
@@ -280,7 +280,7 @@ def _is_if(place: Place) -> bool:
     return isinstance(place.node, cst.If)
 
 
-# What a kind of mistake may know of the place where it is made.
+# The context of a mutation.
 
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -291,16 +291,16 @@ class Scope:
     """A function, a class or the module."""
 
     name: str
-    """Qualified; empty for the module."""
+    """Qualified name; empty for the module."""
     place: Place
     owner: cst.ClassDef | None
-    """The class that the scope is, or that it is a method of."""
+    """The class that the scope is, or whose method it is."""
     bound: tuple[tuple[str, int], ...]
-    """The function's own variables with the line that binds each; none in a class."""
+    """The function's own variables with the lines that bind them; empty in a class."""
     attributes: tuple[str, ...]
-    """Names that the owner assigns to on `self`, in order."""
+    """Names that the owner assigns on `self`, in order."""
     lines: tuple[int, int]
-    """First line, the one of `def` or `class`, and last line with code."""
+    """First line, with `def` or `class`, and last line with code."""
 
     @property
     def function(self) -> cst.FunctionDef | None:
@@ -309,12 +309,12 @@ class Scope:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """One node's surroundings."""
+    """The context of one node."""
 
     place: Place
     scope: Scope
     keys: tuple[str, ...]
-    """Source text of the string literals that the program uses as keys."""
+    """Source of the string literals that the program uses as keys."""
     places: Places = field(repr=False)
 
     @cached_property
@@ -328,13 +328,13 @@ class Surroundings:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Variables of the function around it that are bound on an earlier line, in order."""
+        """Variables of the enclosing function that are bound on an earlier line, in order."""
         line = self.places.line(self.place.code_start)
         return tuple(dict.fromkeys(name for name, bound in self.scope.bound if bound < line))
 
     @cached_property
     def siblings(self) -> Sequence[cst.BaseStatement]:
-        """The statements of the indented block that the node, a statement, is in."""
+        """The statements in the same indented block as the node, which is a statement."""
         parent = self.parent
         if not isinstance(parent, cst.IndentedBlock):
             return ()
@@ -347,13 +347,13 @@ class Surroundings:
         return next(after, None) if found else None
 
     def in_scope(self, kind: type[Node]) -> Iterator[Node]:
-        """The nodes of a type in the function, class or module around the node."""
+        """Nodes of a type in the enclosing function, class or module."""
         for place in self.places.inside(self.scope.place):
             if isinstance(place.node, kind):
                 yield place.node
 
     def in_owner(self, kind: type[Node]) -> Iterator[Node]:
-        """The nodes of a type in the class around the node; none where there is no class."""
+        """Nodes of a type in the enclosing class; none if there is no class."""
         owners = (place for place in self.place.ancestors() if place.node is self.scope.owner)
         for place in self.places.inside(next(owners, self.place)):
             if isinstance(place.node, kind):

@@ -1,4 +1,4 @@
-"""Mistakes in values: boundaries, starting values, keys, indices, and the wrong variable."""
+"""Mistakes in values: boundaries, initial values, keys, indices, and the wrong variable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from collect.synthesis.mutations.reading import (
 )
 
 MAX_VARIABLES = 3
-"""Other variables tried in one place, the latest bound first."""
+"""Limit of other variables tried in one place, the latest bound first."""
 
 
 class OffByOne:
@@ -43,7 +43,7 @@ class OffByOne:
 
 
 class WrongStart:
-    """A wrong starting value or default: `total = 1` for `total = 0`, `True` for `False`."""
+    """A wrong initial value or default: `total = 1` for `total = 0`, `True` for `False`."""
 
     name = "wrong_start"
     category = "data"
@@ -134,7 +134,7 @@ def _is_boundary(around: Surroundings) -> bool:
     return False
 
 
-# Mistakes in defaults: a wrong one, far from its use, or one that calls or objects share.
+# Mistakes in defaults: a wrong one, or one that calls or objects share.
 
 
 _NUMBERS = re.compile(r"(?:n|k|max|min|size|count|limit|depth|index|start|stop|width|length)s?$")
@@ -143,7 +143,7 @@ _LITERALS = {'" "': '""', '","': '", "', '", "': '","', '"\\n"': '" "', '"-"': '
 
 
 class WrongDefault:
-    """A parameter's default that its function does not mean."""
+    """A wrong default of a parameter."""
 
     name = "wrong_default"
     category = "default"
@@ -172,7 +172,7 @@ class WrongFlag:
 
 
 class WrongFallback:
-    """Another fallback, or none, in `d.get(key, fallback)` and the like."""
+    """Another fallback, or none, in `d.get(key, fallback)` and similar calls."""
 
     name = "wrong_fallback"
     category = "default"
@@ -211,7 +211,7 @@ class MutableDefault:
 
 
 class SharedState:
-    """A container of the class for one that `__init__` makes for each object."""
+    """A class attribute for a container that `__init__` creates for each object."""
 
     name = "shared_state"
     category = "state"
@@ -282,7 +282,7 @@ def _other_fallbacks(node: cst.Call) -> Iterator[Replacement]:
 
 
 def _guarded_default(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression | None]:
-    """`x` and `[]` of `if x is None: x = []` and of `x = x or []`."""
+    """`x` and `[]` in `if x is None: x = []` and in `x = x or []`."""
     value: cst.BaseExpression | None = None
     assign = only(statement)
     if isinstance(statement, cst.If) and statement.orelse is None:
@@ -302,7 +302,7 @@ def _guarded_default(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression | 
 
 
 def _container(statement: cst.CSTNode) -> str:
-    """`x` of `self.x = []`."""
+    """`x` in `self.x = []`."""
     assign = only(statement)
     if not isinstance(assign, cst.Assign) or not is_empty(assign.value):
         return ""
@@ -313,7 +313,7 @@ def _container(statement: cst.CSTNode) -> str:
 def _moved(
     owner: cst.ClassDef, at: int, method: cst.FunctionDef, index: int, name: str
 ) -> cst.ClassDef:
-    """The class with the container that `__init__` made made in its body."""
+    """The class, with `__init__`'s container moved to the class body."""
     statements = method.body.body
     assign = only(statements[index])
     assert isinstance(assign, cst.Assign)
@@ -331,7 +331,7 @@ def _moved(
     return owner.with_changes(body=owner.body.with_changes(body=body))
 
 
-# Mistakes in what lasts: caches that go stale, resets forgotten, objects shared for copies.
+# Mistakes in state: stale caches, missing resets, shared objects instead of copies.
 
 
 _CLEARING = re.compile(r"(?:clear|cache_clear|invalidate\w*|_?reset\w*|_?clear\w*|expire|discard)$")
@@ -341,7 +341,7 @@ _CONVERSIONS = ("list", "dict", "set")
 
 
 class StaleCache:
-    """What should have been thrown away is kept."""
+    """An entry that should have been removed is kept."""
 
     name = "stale_cache"
     category = "state"
@@ -361,7 +361,7 @@ class StaleCache:
 
 
 class DroppedReset:
-    """A variable or attribute that keeps its old value where it starts anew."""
+    """A variable or attribute that is not reset."""
 
     name = "dropped_reset"
     category = "state"
@@ -383,7 +383,7 @@ class DroppedReset:
 
 
 class ForgetfulKey:
-    """A cache's key that lost one of its parts."""
+    """A cache key without one of its parts."""
 
     name = "forgetful_key"
     category = "state"
@@ -403,7 +403,7 @@ class ForgetfulKey:
 
 
 class SharedObject:
-    """The object itself for a copy of it: `x` for `x[:]`, `dict(x)`, `copy.copy(x)`, `[*x]`."""
+    """The object itself instead of a copy: `x` for `x[:]`, `dict(x)`, `copy.copy(x)`, `[*x]`."""
 
     name = "shared_object"
     category = "state"
@@ -417,7 +417,7 @@ class SharedObject:
 
 
 class ShallowCopy:
-    """A copy whose parts are shared, for a deep one."""
+    """A shallow copy instead of a deep one."""
 
     name = "shallow_copy"
     category = "state"
@@ -456,7 +456,7 @@ def _is_key(around: Surroundings) -> bool:
 
 
 def _copied(node: cst.CSTNode) -> cst.BaseExpression | None:
-    """What the expression copies."""
+    """The object that the expression copies."""
     if isinstance(node, cst.Call):
         return _copied_by_call(node)
     if isinstance(node, cst.Subscript) and len(node.slice) == 1:

@@ -1,6 +1,6 @@
-"""Make a self-repair benchmark: all problems through the funnel, then the file and its card.
+"""Make a self-repair benchmark: pass all problems through the funnel, write the file and its card.
 
-Outcomes are appended to a work file as they come, so that a killed run goes on where it stopped.
+Outcomes are appended to a work file as they come, so that a killed run can resume.
 """
 
 from __future__ import annotations
@@ -54,24 +54,24 @@ from collect.synthesis.self_repair.writers import (
 from sandbox import clean_up
 from sandbox.text import CUT
 
-# What pytest's output says of how a test failed.
+# Read from pytest's output how a test failed.
 
 
 MAX_MESSAGE = 1500
-"""Characters."""
+"""Limit in characters."""
 _ERROR_LINES = re.compile(r"^E {1,3}.*(?:\nE\b.*)*", re.MULTILINE)
 _NAMED = re.compile(r"^([A-Za-z_][\w.]*)(?:: |:?$)", re.MULTILINE)
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
 def read_failure(output: str, test: str) -> Failure:
-    """The failure of one test, by its node id, in the output of a run of pytest.
+    """The failure of one test, by node id, in pytest's output.
 
-    Of exceptions that led to each other the last one; `Unknown` where pytest reported none, as for
-    a program that ended the process.
+    For chained exceptions, the last one; `Unknown` if pytest reported none, for example if the
+    program ended the process.
     """
     section = section_of(test, output)
-    # Behind a cut another test's part may go on.
+    # After a cut, another test's part may follow.
     blocks = _ERROR_LINES.findall(CUT.split(section)[0]) or _ERROR_LINES.findall(section)
     if not blocks:
         return Failure(type="Unknown", message="the run ended without a report on the test")
@@ -85,25 +85,25 @@ def read_failure(output: str, test: str) -> Failure:
     return Failure(type=kind, message=text[named.end() :][:MAX_MESSAGE].strip())
 
 
-# What one problem comes to: a bug, or the step of the funnel that it did not get through.
+# The outcome of a problem: a bug, or the step of the funnel that it failed.
 
 
 ORDER = tuple(Step)
 MAX_ENDLESS = 3
-"""Edits of one canonical solution that time out, after which no other is tried."""
+"""Give up on a canonical solution after this many edits time out."""
 PATIENCE = 10.0
-"""How many times as long as the canonical solution, and half a second, one of its edits may take:
-many edits never end, and there are others to try."""
+"""An edit may take this many times the duration of the canonical solution plus half a second. Many
+edits never end, and there are others to try."""
 
 
 class Outcome(BaseModel):
-    """One problem's way through the funnel."""
+    """A problem's way through the funnel."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     problem_id: str
     dropped_at: Step | None = None
-    """None: it became a bug."""
+    """None if it became a bug."""
     missing: tuple[str, ...] = ()
     """Libraries that the sandbox lacks."""
     passed: bool = False
@@ -114,7 +114,7 @@ class Outcome(BaseModel):
 
 @dataclass(frozen=True)
 class Funnel:
-    """Puts problems through the steps. Thread-safe."""
+    """Passes problems through the steps. Thread-safe."""
 
     tester: Tester
     writer: SolutionWriter
@@ -131,7 +131,7 @@ class Funnel:
         return self._first_bug(problem, edit_timeout)
 
     def _edit_timeout(self, problem: Problem) -> float | None:
-        """Seconds for an edit of the canonical solution; None where that fails itself."""
+        """Seconds for an edit of the canonical solution; None if that fails itself."""
         if problem.canonical is None:
             return self.tester.timeout
         trial = self.tester.try_out(problem, problem.canonical)
@@ -140,7 +140,8 @@ class Funnel:
         return min(self.tester.timeout, PATIENCE * (trial.results.seconds + 0.5))
 
     def _first_bug(self, problem: Problem, edit_timeout: float) -> Outcome:
-        """Of the writer's solutions; else the furthest step that one of them got to."""
+        """The first bug among the writer's solutions, or else the furthest step that one of them
+        reached."""
         furthest, passed, dollars, endless = Step.WRITTEN, False, 0.0, 0
         for number, solution in enumerate(self.writer.solutions(problem)):
             dollars += solution.dollars
@@ -178,7 +179,7 @@ class Funnel:
 
 
 def _failure(trial: Trial) -> Failure:
-    """Of the first failing test, which is a public one."""
+    """The first failing test's failure; that test is public."""
     if trial.results.timed_out:
         return Failure(type="TimeoutError", message="the tests did not end within the time-out")
     return read_failure(trial.results.output, trial.failing[0])
@@ -214,18 +215,18 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class Built:
-    """What a start came to."""
+    """The result of a run."""
 
     path: Path
-    """The benchmark file; there only where `card` is not None."""
+    """The benchmark file; exists only if `card` is not None."""
     card: Card | None
-    """None where the run was stopped before the end."""
+    """None if the run was stopped before the end."""
     reason: str | None = None
-    """Why it was stopped, where not by the user."""
+    """Why it was stopped, unless the user did."""
 
 
 def build(runtime: RuntimeConfig, config: SelfRepairConfig, run: Path) -> Built:
-    """Make the benchmark file, in the run's folder where the config names no other place.
+    """Make the benchmark file, in the run's folder unless the config names another place.
 
     Raises ConfigError, SandboxError.
     """
@@ -257,7 +258,7 @@ def _judge_all(
     work: WorkFile[Outcome],
     run: Path,
 ) -> str | None:
-    """Fill the work file; why the run ended early, where something failed."""
+    """Fill the work file. Returns why the run ended early, if something failed."""
     missing = [problem for problem in problems if problem.id not in work.outcomes]
     if not missing:
         return None
@@ -327,7 +328,7 @@ def _is_in_dates(problem: Problem, config: SelfRepairConfig) -> bool:
 
 
 def _settings(runtime: RuntimeConfig, config: SelfRepairConfig, problems: Sequence[Problem]) -> str:
-    """A hash over what decides the outcomes."""
+    """A hash over all settings that affect the outcomes."""
     facts = {
         "self_repair": config.model_dump(mode="json"),
         "sandbox": runtime.sandbox.model_dump(mode="json"),
@@ -339,7 +340,7 @@ def _settings(runtime: RuntimeConfig, config: SelfRepairConfig, problems: Sequen
 
 
 def _digest(problem: Problem) -> str:
-    """A hash over all of a problem, private tests and prelude included."""
+    """A hash over a whole problem, private tests and prelude included."""
     return hashlib.sha256(repr(astuple(problem)).encode()).hexdigest()
 
 
@@ -371,6 +372,6 @@ def _card(
 
 
 def _write(path: Path, bugs: Sequence[Bug], card: Card) -> None:
-    """The card first: a benchmark file without one never appears."""
+    """Write the card first, so that no benchmark file exists without one."""
     write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
     write_text(path, "".join(f"{bug.model_dump_json()}\n" for bug in bugs))

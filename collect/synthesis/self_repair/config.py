@@ -1,4 +1,4 @@
-"""What a config says about making a self-repair benchmark."""
+"""Settings for making a self-repair benchmark."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ SourceName = Literal["bundled", "bigcodebench", "livecodebench", "leetcodedatase
 
 
 class SelfRepairConfig(BaseModel):
-    """Which problems, who writes a solution for each, and what is kept."""
+    """Which problems, who writes the solutions, and what to keep."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: SourceName = "bundled"
-    """Whose problems."""
+    """The source of the problems."""
     path: str | None = None
-    """The problems' file: .jsonl, .jsonl.gz, .parquet or .csv. None: the hub, and for `bundled`
-    the problems that come with StepInto."""
+    """A file of problems: .jsonl, .jsonl.gz, .parquet or .csv. None: the hub, or for `bundled` the
+    problems that come with StepInto."""
     hub_id: str | None = None
-    """Data set on the hub, where `path` is null. None: the source's own."""
+    """Data set on the hub, if `path` is null. None: the source's own."""
     split: str | None = None
-    """Of the data set on the hub: a split, or LiveCodeBench's release. None: the source's own."""
+    """Split of the data set on the hub, or LiveCodeBench's release. None: the source's own."""
     from_date: date | None = None
-    """Only problems published on this day or later. One without a date is left out."""
+    """Only problems published on this day or later. Problems without a date are dropped."""
     to_date: date | None = None
     """Only problems published on this day or earlier."""
     limit: int | None = Field(default=None, ge=1)
-    """At most so many problems, the first ones in the date range."""
+    """Maximum number of problems, from the start of the date range."""
     writer: str = "oracle"
-    """Who writes the solutions: a model of `models`. The oracle breaks canonical solutions."""
+    """Who writes the solutions: a model in `models`. The oracle breaks canonical solutions."""
     solutions: str | None = None
-    """A file of solutions made before, which then has no need of a writer: columns `task_id` or
-    `question_id`, and `solution` or `buggy_solution`. Only the problems that it names are tried."""
+    """A file of existing solutions, used instead of a writer: columns `task_id` or `question_id`,
+    and `solution` or `buggy_solution`. Only the problems that it names are tried."""
     seed: int = 0
-    """Decides the order of the oracle's edits, and is given to a model's sampling."""
+    """Seed for the order of the oracle's edits, and for a model's sampling."""
     max_edits: int = Field(default=24, ge=1)
-    """Edits of one canonical solution that the oracle tries at most."""
+    """Maximum number of the oracle's edits per canonical solution."""
     test_timeout: float = Field(default=30.0, gt=0)
     """Seconds for one run of a problem's tests."""
     allow_timeouts: bool = False
     """Keep solutions that do not end within `test_timeout`."""
     output: str | None = None
-    """The benchmark file; its card is written beside it. None: `self_repair.jsonl` in the run's
+    """The benchmark file; its card is written next to it. None: `self_repair.jsonl` in the run's
     folder."""
 
     @model_validator(mode="after")

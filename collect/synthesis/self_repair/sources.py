@@ -33,9 +33,9 @@ from collect.synthesis.self_repair.config import SelfRepairConfig
 
 # BigCodeBench (bigcode/bigcodebench): functions with library calls, tested by a unittest class.
 #
-# Upstream runs the program and its tests in one namespace. Here the test file takes every name of
-# `solution.py` in, goes on with upstream's code as it is, and at its end gives `solution.py` the
-# names that it lacks: four canonical solutions use `os`, which only their tests import.
+# Upstream runs the program and its tests in one namespace. Here the test file imports every name of
+# `solution.py`, runs upstream's test code unchanged, and finally gives `solution.py` the names that
+# it lacks: four canonical solutions use `os`, which only their tests import.
 
 
 IMPORT = "from solution import *  # noqa: F403\n\n"
@@ -49,7 +49,7 @@ for _name in list(globals()):
 
 
 class _BigCodeBenchRow(BaseModel):
-    """The upstream columns in use; the others are ignored."""
+    """Only the upstream columns that we use."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -61,7 +61,7 @@ class _BigCodeBenchRow(BaseModel):
     test: str
     entry_point: str
     libs: str | list[str] = "[]"
-    """A list, or one written out as Python."""
+    """A list, or a string with a Python list."""
 
 
 class BigCodeBench:
@@ -105,8 +105,8 @@ def _listed(where: str, libraries: str | list[str]) -> list[str]:
 
 # LeetCodeDataset (newfacade/LeetCodeDataset): methods of a `Solution` class, tested by asserts.
 #
-# Upstream's header of imports and helpers is the prelude. Of the asserts those that check an
-# example of the description are public, the others private.
+# Upstream's import header becomes the prelude. Asserts that check an example from the description
+# are public, the others private.
 
 
 IMPORTS = "from checking import check_call, load_solution\nfrom prelude import *  # noqa: F403\n"
@@ -115,7 +115,7 @@ _EXAMPLE = re.compile(r"Example \d+:\s*Input: ?(.*?)\n\s*Output", re.DOTALL)
 
 
 class _LeetCodeRow(BaseModel):
-    """The upstream columns in use; the others are ignored."""
+    """Only the upstream columns that we use."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -188,7 +188,7 @@ def _tests(where: str, task: _LeetCodeRow) -> tuple[TestFile, TestFile | None]:
 
 
 def _body(task: _LeetCodeRow, node: ast.Assert) -> str:
-    """A call that tells what it got; else the assert as upstream wrote it."""
+    """A call that reports the actual value, or else upstream's assert."""
     simple = node.test
     if isinstance(simple, ast.Compare) and _is_call(simple.left) and len(simple.ops) == 1:
         expected = simple.comparators[0]
@@ -203,14 +203,15 @@ def _body(task: _LeetCodeRow, node: ast.Assert) -> str:
 
 
 def _examples(asserts: Sequence[ast.Assert], description: str) -> list[ast.Assert]:
-    """The asserts on the examples; where none is found, as many from the start as there are."""
+    """The asserts that check the examples; if none is found, as many first asserts as there are
+    examples."""
     inputs = [_bare(text) for text in _EXAMPLE.findall(description)]
     found = [node for node in asserts if _bare(_arguments(node)) in inputs]
     return found or list(asserts[: max(1, len(inputs))])
 
 
 def _arguments(node: ast.Assert) -> str:
-    """The candidate's arguments as the description writes them: `n = 4, queries = [[0,3]]`."""
+    """The candidate's arguments in the description's format: `n = 4, queries = [[0,3]]`."""
     named = [
         f"{keyword.arg}={ast.unparse(keyword.value)}"
         for call in ast.walk(node)
@@ -221,7 +222,7 @@ def _arguments(node: ast.Assert) -> str:
 
 
 def _is_call(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether it calls the candidate, with named arguments only."""
+    """Whether it calls the candidate with keyword arguments only."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
     return node.func.id == "candidate" and not node.args
@@ -235,10 +236,8 @@ def _bare(text: str) -> str:
     return re.sub(r"[\s\"']", "", text)
 
 
-# Private tests as LiveCodeBench publishes them, read without running any of it.
-#
-# They are JSON, or base64 of zlib of a pickle of one string of JSON. A pickle can call anything,
-# so here no name is ever looked up, which leaves numbers, strings and containers.
+# LiveCodeBench publishes private tests as JSON, or as base64 of zlib of a pickled JSON string. A
+# pickle can call anything, so the unpickler refuses to look up any name.
 
 
 BROKEN = (
@@ -252,11 +251,11 @@ BROKEN = (
     RecursionError,
 )
 MAX_BYTES = 512 * 1024 * 1024
-"""Of one problem's decompressed tests; more is refused."""
+"""Limit for the decompressed tests of one problem."""
 
 
 def decode_tests(where: str, column: str, text: str) -> object:
-    """The JSON value. Raises ConfigError, also for a pickle of anything but a string."""
+    """The JSON value. Raises ConfigError, also if the pickle is not a string."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -266,7 +265,7 @@ def decode_tests(where: str, column: str, text: str) -> object:
     except (binascii.Error, zlib.error, pickle.UnpicklingError, ValueError) as error:
         reason = str(error)
     except BROKEN as error:
-        # What a broken pickle makes the unpickler raise.
+        # The errors that the unpickler raises for a broken pickle.
         reason = f"not a pickle: {error}"
     raise ConfigError(
         f"{where}: column {column}: neither JSON nor base64 of zlib of a pickled string of JSON: "
@@ -275,7 +274,7 @@ def decode_tests(where: str, column: str, text: str) -> object:
 
 
 class _StringsOnly(pickle.Unpickler):
-    """Looks no name up, so that loading runs no code."""
+    """Refuses every name lookup, so that loading runs no code."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"the pickle asks for {module}.{name}, and may hold only text")
@@ -303,9 +302,8 @@ def _unpickled(data: bytes) -> str:
 
 # LiveCodeBench (livecodebench/code_generation_lite): contest problems with private tests.
 #
-# A functional problem's test calls a function with JSON values, one a line of its input; a
-# standard input problem's test runs the program on text. Comparison is upstream's
-# (`runtime/checking.py`).
+# A functional test calls a function with JSON values, one per input line. A standard input test
+# runs the program on text. Results are compared as upstream does (`runtime/checking.py`).
 
 
 _MODULES = (
@@ -331,13 +329,14 @@ PRELUDE = (
     + "".join(f"import {name}\n" for name in _MODULES)
     + "\nsys.setrecursionlimit(50000)\n"
 )
-"""What upstream runs before every solution (testing_util.py, import_string), in its order."""
+"""The code that upstream runs before every solution (testing_util.py, import_string), in its order.
+"""
 PUBLIC, PRIVATE = "public_test_cases", "private_test_cases"
 RELEASES = {f"release_v{number}": number for number in range(1, 7)}
 
 
 class _LiveCodeBenchRow(BaseModel):
-    """The upstream columns in use; the others are ignored."""
+    """Only the upstream columns that we use."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -351,11 +350,11 @@ class _LiveCodeBenchRow(BaseModel):
     private_test_cases: str
     metadata: str
     canonical_solution: str | None = None
-    """Not upstream's: a correct program, for the oracle to break."""
+    """A correct program, for the oracle to break. Upstream has no such column."""
 
 
 class _Case(BaseModel):
-    """One test, as upstream's JSON holds it."""
+    """One test in upstream's JSON."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -377,7 +376,7 @@ class LiveCodeBench:
                 f"self_repair.split: {hub_id} has no release {split!r}; there are: "
                 f"{', '.join(RELEASES)}"
             )
-        # A release is all files up to its own.
+        # A release consists of all files up to its own.
         files = [f"test{number if number > 1 else ''}.jsonl" for number in range(1, 7)]
         wanted = files[: RELEASES[split]]
         return hub_rows(hub_id, "self_repair.path", split=split, data_files=wanted)
@@ -440,7 +439,7 @@ def _livecodebench_text(task: _LiveCodeBenchRow, function: str | None) -> str:
 def _test_code(
     where: str, column: str, cases: Sequence[_Case], function: str | None
 ) -> tuple[str, list[str]]:
-    """A test file's import, and the body of each test."""
+    """The import lines of a test file, and the body of each test."""
     if function is None:
         bodies = [f"check_program({case.input!r}, {case.output!r})" for case in cases]
         return "from checking import check_program\n", bodies
@@ -477,7 +476,7 @@ SOURCES: dict[str, ProblemSource] = {
 
 
 def read_problems(config: SelfRepairConfig) -> list[Problem]:
-    """All problems of the config's data, in its order. Raises ConfigError."""
+    """All problems that the config selects, in order. Raises ConfigError."""
     problems = list(_problems(config))
     ids = [problem.id for problem in problems]
     twice = sorted({name for name in ids if ids.count(name) > 1})
@@ -490,7 +489,7 @@ def read_problems(config: SelfRepairConfig) -> list[Problem]:
 
 
 def data_name(config: SelfRepairConfig) -> str:
-    """Where the problems come from, as the card says it."""
+    """The name of the data, as shown on the card."""
     if config.path is not None:
         return Path(config.path).name
     if config.source == "bundled":

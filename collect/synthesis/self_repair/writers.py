@@ -1,4 +1,4 @@
-"""The writer seam: who writes a solution for a problem. Three kinds."""
+"""Writers of solutions for problems: the oracle, a model, or a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from collect.synthesis.mutations import find_mutations, shuffled
 
 ORACLE = "oracle"
 ROLE = "solution_writer"
-"""The role that a model is opened for; a recording for `replay` may name it."""
+"""The role for which a model is opened; a recording for `replay` may name it."""
 PROMPT = Path(__file__).parent / "prompts" / "write_solution.md"
 ID_COLUMNS = ("task_id", "question_id")
 CODE_COLUMNS = ("buggy_solution", "solution")
@@ -42,13 +42,13 @@ class SolutionWriter(Protocol):
     """Writes solutions. Thread-safe."""
 
     def solutions(self, problem: Problem) -> Iterator[Solution]:
-        """One after the other, until one is a bug worth keeping; a model writes only one, and
-        nothing where it fails. Raises InfrastructureFailure, BudgetExhausted, RolloutStopped."""
+        """One solution after another, until one is a bug worth keeping. A model writes only one,
+        and none if it fails. Raises InfrastructureFailure, BudgetExhausted, RolloutStopped."""
 
 
 @dataclass(frozen=True)
 class OracleWriter:
-    """Breaks the canonical solution by one edit, another one each time."""
+    """Breaks the canonical solution by one edit, a different one each time."""
 
     seed: int
     max_edits: int
@@ -64,7 +64,7 @@ class OracleWriter:
 
 @dataclass(frozen=True)
 class ModelWriter:
-    """Asks a model, once."""
+    """Asks a model once."""
 
     backend: ModelBackend
     sampling: Sampling
@@ -85,7 +85,7 @@ class ModelWriter:
 
 
 class SolutionsFile:
-    """Solutions that were made before, as BigCodeBench-R's authors publish theirs."""
+    """Reads existing solutions, such as those that BigCodeBench-R's authors publish."""
 
     def __init__(self, path: Path) -> None:
         """Raises ConfigError."""
@@ -98,8 +98,8 @@ class SolutionsFile:
             yield Solution(code, self._path.name)
 
     def with_solution(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The problems that the file has a solution of, be it an empty one; the user is told how
-        many others there are. Raises ConfigError if it has none."""
+        """The problems for which the file has a solution, even an empty one; reports how many have
+        none. Raises ConfigError if none has one."""
         found = [problem for problem in problems if problem.id in self._code]
         unknown = sorted(self._code.keys() - {problem.id for problem in found})
         if not found:
@@ -121,14 +121,14 @@ class SolutionsFile:
 
 
 def prompt(problem: Problem) -> str:
-    """What a model is asked; the statement says what the program begins with."""
+    """The prompt for a model; the statement says how the program begins."""
     return PROMPT.read_text("utf-8").replace("{statement}", problem.statement)
 
 
 def code_of(reply: str) -> str:
-    """The longest fenced block of a reply, its end missing or not; all of it where none is.
+    """The longest fenced block of a reply, even without its end; the whole reply if there is none.
 
-    Whether it is a program is not asked here, as for a patch: the funnel counts those that are not.
+    Unlike for a patch, the code may be invalid here: the funnel counts such solutions.
     """
     blocks = fenced_blocks(reply)
     code = max(blocks, key=len) if blocks else reply
@@ -136,7 +136,7 @@ def code_of(reply: str) -> str:
 
 
 def _instance(problem: Problem) -> Instance:
-    """The problem as the model seam knows it; there is no bug yet."""
+    """The problem as an instance, which models expect; there is no bug yet."""
     return Instance(
         id=problem.id,
         benchmark=problem.source,
