@@ -38,12 +38,12 @@ from train.processes import process_count
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 OF_A_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
-"""Where a name is too long, or a file lies in the place of a folder or the reverse."""
+"""Errors of a path: a name too long, or a file in place of a folder or the reverse."""
 KEPT = "rollouts that were finished before are kept"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 0 where it did what it was asked."""
+    """Run one command; the exit status is 0 if it succeeded."""
     options = _options(arguments)
     try:
         return int(options.command(options))
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(str(error))
         return 2
     except KeyboardInterrupt:
-        # Before or after the rollouts, which stop at their next step by themselves.
+        # Interrupted outside the rollouts, which stop at their next step by themselves.
         return STOPPED
     except OSError as error:
         if error.errno not in (*DISK_ERRORS, *OF_A_PATH):
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line, read; settings may stand before and after flags."""
+    """Parse the command line; settings may stand before and after flags."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     unknown = [word for word in rest if word.startswith("-") or "=" not in word]
@@ -129,7 +129,8 @@ def _do_or_check(options: argparse.Namespace, name: str) -> int:
 def _run_stages(
     options: argparse.Namespace, stages: Sequence[Stage] | None, save: bool = True
 ) -> int:
-    """Do some stages, or for None those that the config names; `save` the config in its folder."""
+    """Run some stages, None for those that the config names; `save` saves the config in its
+    folder."""
     config = load_config(options.config, overrides_of(options))
     if stages is None:
         check_sections(config)
@@ -157,7 +158,7 @@ COMMANDS: dict[str, tuple[tuple[Stage, ...] | None, str]] = {
 """The stages of each command; None for those that the config names."""
 ROLLING_OUT = ("collect", "eval", "run")
 CHECKED: dict[str, Stage] = {**CHECKS, "run": check_run}
-"""What `--preflight` does instead, of the commands that have it."""
+"""What `--preflight` runs instead, for the commands that have it."""
 
 
 def _doctor(options: argparse.Namespace) -> int:

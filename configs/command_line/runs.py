@@ -300,8 +300,8 @@ def view(options: argparse.Namespace) -> int:
 
 
 def _saved_config(run: Path) -> RunConfig | None:
-    """The run's config; None if another release wrote it. The pages need it only for which models
-    are scripted and where questions are."""
+    """The run's config; None if it is missing or of another release. The pages need it only for
+    which models are scripted and where questions are."""
     if not (run / SAVED_NAME).is_file():
         return None
     try:
