@@ -34,7 +34,7 @@ SOURCE_LIMIT = 8 * 1024 * 1024
 
 
 class SandboxConfig(BaseModel):
-    """Which sandbox to open, and its limits."""
+    """The sandbox to open, and its limits."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,7 +59,7 @@ class SandboxConfig(BaseModel):
     file_size_mb: int = Field(default=512, ge=1)
     """Largest file a process may write."""
     disk_mb: int = Field(default=16_384, ge=64)
-    """Megabytes (MiB) of all files of the sandbox; a sandbox that takes more is killed within
+    """MiB that all files of the sandbox may take; a sandbox that takes more is killed within
     seconds."""
     command_timeout: float = Field(default=120.0, gt=0)
     """Seconds for a command without its own time-out."""

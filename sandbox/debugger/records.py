@@ -198,7 +198,7 @@ class BreakpointRequest:
 
 @dataclass(frozen=True)
 class Launch:
-    """What to debug."""
+    """A program to debug, with its first breakpoints."""
 
     test: str
     """Python: a pytest node id, a unittest name (`pkg.module.Class.method`), or a script with

@@ -22,9 +22,7 @@ def adopt_orphans() -> None:
 
         libc = ctypes.CDLL(None)
         libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-        libc.prctl(
-            4, 0, 0, 0, 0
-        )  # PR_SET_DUMPABLE: keeps the program from reading the nonce in /proc
+        libc.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: hides the nonce in /proc
     except (ImportError, OSError, AttributeError):
         return  # without ctypes both are lost, but the sandbox still kills what is left
 

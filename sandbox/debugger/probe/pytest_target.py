@@ -141,9 +141,7 @@ class Plugin:
             item.obj = releasing(function)
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
-        if hasattr(
-            report, "context"
-        ):  # of a subtest, also from the plugin that older versions need
+        if hasattr(report, "context"):  # a subtest's; older versions need a plugin
             describe = getattr(report, "_sub_test_description", None) or report.sub_test_description
             self.session.subtest_failed(call.excinfo.value, describe())
         elif getattr(report, "when", "collect") != "collect":
