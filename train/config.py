@@ -33,7 +33,7 @@ class LoraSettings(BaseModel):
     top_layers: int | None = Field(default=None, ge=1)
     """Adapt only this many layers next to the head, so that the backward pass ends below them."""
     quantize: Literal["4bit", "8bit"] | None = None
-    """Load the base model quantized while its adapters are trained (QLoRA)."""
+    """Hold the base model in this many bits while its adapters are trained (QLoRA)."""
 
 
 class SampleSettings(BaseModel):

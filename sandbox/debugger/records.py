@@ -39,7 +39,7 @@ class StopReason(StrEnum):
     EXITED = "exited"
     """The program ended by itself."""
     KILLED = "killed"
-    """The session had to be ended; `DebugEvent.error` says why."""
+    """The session had to be ended; `DebugEvent.error` gives the reason."""
 
 
 class Action(StrEnum):

@@ -61,9 +61,7 @@ class Pending:
                 return
             self.diagnosis = diagnose(self.child, self.first, now - self.first_at)
         os.kill(self.child, INTERRUPT)
-        if (
-            process_state(f"/proc/{self.child}") in "tT"
-        ):  # interrupted before it continues, so it can't finish
+        if process_state(f"/proc/{self.child}") in "tT":  # a stopped program gets it on continuing
             os.kill(self.child, signal.SIGCONT)
         self.next_signal = now + (RESEND if now >= self.deadline else TICK)
 

@@ -80,9 +80,7 @@ def stopping_result(base: type, target: Target) -> Any:
 
         def addError(self, test: Any, err: Any) -> None:  # noqa: N802
             super().addError(test, err)
-            if (
-                type(test).__name__ != "_FailedTest"
-            ):  # stands for a module that was already reported
+            if type(test).__name__ != "_FailedTest":  # a module already reported
                 target.session.post_mortem(err[1])
 
         def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
