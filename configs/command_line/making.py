@@ -84,7 +84,7 @@ def questions(config: RunConfig) -> int:
 
 
 def answer(config: RunConfig) -> int:
-    """Put the questions to all configured models; returns the exit status."""
+    """Put the questions to all `questions.answerers`; returns the exit status."""
     for name in config.questions.answerers:
         status = _answer(config, name)
         if status:
