@@ -1,1 +1,1 @@
-"""One YAML a run, and how it is read."""
+"""A run's YAML config, and how it is read."""

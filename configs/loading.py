@@ -1,6 +1,6 @@
 """Read a run's config: one YAML file, dotted overrides on top, every key checked.
 
-The resolved config is saved in the run folder, so that the folder can be given instead of a file.
+The resolved config is saved in the run folder, which can then be given instead of a file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from configs.run_config import RunConfig
 from sandbox.text import storable
 from train.processes import is_main_process
 
-# Keys have no place in a config, which is kept in the run folder and copied with it.
+# API keys must not be in a config, which is kept in the run folder and copied with it.
 
 
 NAMES = re.compile(
@@ -37,19 +37,20 @@ OF_A_TOKENIZER = re.compile(
 )
 VARIABLE = re.compile(r"[A-Za-z_]\w*")
 OF_THE_SANDBOX = re.compile(r"^sandbox\.environment\.|\.benchmark\.variables\.")
-"""What is set there, programs under test and agents read: made-up keys that tests want."""
+"""Settings that programs under test and agents read; tests may need made-up keys there."""
 COMMAND_LINES = re.compile(r"(^|_|\.)(arguments|command|options)$")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 USER = re.compile(r"https?://[^/@\s]+@|\w+://[^/@\s:]*:[^/@\s]+@")
-"""Of an address; without a password a user is a mere name, but to an HTTP server it is a token."""
+"""A user in an address. A user without a password is a mere name, but for HTTP servers it may be a
+token."""
 QUERY = re.compile(r"[?&]([\w-]+)=[^&]")
 OF_A_QUERY = ("key", "sig")
 ASSIGNED = re.compile(r"(?:--?[DP]?)?([\w.-]+)=.")
-"""An option or a variable of a command line."""
+"""An option or variable assigned on a command line."""
 
 
 def refuse_keys(config: Mapping[str, Any], where: str) -> None:
-    """Raises ConfigError, which does not show the key; `where` names the config."""
+    """Raises ConfigError without showing the key; `where` names the config."""
     for place in _found_in(config, ""):
         if OF_THE_SANDBOX.search(place):
             continue
@@ -63,7 +64,7 @@ def refuse_keys(config: Mapping[str, Any], where: str) -> None:
 
 
 def _found_in(value: Any, place: str) -> Iterator[str]:
-    """Where keys are, as dotted names."""
+    """Dotted names of the settings that hold keys."""
     if isinstance(value, dict):
         for name, inner in value.items():
             inside = f"{place}.{name}" if place else str(name)
@@ -81,7 +82,7 @@ def _found_in(value: Any, place: str) -> Iterator[str]:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it may be a key: a number in a YAML file may be one, too."""
+    """Whether the value may be a key; a key in a YAML file may look like a number."""
     return bool(value) and isinstance(value, str | int) and not isinstance(value, bool)
 
 
@@ -98,7 +99,7 @@ def _is_in_address(text: str) -> bool:
 
 
 def _is_on_command_line(words: Sequence[str]) -> bool:
-    """As `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`."""
+    """Whether the words contain `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`."""
     assigned = [found[1] for word in words if (found := ASSIGNED.match(word))]
     followed = [
         word
@@ -108,24 +109,24 @@ def _is_on_command_line(words: Sequence[str]) -> bool:
     return any(map(_is_named_so, (*assigned, *followed)))
 
 
-# What no value of a config can be, whichever setting it is of: told before any work starts.
+# Limits for the values of any setting, checked before any work starts.
 
 
 MOST_VALUES = 100_000
-"""Of one config, with each of its YAML aliases written out."""
+"""Most values in a config, counting each use of a YAML alias."""
 DEEPEST = 100
-"""Levels of lists and mappings in each other."""
+"""Deepest nesting of lists and mappings."""
 LARGEST_WHOLE = 2**62
-"""With an attempt's number added, a seed must still fit the 64 bits of a row."""
+"""Largest integer: with an attempt's number added, a seed must still fit in 64 bits."""
 LARGEST = 1e9
-"""As seconds some 30 years, more than the system's clocks can wait is a thousand times that."""
+"""Largest float: about 30 years in seconds. System clocks can't wait a thousand times as long."""
 
 
 def read_yaml(text: str) -> Any:
-    """What a YAML text says. Raises ValueError, yaml.YAMLError."""
+    """Parse a YAML text. Raises ValueError, yaml.YAMLError."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        # Aliases are still one node each: written out, a few lines can have billions of values.
+        # An alias is one node here; expanded, a few lines can have billions of values.
         if node is not None and _values(node, {}, 0) > MOST_VALUES:
             raise ValueError(f"it has more than {MOST_VALUES} values, with its aliases written out")
         return yaml.safe_load(text)
@@ -134,7 +135,7 @@ def read_yaml(text: str) -> Any:
 
 
 def _values(node: yaml.Node, known: dict[int, int], depth: int) -> int:
-    """How many values a node has; `known` are those that were counted."""
+    """Number of values in a node; `known` caches counted nodes."""
     if depth > DEEPEST:
         raise ValueError(f"its lists and mappings are nested more than {DEEPEST} deep")
     if isinstance(node, yaml.ScalarNode):
@@ -148,7 +149,7 @@ def _values(node: yaml.Node, known: dict[int, int], depth: int) -> int:
 
 
 def refuse_texts(config: Any, where: str) -> None:
-    """Raises ConfigError where a key or a text holds what no file name or file can."""
+    """Raises ConfigError if a key or a text can't be in a file name or file."""
     for place, value in _leaves(config, ""):
         for text in (place, value):
             if isinstance(text, str) and ("\0" in text or storable(text) != text):
@@ -160,7 +161,7 @@ def refuse_texts(config: Any, where: str) -> None:
 
 
 def refuse_numbers(config: Any, where: str) -> None:
-    """Raises ConfigError where a number is none that rows, clocks and programs can take."""
+    """Raises ConfigError if a number is not one that rows, clocks and programs can take."""
     for place, value in _leaves(config, ""):
         if isinstance(value, float) and not abs(value) <= LARGEST:
             told = "is no number" if math.isnan(value) else f"must lie within {LARGEST:.0e} of 0"
@@ -175,7 +176,7 @@ def refuse_numbers(config: Any, where: str) -> None:
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Values by dotted names."""
+    """All values with their dotted names."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _leaves(inner, f"{place}.{name}" if place else str(name))
@@ -187,14 +188,14 @@ def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 
 RUN_PLACEHOLDER = "{run}"
-"""Stands for the run's folder in any text of a config."""
+"""Replaced by the run's folder in any text of a config."""
 
 
 def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """The config of a YAML file or of a run folder, with `key.subkey=value` overrides.
 
     Raises ConfigError that names the file, the key and, for an unknown key, the nearest known one;
-    also where it holds a secret, see `configs.keys`.
+    also if the config holds a secret, see `configs.keys`.
     """
     path = source / SAVED_NAME if source.is_dir() else source
     raw = _read_yaml(path)
@@ -218,8 +219,8 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
 def config_saved(config: RunConfig) -> Iterator[None]:
     """Save the resolved config in the run folder, for later stages and readers.
 
-    Where this one turns out not to work, a folder's earlier config comes back, and of a refused
-    run that has done nothing yet nothing stays. Of several processes, the main one saves it.
+    If the config turns out not to work, restores the folder's earlier config; a refused run that
+    has done nothing leaves no folder. Of several processes, the main one saves.
     """
     if not is_main_process():
         yield
@@ -239,7 +240,7 @@ def config_saved(config: RunConfig) -> Iterator[None]:
 
 
 def _take_back(path: Path) -> None:
-    """Remove a saved config and its folder, unless something else was written there."""
+    """Remove a saved config, and its folder unless something else was written there."""
     inside = list(path.parent.rglob("*"))
     if all(other == path or (other.is_dir() and not other.is_symlink()) for other in inside):
         shutil.rmtree(path.parent, ignore_errors=True)
@@ -282,7 +283,8 @@ def _folder(raw: dict[str, Any]) -> str:
 
 
 def _moved(raw: dict[str, Any], source: Path) -> dict[str, Any]:
-    """A saved config for the folder that it was found in, which may have been copied or moved."""
+    """Adapt a saved config to the folder where it was found, which may have been copied or
+    moved."""
     place = source.resolve()
     if Path(_folder(raw)).resolve() == place:
         return raw

@@ -1,4 +1,4 @@
-"""A run's whole config: what all stages share, and a section a stage."""
+"""A run's whole config: shared settings, and a section per stage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ StageName = Literal["make", "questions", "answer", "collect", "format", "train",
 
 
 class RunConfig(RuntimeConfig):
-    """Everything that one YAML file can say."""
+    """All settings of a YAML config."""
 
     run: str = Field(min_length=1, max_length=100, pattern=r"^[\w-][\w.-]*$")
     """The run's name, and the name of its folder."""
@@ -29,11 +29,11 @@ class RunConfig(RuntimeConfig):
     stages: tuple[StageName, ...] = Field(
         default=("collect", "format", "train", "eval"), min_length=1
     )
-    """What `stepinto run` does, in order; `make`, `questions` and `answer` are those of
+    """The stages that `stepinto run` runs, in order; `make`, `questions` and `answer` are those of
     `stepinto bench`."""
     collect: CollectConfig = CollectConfig()
     held_out: HeldOutConfig = HeldOutConfig()
-    """Bugs for measuring alone, which collect refuses and format drops."""
+    """Bugs reserved for evaluation, which collect refuses and format drops."""
     self_repair: SelfRepairConfig = SelfRepairConfig()
     """For `stepinto bench self-repair`, which makes a benchmark file."""
     factory: FactoryConfig = FactoryConfig()
@@ -46,5 +46,5 @@ class RunConfig(RuntimeConfig):
 
     @property
     def folder(self) -> Path:
-        """Where everything of the run lies."""
+        """The folder of all the run's files."""
         return self.runs_folder / self.run

@@ -1,5 +1,5 @@
-"""docs/settings.md, every setting of a run's config, out of the classes that read them:
-`python -m configs.settings_page > docs/settings.md`."""
+"""Generate docs/settings.md, every setting of a run's config, from the config classes: `python -m
+configs.settings_page > docs/settings.md`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ BOUNDS = ((Ge, "ge", "at least"), (Gt, "gt", "above"), (Le, "le", "at most"), (L
 
 @dataclass
 class Section:
-    """The settings of one class, and the places of a config that have them."""
+    """The settings of one class, and the places in a config that have them."""
 
     settings: type[Any]
     backend: str | None
@@ -63,13 +63,13 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The first place, with the backend where that chooses among classes."""
+        """The first place, with the backend if that selects the class."""
         chosen = f", backend {self.backend}" if self.backend else ""
         return (f"`{self.places[0]}`" if self.places[0] else "The top level") + chosen
 
     @property
     def anchor(self) -> str:
-        """What a link to the title has after its #."""
+        """The anchor of the title, as in a link."""
         return re.sub(r"[^\w -]", "", self.title.lower()).replace(" ", "-")
 
 
@@ -81,7 +81,7 @@ def settings_page() -> str:
 
 
 def _find(settings: type[Any], place: str, sections: dict[type[Any], Section]) -> None:
-    """Add a class and all that its settings hold, each once; of further places only the name."""
+    """Add a class and all classes below it, each once; further places only add their name."""
     if settings in sections:
         sections[settings].places.append(place)
         return
@@ -92,7 +92,7 @@ def _find(settings: type[Any], place: str, sections: dict[type[Any], Section]) -
 
 
 def _held(annotation: Any, place: str) -> Iterator[tuple[type[Any], str]]:
-    """The classes of settings within a type, and where they stand."""
+    """The settings classes within a type, and their places."""
     if _has_settings(annotation):
         yield annotation, place
     elif typing.get_origin(annotation) in (dict, collections.abc.Mapping):
@@ -123,7 +123,7 @@ def _fields(settings: type[Any]) -> dict[str, FieldInfo]:
 
 
 def _backend(settings: type[Any]) -> str | None:
-    """The one backend that a class is for."""
+    """The backend that a class is for, if one."""
     field = _fields(settings).get("backend")
     values = typing.get_args(field.annotation) if field and field.is_required() else ()
     return str(values[0]) if len(values) == 1 else None
@@ -143,7 +143,7 @@ def _rendered(section: Section, sections: dict[type[Any], Section]) -> str:
 
 
 def _value(annotation: Any, sections: dict[type[Any], Section]) -> str:
-    """What may stand there, in words."""
+    """A setting's possible values, in words."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation in PLAIN:
         return PLAIN[annotation]
@@ -183,7 +183,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _meanings(settings: type[Any]) -> dict[str, str]:
-    """The texts that stand below the fields of a class and of those that it extends."""
+    """The docstrings below the fields of a class and its bases."""
     found = {}
     for owner in reversed(settings.__mro__):
         if owner is BaseModel or not _has_settings(owner):
@@ -201,7 +201,7 @@ def _meanings(settings: type[Any]) -> dict[str, str]:
 
 
 def _sentence(text: str) -> str:
-    """A docstring as one line, in a YAML file's words; what Python code is told by it left out."""
+    """A docstring as one line in YAML terms, without parts about Python code."""
     plain = re.sub(r"\bNone(?=:| leaves| for )", "null", " ".join(text.split()))
     return re.sub(r" Raises .*$", "", plain)
 

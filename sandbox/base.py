@@ -1,4 +1,4 @@
-"""The sandbox seam: where commands chosen by a model, and the programs under test, run."""
+"""The sandbox interface: where commands chosen by a model, and the programs under test, run."""
 
 from __future__ import annotations
 
@@ -14,75 +14,78 @@ from sandbox.package_names import PackageName
 
 
 class JavaConfig(BaseModel):
-    """Settings of a sandbox for Java; all are optional."""
+    """Java settings of a sandbox; all are optional."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     java_home: str | None = None
-    """The JDK's folder inside the sandbox. None: $JAVA_HOME there, else the JDK of `javac`."""
+    """The JDK's folder inside the sandbox. None: $JAVA_HOME there, otherwise the JDK of `javac`."""
     maven_options: tuple[str, ...] | None = None
-    """Options of every `mvn`. None: offline, and with Debian's repository where the sandbox has
-    that one and no other."""
+    """Options of every `mvn`. None: offline, and with Debian's repository if the sandbox has that
+    one and no other."""
     gradle_options: tuple[str, ...] | None = None
     """Options of every `gradle`, besides `--no-daemon`. None: offline."""
     class_path: tuple[str, ...] = ()
-    """Jars and folders, inside the sandbox, for programs without a build file."""
+    """Jars and folders inside the sandbox, for programs without a build file."""
 
 
 SOURCE_LIMIT = 8 * 1024 * 1024
-"""Bytes of a file that is taken apart into lines, in StepInto's own memory."""
+"""Bytes of the largest source file that StepInto splits into lines in its own memory."""
 
 
 class SandboxConfig(BaseModel):
-    """Which sandbox to open, and its limits."""
+    """The sandbox to open, and its limits."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     backend: Literal["local", "docker"] = "local"
     """`local`: bubblewrap. `docker`: a container of `image`."""
     image: str | None = None
-    """Docker image. None: the instance's own image, and an error where it names none."""
+    """Docker image. None: the instance's own image; an error if it names none."""
     python: str | None = None
     """Python interpreter inside the sandbox that runs the bugs' tests.
 
     None: for `local` the interpreter that runs StepInto, for `docker` the first `python3` on PATH.
     """
     memory_mb: int = Field(default=4096, ge=64)
-    """MiB, of all processes together. A local sandbox that takes more is killed within a second;
-    one process alone may have seven eighths of it there, and is refused more."""
+    """MiB of all processes together. A local sandbox that takes more is killed within a second, and
+    there one process is limited to seven eighths of it."""
     pids: int = Field(default=256, ge=8)
     """Processes and threads at the same time."""
     cpus: float = Field(default=2.0, gt=0)
     """Processor cores of a container; the local sandbox may use all."""
     open_files: int = Field(default=4096, ge=64)
-    """That one process may have open."""
+    """Most files that one process may have open."""
     file_size_mb: int = Field(default=512, ge=1)
     """Largest file a process may write."""
     disk_mb: int = Field(default=16_384, ge=64)
-    """What all files of the sandbox may take; one that takes more is killed within seconds."""
+    """MiB that all files of the sandbox may take; a sandbox that takes more is killed within
+    seconds."""
     command_timeout: float = Field(default=120.0, gt=0)
-    """Seconds, for a command that names no time-out of its own."""
+    """Seconds for a command without its own time-out."""
     starts_at_once: int = Field(default=8, ge=1)
     """Containers that one process starts at the same time; an engine slows down with many."""
     engine_wait: float = Field(default=120.0, ge=0)
-    """Seconds that opening a sandbox waits for a container engine which does not answer."""
+    """Seconds that opening a sandbox waits for a container engine that does not answer."""
     output_limit: int = Field(default=64_000, ge=1_000)
-    """Bytes kept of a command's output; the middle of a longer one is cut, and says so."""
+    """Bytes kept of a command's output; longer output has its middle cut, with a note."""
     readable_paths: tuple[str, ...] = ()
     """More host folders that the local sandbox may read."""
     packages: tuple[PackageName, ...] = ()
-    """Python packages, by name and version bounds, that the local sandbox has beside those of its
+    """Python packages, by name and version bounds, that the local sandbox has besides those of its
     interpreter. Installed once, from wheels, before the sandbox opens; inside it there is no
     network."""
     import_paths: tuple[str, ...] = ()
-    """Folders of the workspace, relative to it, that Python imports from before `packages`."""
+    """Folders of the workspace, relative to it, that come before `packages` on Python's import
+    path."""
     environment: Mapping[str, str] = {}
-    """Variables for every command. Kept with the config, and seen by agents: no secrets."""
+    """Variables for every command. They are saved with the config and visible to agents, so no
+    secrets."""
     java: JavaConfig = JavaConfig()
     """The JDK and the build tools' options, for bugs in Java."""
     unsafe: bool = False
-    """Run commands on the host itself where bubblewrap is missing. Model-chosen commands then
-    have the rights of the user who started StepInto."""
+    """Run commands on the host itself if bubblewrap is missing. Model-chosen commands then have the
+    rights of the user who started StepInto."""
 
     @model_validator(mode="after")
     def _packages_are_local(self) -> Self:
@@ -96,7 +99,7 @@ class SandboxConfig(BaseModel):
 
 @dataclass(frozen=True)
 class ImageWorkspace:
-    """A workspace that the image already holds: the code under test, as the image's maker left it.
+    """A workspace inside the image: the code under test, as the image's maker left it.
 
     Commands run as the owner of the folder, still without capabilities.
     """
@@ -104,18 +107,19 @@ class ImageWorkspace:
     folder: str
     """Absolute path in the image."""
     programs: tuple[str, ...] = ()
-    """Folders that come before the image's own PATH, such as a virtual environment's `bin`. One
-    that the image lacks does no harm."""
+    """Folders put before the image's own PATH, such as a virtual environment's `bin`. Missing ones
+    do no harm."""
 
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What one finished command did."""
+    """The result of a finished command."""
 
     exit_code: int
-    """The process's own; 124 where it was killed at its time-out, 137 where killed otherwise."""
+    """The process's own; 124 if killed at its time-out, 137 if killed otherwise."""
     output: str
-    """Standard output and standard error as they came, decoded as UTF-8 with replacement."""
+    """Standard output and standard error in the order they came, decoded as UTF-8 with
+    replacement."""
     timed_out: bool
     truncated: bool
     """Whether the middle of the output was cut to the limit."""
@@ -130,7 +134,7 @@ class Command:
     cwd: str | None = None
     """Absolute path inside the sandbox; None: the workspace."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Added to the sandbox's own small environment; nothing of the host's comes along."""
+    """Added to the sandbox's own small environment; the host's variables are not passed on."""
     stdin: bytes = b""
     timeout: float | None = None
     """Seconds; None: the sandbox's `command_timeout`."""
@@ -139,29 +143,29 @@ class Command:
 
 
 class Terminal(Protocol):
-    """An interactive process behind a pseudo-terminal, one owner, driven through pexpect."""
+    """An interactive process behind a pseudo-terminal, driven through pexpect by one owner."""
 
     def send_line(self, line: bytes) -> None:
         """Write one line. Raises SandboxDead if the process is gone."""
 
     def send(self, data: bytes) -> None:
-        """Write bytes as they are: Ctrl-C is byte 3. Raises SandboxDead as `send_line` does."""
+        """Write bytes unchanged: Ctrl-C is byte 3. Raises SandboxDead as `send_line` does."""
 
     def read_available(self, timeout: float) -> bytes:
-        """What has come, a prompt without a line end included; empty after `timeout` seconds of
-        silence. Raises EOFError as `read_line` does."""
+        """The available output, including a prompt without a line end; empty after `timeout`
+        seconds of silence. Raises EOFError as `read_line` does."""
 
     def read_line(self, timeout: float) -> bytes | None:
-        """The next line without its end; None after `timeout` seconds without a whole one.
+        """The next line without its end; None if no whole line comes within `timeout` seconds.
 
-        Raises EOFError once the process has closed its side and all it wrote was read.
+        Raises EOFError once the process has closed its side and all its output was read.
         """
 
     def alive(self) -> bool:
         """Whether the process still runs."""
 
     def close(self) -> int:
-        """Kill the process with all it started, and give its exit code (128+n for signal n)."""
+        """Kill the process and all that it started; returns its exit code (128+n for signal n)."""
 
 
 class Sandbox(Protocol):
@@ -184,32 +188,32 @@ class Sandbox(Protocol):
 
     @property
     def image_digest(self) -> str | None:
-        """What exactly ran: the image's digest; None where there is no image."""
+        """The digest of the image; None if there is no image."""
 
     def run(self, command: Command) -> CommandResult:
-        """Run a command to its end or its time-out; then nothing of it is left running."""
+        """Run a command to its end or its time-out; afterwards none of its processes is left."""
 
     def spawn(self, command: Command) -> Terminal:
         """Start an interactive process behind a pseudo-terminal (`stdin` and `timeout` unused)."""
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
-        """The bytes of a regular file of the workspace, of at most `limit` bytes; None: of as many
-        as a file may have (`file_size_mb`).
+        """The bytes of a regular file of the workspace, of at most `limit` bytes (None:
+        `file_size_mb`).
 
-        Here and in the methods below, a path is absolute or relative to the workspace, and leads
-        out of it neither by `..` nor by symbolic links. Raises SandboxFileError.
+        Here and in the methods below, a path is absolute or relative to the workspace, and must not
+        leave it by `..` or by symbolic links. Raises SandboxFileError.
         """
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Write a file and the folders above it. Raises SandboxFileError."""
+        """Write a file and its parent folders. Raises SandboxFileError."""
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
-        """Write many files at once: the way to lay out a workspace. Raises SandboxFileError."""
+        """Write many files at once, as when laying out a workspace. Raises SandboxFileError."""
 
     def read_tree(self, path: str = ".") -> dict[str, bytes]:
         """Every regular file below a folder of the workspace, by path relative to that folder.
 
-        Byte-code caches (`__pycache__`), `.git` and `.pytest_cache` are left out. Raises
+        Leaves out byte-code caches (`__pycache__`), `.git` and `.pytest_cache`. Raises
         SandboxFileError.
         """
 

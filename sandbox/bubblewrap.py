@@ -1,11 +1,11 @@
-"""The bubblewrap command line: what a local sandbox sees, who it is, and its limits.
+"""The bubblewrap command line: what a local sandbox sees, its user, and its limits.
 
-Two ways to be nobody in particular:
+There are two ways to run unprivileged:
 
-- started by an ordinary user, the sandbox has a user namespace of its own, where it is uid 1000;
-- started by root, a user namespace would leave its processes the host's root to the kernel, which
-  exempts root from RLIMIT_NPROC and lets it read root's files. There they become another user
-  before the command starts: a number of their own for each sandbox, above all that systemd and
+- Started by an ordinary user, the sandbox has its own user namespace, in which it is uid 1000.
+- Started by root, processes in a user namespace would remain the host's root for the kernel, which
+  exempts root from RLIMIT_NPROC and lets it read root's files. So before the command starts they
+  switch to another user: a separate number for each sandbox, above all that systemd and
   distributions hand out, so that process counts are not shared either.
 
 Either way the command has no capabilities, and can't gain any (no_new_privs).
@@ -30,11 +30,12 @@ from sandbox.errors import SandboxUnavailable
 
 SHARED_MEMORY_BYTES = 256 * 1024 * 1024
 ONE_PROCESS = 7 / 8
-"""Of the sandbox's memory, that one process may have: it is refused more while the sandbox as a
-whole (`sandbox.memory_guard`) still has enough for the shells and debuggers around it."""
+"""Share of the sandbox's memory that one process may have. A process is refused more while the
+sandbox as a whole (`sandbox.memory_guard`) still has enough for the shells and debuggers around
+it."""
 USER_NAMESPACE_UID = 1000
 OWN_UIDS = range(1_879_048_192, 2_147_483_646)
-"""Unused by systemd's allocation (systemd.io/UIDS-GIDS)."""
+"""Not allocated by systemd (systemd.io/UIDS-GIDS)."""
 
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = (
@@ -53,8 +54,8 @@ SYSTEM_FILES = (
 )
 
 ANSWERS = Path(__file__).parents[1] / "collect"
-"""Where StepInto keeps the bundled bugs with their gold patches: installed as a wheel it lies in
-the interpreter's folders, which the sandbox sees."""
+"""StepInto's folder of bundled bugs with their gold patches. Installed from a wheel it lies in the
+interpreter's folders, which the sandbox sees."""
 
 INSTALL_HINT = (
     "the local sandbox needs bubblewrap (bwrap): install it (apt-get install bubblewrap), set "
@@ -73,7 +74,7 @@ class Interpreter:
 
 @lru_cache(maxsize=64)
 def find_interpreter(python: str) -> Interpreter:
-    """Ask an interpreter where it lives. Raises SandboxUnavailable where it can't be run."""
+    """Ask an interpreter for its folders. Raises SandboxUnavailable if it can't be run."""
     script = "import sys; print('\\n'.join([sys.executable, sys.prefix, sys.base_prefix]))"
     found = shutil.which(python)
     if found is None:
@@ -84,20 +85,20 @@ def find_interpreter(python: str) -> Interpreter:
     if answer.returncode != 0:
         raise SandboxUnavailable(f"sandbox.python: {python!r} does not run: {answer.stderr}")
     executable, *prefixes = answer.stdout.splitlines()
-    # An installation is often reached through links: the folder of the real file is needed too.
+    # Installations often use links; the folder of the real file is needed too.
     real = Path(executable).resolve().parent.parent
     return Interpreter(executable, tuple(dict.fromkeys([*prefixes, str(real)])))
 
 
 def choose_uid() -> int:
-    """Who a sandbox's processes are to the host: its own user for root, else the user itself."""
+    """The host uid of a sandbox's processes: a new one if root runs StepInto, else the user's."""
     return random.SystemRandom().choice(OWN_UIDS) if os.geteuid() == 0 else os.geteuid()
 
 
 def limit_arguments(config: SandboxConfig) -> list[str]:
-    """The `prlimit` command that bounds what follows it.
+    """The `prlimit` command that limits the command after it.
 
-    RLIMIT_DATA bounds each process's private writable memory, and not RLIMIT_AS, because a JVM
+    RLIMIT_DATA limits each process's private writable memory. RLIMIT_AS would not do, since a JVM
     reserves address space that it never touches. RLIMIT_NPROC counts threads too.
     """
     limits = {
@@ -123,25 +124,25 @@ class Bubblewrap:
     """Absolute host path of bwrap."""
 
     def arguments(self, status_fd: int, filter_fd: int, read_only: bool) -> list[str]:
-        """Everything before the sandboxed command itself."""
+        """All arguments before the sandboxed command."""
         return [
             self.program,
             *self._identity(),
             # Without it, process 1 inside keeps the terminal that StepInto was started from. An
-            # ordinary user's program has the same user, could take that process over and then
-            # type into the terminal; and its signals to a group would reach bubblewrap.
+            # ordinary user's program has the same user, so it could take over that process and type
+            # into the terminal; and its signals to a group would reach bubblewrap.
             "--new-session",
             *self._system(),
             *self._writable(read_only),
             *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
-            # Not to the workspace, which a program may have closed to everybody (chmod 0): that is
-            # for the command to find out, not for bubblewrap.
+            # Not the workspace, which a program may have made inaccessible (chmod 0); the command
+            # should report that, not bubblewrap.
             *("--chdir", "/", "--"),
             *self._wrapper(),
         ]
 
     def prepare(self) -> None:
-        """Write the host's side of the sandbox: its folders and its own /etc."""
+        """Create the sandbox's folders on the host, and its own /etc."""
         group = f"sandbox:x:{self._seen_uid}:\nnogroup:x:65534:\n"
         user = f"sandbox:x:{self._seen_uid}:{self._seen_uid}:sandbox:{HOME}:/bin/bash\n"
         etc = {
@@ -156,7 +157,7 @@ class Bubblewrap:
             os.chown(self.folder / name, self.uid, self.uid if self._as_root else -1)
         for path in self._readable_paths:
             self._require_readable(path)
-        # What bubblewrap could not make in a workspace that is mounted read-only.
+        # Mount points that bubblewrap could not create in a workspace mounted read-only.
         for path in self._among_its_files():
             (self.folder / path[1:]).mkdir(parents=True, exist_ok=True)
         (self.folder / "etc").mkdir()
@@ -170,7 +171,7 @@ class Bubblewrap:
         return sorted(path for path in paths if path != "/usr" and not path.startswith("/usr/"))
 
     def _among_its_files(self) -> list[str]:
-        """The readable paths in the workspace and /tmp, each after the folders on its way."""
+        """The readable paths in the workspace and /tmp, each after its parent folders."""
         found: dict[str, None] = {}
         for path in self._readable_paths:
             if path.startswith((f"{WORKSPACE}/", "/tmp/")):
@@ -214,7 +215,7 @@ class Bubblewrap:
                 yield from ("--symlink", os.readlink(path), path)
             elif os.path.isdir(path):
                 yield from ("--ro-bind", path, path)
-        # As root, bwrap makes the folders that it is not told of for root only.
+        # As root, bwrap creates folders that are not listed for root only.
         for folder in ("/etc", "/etc/ssl"):
             yield from ("--perms", "0755", "--dir", folder)
         for path in sorted(path for pattern in SYSTEM_FILES for path in glob.glob(pattern)):
@@ -227,7 +228,7 @@ class Bubblewrap:
 
     def _readable(self) -> Iterator[str]:
         made = {"/", "/usr", "/etc", "/tmp"}
-        # Outer folders first, so that none is mounted over one inside it.
+        # Outer folders first, so that none is mounted over an inner one.
         for path in self._readable_paths:
             for parent in [str(p) for p in reversed(Path(path).parents) if str(p) not in made]:
                 yield from ("--perms", "0755", "--dir", parent)
@@ -242,12 +243,12 @@ class Bubblewrap:
         bind = "--ro-bind" if read_only else "--bind"
         yield from (bind, str(self.folder / "workspace"), WORKSPACE)
         yield from ("--bind", str(self.folder / "tmp"), "/tmp")
-        # Each folder on the way to a mount is one too, which no program can move: bubblewrap would
-        # follow a link in its place, with root's rights and out of the sandbox.
+        # Each parent folder of a mount is a mount too, so that no program can move it: bubblewrap
+        # would follow a link in its place, with root's rights and out of the sandbox.
         for path in self._among_its_files():
             bind_here = bind if path.startswith(WORKSPACE) else "--bind"
             yield from (bind_here, str(self.folder / path[1:]), path)
-        # After /tmp, which may hold them.
+        # After /tmp, which may contain them.
         yield from self._readable()
         yield from ("--remount-ro", "/")
 

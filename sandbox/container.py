@@ -1,10 +1,10 @@
 """The Docker sandbox: one hardened container, commands as execs in it.
 
-Who runs: a user and group number of the container's own, so that process counts are not shared
-with other containers. An image whose files only another user may use names that user's number in
-its USER, or in the label `stepinto.user` (where `0` is root); commands then run as that user,
-still without capabilities. `read_only` commands run as yet another user, who can't write what it
-does not own. Where the image holds the workspace, commands run as the owner of its folder.
+Commands run as a user and group number of the container's own, so that containers don't share
+process counts. An image whose files need another user sets its number in USER or in the label
+`stepinto.user` (where `0` is root); commands then run as that user, still without capabilities.
+`read_only` commands run as yet another user, who can only write files it owns. If the image holds
+the workspace, commands run as the owner of its folder.
 """
 
 from __future__ import annotations
@@ -53,27 +53,26 @@ from sandbox.images import store_here
 from sandbox.terminal import PtyTerminal
 from sandbox.text import BoundedOutput
 
-# What the files of a container take on the disk of its engine.
+# Measures how much disk space a container's files take.
 
 
 UNKNOWN = -1
-"""What the engine says of files that it can't go through: folders can be nested so deep that their
-path is too long for it."""
+"""The engine's size if it can't walk the files: deeply nested folders can have too long a path."""
 
 
 class ContainerDisk:
-    """Measures one container, from before its first command on."""
+    """Measures one container from before its first command."""
 
     def __init__(self, client: Any, container: str, root: Path | None) -> None:
-        """`root` is where the engine keeps containers on this machine; None: elsewhere."""
+        """`root` is the engine's folder of containers on this machine; None if it is elsewhere."""
         self._client, self._container = client, container
         self._local = root is not None
         self._measurable = self._told() != UNKNOWN
 
     def bytes(self) -> int:
-        """0 where that can't be told."""
+        """Bytes of the container's files; 0 if unknown."""
         told = self._told()
-        # It could before: only the container's own programs make that so.
+        # It could be measured before, so the container's programs must have caused this.
         if told == UNKNOWN and self._measurable and self._told() == UNKNOWN:
             return sys.maxsize
         return max(told, 0) + (self._unlinked() if self._local else 0)
@@ -88,8 +87,8 @@ class ContainerDisk:
         return sum(int(each.get("SizeRw", 0)) for each in found)
 
     def _unlinked(self) -> int:
-        """Files without a name, which take their room until they are closed. Only root may look
-        at those of other users."""
+        """Bytes of deleted files that are still open. Only root may look at those of other
+        users."""
         sizes: dict[int, int] = {}
         for process in self._processes():
             with suppress(OSError):
@@ -103,7 +102,7 @@ class ContainerDisk:
         return sum(sizes.values())
 
     def _processes(self) -> Iterator[Path]:
-        """Those of this machine that are in the container."""
+        """The host's processes that are in the container."""
         try:
             listed = self._client.api.top(self._container, ps_args="-eo pid")["Processes"]
         except client_errors():
@@ -123,9 +122,8 @@ def _held(process: Path) -> Iterator[Path]:
 
 @lru_cache
 def engine_disk(host: str | None) -> tuple[DiskGuard, Path | None]:
-    """The disk that containers are on, of the engine at this DOCKER_HOST, and where there. That of
-    an engine on another machine can't be looked at: its containers are measured now and then
-    alone."""
+    """The disk that holds the containers of the engine at this DOCKER_HOST, and their folder. The
+    disk of a remote engine can't be watched, so its containers are only measured at intervals."""
     root = local_root()
     return (DiskGuard(lambda: 0) if root is None else guard_of(str(root))), root
 
@@ -147,7 +145,8 @@ class ContainerSandbox:
             store_here().note_use(image)
             self._uid, self._reader = choose_users(self._image)
             self._groups = itertools.count(self._reader + 1)
-            # The engine makes a working folder that is not there, and a held one must be.
+            # The engine creates a missing working folder, but a workspace held by the image must
+            # exist.
             self._container = create_container(
                 self._client,
                 config,
@@ -238,7 +237,7 @@ class ContainerSandbox:
         self.close()
 
     def _prepare(self) -> None:
-        """Start it, with a workspace and a home that belong to the sandbox's user."""
+        """Start the container, with a workspace and a home owned by the sandbox's user."""
         own = [] if self._held else [(WORKSPACE, 0o755)]
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -256,7 +255,7 @@ class ContainerSandbox:
         try:
             return self.run(Command(["sh", "-c", script])).output.strip()
         except NotStarted as error:
-            # An image without a shell: its container ends at once, now and then after this command.
+            # An image without a shell: its container ends at once, sometimes after this command.
             raise SandboxUnavailable(
                 f"no command runs in image {image}: {error}; the docker sandbox needs an image "
                 "with sh, coreutils and tar"
@@ -294,7 +293,8 @@ class ContainerSandbox:
     def _run_script(
         self, script: str, arguments: Sequence[str], stdin: bytes, output: Output, timeout: float
     ) -> int | None:
-        """One of `ContainerFiles`: without the config's variables, which are for programs."""
+        """Run a script of `ContainerFiles`, without the config's variables, which are for
+        programs."""
         argv = ["sh", "-c", script, "sh", *arguments]
         command = Command(argv, stdin=stdin, timeout=timeout)
         return self._execute(command, self._own_environment(), output).exit_code

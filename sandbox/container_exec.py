@@ -1,9 +1,9 @@
-"""Commands inside a running container: wrapped, streamed, timed, and swept away.
+"""Run commands inside a container: wrapped, streamed, timed, and swept away.
 
 Closing an exec does not end its processes, and they may leave its session and clear their
-environment. What they can't change without capabilities is their group: each exec has a group
-number of its own, and sweeping ends every process of that group. The sweep stops them all before
-it kills any, since a fork bomb would otherwise outrun it.
+environment. Without capabilities they can't change their group, so each exec has its own group
+number, and a sweep kills every process of that group. It stops all of them before it kills any,
+since a fork bomb would otherwise outrun it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sandbox.errors import NotStarted, OutOfMemory, SandboxDead
 from sandbox.terminal import READY
 from sandbox.text import BoundedOutput
 
-# What passes between StepInto and a command in a container: the engine's stream of it.
+# Passes data between StepInto and a command in a container, over the engine's stream.
 
 
 HEAD_LIMIT = 1 << 16
@@ -32,13 +32,13 @@ _HEADER = struct.Struct(">BxxxL")
 
 
 class Output(Protocol):
-    """Takes what comes."""
+    """Receives output."""
 
     def add(self, chunk: bytes) -> None: ...
 
 
 def next_chunk(connection: socket.socket, deadline: float) -> bytes | None:
-    """What comes next, empty at the end; None where nothing does by the deadline (monotonic)."""
+    """The next chunk, empty at the end; None if nothing comes by the deadline (monotonic)."""
     poller = select.poll()
     poller.register(connection, select.POLLIN)
     if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
@@ -84,7 +84,7 @@ def _sent(connection: socket.socket, unsent: memoryview) -> memoryview:
 
 
 class AfterReady:
-    """What a command prints, without the READY line that its exec begins with."""
+    """A command's output, without the READY line that each exec begins with."""
 
     def __init__(self, kept: Output) -> None:
         self._kept = kept
@@ -96,7 +96,7 @@ class AfterReady:
             self._kept.add(chunk)
             return
         self._head += chunk
-        # A shell may have something to say before, of its locale for example.
+        # A shell may print something first, about its locale for example.
         _, found, rest = (b"\n" + self._head).partition(b"\n" + READY + b"\n")
         if found:
             self.ready = True
@@ -106,12 +106,12 @@ class AfterReady:
 
     @property
     def told(self) -> str:
-        """What came in the line's place."""
+        """The text that came instead of the READY line."""
         return self._head.decode("utf-8", "replace").strip()[:1000] or "it said nothing"
 
 
 class Frames:
-    """Takes the engine's stream framing off: 8 bytes of header, then that many of output."""
+    """Decodes the engine's stream framing: 8 bytes of header, then that many of output."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -182,12 +182,12 @@ exec "$@"
 START_TIMEOUT = 120.0
 """Seconds in which the engine must have started a command."""
 SWEEP_TIMEOUT = 60.0
-"""Seconds to end what is left of a command; long, for a machine that is busy elsewhere."""
+"""Seconds to kill the rest of a command; long, for busy machines."""
 
 
 @dataclass(frozen=True)
 class ExecResult:
-    """How a container's command ended; exit code None at its deadline."""
+    """The result of a container's command; the exit code is None at its deadline."""
 
     exit_code: int | None
     seconds: float
@@ -195,8 +195,8 @@ class ExecResult:
 
 @dataclass(frozen=True)
 class ExecStream:
-    """An exec's input and output: `early` came along with the engine's response, before what the
-    connection gives."""
+    """An exec's input and output; `early` came with the engine's response, before the connection's
+    data."""
 
     exec_id: str
     connection: socket.socket
@@ -222,8 +222,8 @@ class ContainerExecs:
         timeout: float,
         kept: Output,
     ) -> ExecResult:
-        """Run to the end, or `timeout` seconds; `kept` takes what the command prints. Nothing of
-        the group is left running."""
+        """Run to the end, or for `timeout` seconds; `kept` receives the output. Afterwards no
+        process of the group is left."""
         script = ["sh", "-c", _SWEEP + _RUN, "sh", READY.decode(), str(group), cwd, *argv]
         with translated():
             stream = self._start(script, f"{user}:{group}", env, bool(stdin), False)
@@ -250,9 +250,9 @@ class ContainerExecs:
             return self._start(script, f"{user}:{group}", env, True, True)
 
     def sweep(self, user: str, group: int, connection: socket.socket, output: Output) -> None:
-        """End every process of an exec's group, reading the exec's `connection` to its end.
+        """Kill every process of an exec's group, reading the exec's `connection` to its end.
 
-        The engine reports ends in order: one whose output nobody reads would hold up the sweep's.
+        The engine reports ends in order, so unread output would delay the end of the sweep.
         """
         script = ["sh", "-c", f"{_SWEEP}\nsweep {group}"]
         deadline = time.monotonic() + SWEEP_TIMEOUT
@@ -266,8 +266,8 @@ class ContainerExecs:
                 raise SandboxDead(f"what a command left running could not be ended (code {code})")
 
     def _require_started(self, connection: socket.socket, output: AfterReady, into: Output) -> None:
-        """Wait for the READY line. The engine sends what goes wrong before as if a command had
-        printed it."""
+        """Wait for the READY line. The engine sends earlier errors as if the command had printed
+        them."""
         deadline = time.monotonic() + START_TIMEOUT
         while not output.ready:
             chunk = next_chunk(connection, deadline)
@@ -294,7 +294,7 @@ class ContainerExecs:
             return bool(self._api.exec_inspect(exec_id)["Running"])
 
     def lives(self) -> bool:
-        """Whether the container runs, as far as its engine says."""
+        """Whether the container runs, according to the engine."""
         try:
             self.require_running()
         except SandboxDead:
@@ -302,7 +302,7 @@ class ContainerExecs:
         return True
 
     def require_running(self) -> None:
-        """Raises SandboxDead where the container does not run any more."""
+        """Raises SandboxDead if the container has stopped."""
         with translated():
             state = self._api.inspect_container(self._container)["State"]
         if not state["Running"]:
@@ -312,8 +312,8 @@ class ContainerExecs:
             raise SandboxDead(f"the container {name} has ended (exit code {state['ExitCode']})")
 
     def _await_notice(self) -> None:
-        """For a moment after its end the engine still says that a container runs, though no
-        command does. Raises SandboxDead once it says otherwise."""
+        """For a moment after its end the engine still reports a container as running. Raises
+        SandboxDead once it no longer does."""
         for delay in (0.05, 0.2, 0.5, 1.0, 2.0):
             self.require_running()
             time.sleep(delay)
@@ -326,21 +326,20 @@ class ContainerExecs:
         )["Id"]
         stream = self._api.exec_start(exec_id, socket=True, tty=tty)
         early = _early(stream)
-        # The wrapper around the socket would close it when collected.
+        # The wrapper would close the socket when garbage collected.
         connection = socket.socket(fileno=socket.dup(stream.fileno()))
         connection.setblocking(False)
-        # Else its descriptor stays until the garbage collector finds a cycle of the client's.
+        # Otherwise the descriptor stays open until the client's reference cycle is collected.
         stream._response.close()
         stream.close()
         return ExecStream(exec_id, connection, early)
 
 
 def _early(stream: Any) -> bytes:
-    """What the HTTP client has read beyond the response's head.
+    """What the HTTP client has read beyond the response's header.
 
-    It reads the head through a buffer, and a command that is fast, or a client that is slow, has
-    output in there; the client's own readers lose it too (docker/api/client.py,
-    `_get_raw_response_socket`).
+    It reads the header through a buffer, which may already hold output of a fast command; the
+    client's own readers lose it too (docker/api/client.py, `_get_raw_response_socket`).
     """
     stream._sock.setblocking(False)
     return bytes(stream._response.raw._fp.fp.peek())
@@ -348,7 +347,7 @@ def _early(stream: Any) -> bytes:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn errors of the engine about a container in use into SandboxDead."""
+    """Translate engine errors about a container in use to SandboxDead."""
     try:
         yield
     except client_errors() as error:

@@ -1,9 +1,9 @@
-"""Files of a container's workspace, read and written from inside, as the sandbox's user.
+"""Read and write files of a container's workspace from inside, as the sandbox's user.
 
 The engine's own way to copy files works as root and follows links out of the workspace. These
-scripts have the rights of the sandbox's commands and no more, and keep to what
-`sandbox.folder.WorkspaceFolder` does: they go down one folder at a time, refuse symbolic links, and
-look at where they are. They need `sh`, coreutils and tar.
+scripts have only the rights of the sandbox's commands. Like `sandbox.folder.WorkspaceFolder` they
+go down one folder at a time, refuse symbolic links, and check where they are. They need `sh`,
+coreutils and tar.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from sandbox.terminal import READY
 FILES_TIMEOUT = 60.0
 """Seconds for one script."""
 TOO_LARGE = 3
-"""A script's exit code where a file is larger than it may be."""
+"""A script's exit code if a file is too large."""
 IN_MEMORY = 8 * 1024 * 1024
-"""Bytes of a tree's archive; a larger one passes through a temporary file."""
+"""Bytes of a tree's archive; a larger one goes through a temporary file."""
 END = bytes(2 * tarfile.BLOCKSIZE)
-"""How every whole archive ends; one that is cut between two files reads like one with fewer."""
+"""The end of every complete archive; one cut between two files would otherwise look complete."""
 _PADDING = 64 * 1024 * 1024
-"""Bytes of an archive beside its files' own: their names, and what fills their blocks."""
+"""Bytes of an archive besides the files' contents: names and padding."""
 
-# After `enter`, `rest` is the file's name in the folder where the shell then is.
+# After `enter`, `rest` is the file's name in the shell's current folder.
 _ENTER = """
 unset CDPATH
 refuse() { printf '%s\\n' "$1"; exit 1; }
@@ -71,7 +71,7 @@ size=$(wc -c <"./$rest") || exit 1
 echo "$4"
 head -c $(($3 + 1)) <"./$rest" 2>/dev/null
 """
-# The status of tar, and not that of what takes its output, is the script's.
+# The script's status is tar's, not that of the command reading its output.
 _READ_TREE = """
 enter "$2"
 exec 3>&1
@@ -85,7 +85,7 @@ enter "$2"
 tar -c -f - . 2>&1 >/dev/null | head -c 500
 exit 1
 """
-# Through a file of its own: one that is cut off leaves what was there.
+# Writes to a temporary file first, so that an interrupted write keeps the old file.
 _WRITE_FILE = """
 enter "$2" make
 require_file
@@ -110,11 +110,11 @@ class RunScript(Protocol):
     def __call__(
         self, script: str, arguments: Sequence[str], stdin: bytes, output: Output, timeout: float
     ) -> int | None:
-        """Its exit code; None at its time-out. Raises SandboxDead."""
+        """Returns its exit code; None at its time-out. Raises SandboxDead."""
 
 
 class ContainerFiles:
-    """Reads and writes below one folder of a container; all methods raise SandboxFileError."""
+    """Reads and writes below one folder of a container. All methods raise SandboxFileError."""
 
     def __init__(self, workspace: str, run: RunScript) -> None:
         self._workspace = workspace
@@ -128,7 +128,7 @@ class ContainerFiles:
         return data.getvalue()
 
     def read_tree(self, path: str) -> dict[str, bytes]:
-        """Every regular file below a folder, bounded as on this machine."""
+        """Every regular file below a folder, with the same limits as on this machine."""
         relative = below(self._workspace, path)
         folder = "" if relative == "." else f"{relative}/"
         limit = TREE_LIMIT + _PADDING
@@ -148,14 +148,14 @@ class ContainerFiles:
             return _unpacked(data, path)
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Write a regular file, which keeps its mode, and the folders above it."""
+        """Write a regular file and its parent folders; an existing file keeps its mode."""
         passing = f"/tmp/stepinto-{secrets.token_hex(8)}"
         self._write(_WRITE_FILE, [below(self._workspace, path), passing], data, path)
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
-        """Write many files, every path checked before the first is written."""
+        """Write many files; all paths are checked before the first is written."""
         wanted = {below(self._workspace, path): data for path, data in files.items()}
-        # The script reads one path a line.
+        # The script reads one path per line.
         odd = [path for path in wanted if "\n" in path]
         buffer = io.BytesIO()
         buffer.write(b"".join(os.fsencode(path) + b"\n" for path in wanted if path not in odd))
@@ -194,17 +194,17 @@ class ContainerFiles:
 
 
 class _Bounded:
-    """Takes the first `limit` bytes."""
+    """Keeps the first `limit` bytes."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file = file
         self.limit = limit
         self.size = 0
-        """Of all that came."""
+        """Bytes received in total."""
 
     @property
     def whole(self) -> bool:
-        """Whether that was all."""
+        """Whether everything was kept."""
         return self.size <= self.limit
 
     def add(self, chunk: bytes) -> None:
@@ -213,7 +213,7 @@ class _Bounded:
 
 
 def _unpacked(data: IO[bytes], shown: str) -> dict[str, bytes]:
-    """The archive's files. Whoever can write to the image's programs can make up an archive."""
+    """The archive's files. Whoever controls the image's programs can forge an archive."""
     files: dict[str, bytes] = {}
     named: dict[str, tarfile.TarInfo] = {}
     room = TREE_LIMIT
@@ -221,7 +221,8 @@ def _unpacked(data: IO[bytes], shown: str) -> dict[str, bytes]:
         with tarfile.open(fileobj=data, mode="r:") as archive:
             for member in archive:
                 path = posixpath.normpath(member.name)
-                # A second name of a file is a link to the first. `getmember` goes through them all.
+                # A second name of a file is a link to the first. `getmember` would scan all
+                # members.
                 held = named[member.linkname] if member.islnk() else member
                 named[member.name] = held
                 if not held.isreg() or SKIPPED_FOLDERS & set(path.split("/")[:-1]):

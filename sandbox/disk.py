@@ -1,9 +1,8 @@
-"""What a local sandbox's files take on the disk, also those that its programs hide.
+"""Measure the disk space of a local sandbox's files, including hidden ones.
 
-Counted is what lies in its folder, however deep and whatever its modes, and what its processes hold
-without a name: files that were removed while they were open or mapped. Not counted is what only a
-socket holds, on the way from one process to another, and what a process holds that an ordinary user
-may not look into.
+Counts everything in its folder, however deep and whatever its modes, and files that its processes
+hold open or mapped after their removal. Does not count data in sockets, nor what a process holds
+that an ordinary user may not inspect.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from sandbox.guard import ResourceGuard, ResourceUse
 from sandbox.memory import KCMP_FILES, processes_below, same
 
 FILE_BYTES = 4096
-"""That the smallest file counts as: a disk can be out of files as well."""
+"""The least that a file counts as, since a disk can also run out of files."""
 MEASUREMENTS = 3
-"""That must all be disturbed before a sandbox is taken to do so on purpose."""
+"""All must be disturbed before a sandbox counts as doing so on purpose."""
 PAUSE = 0.5
-"""Seconds from one to the next."""
+"""Seconds between measurements."""
 ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 POINT_AT = ENTER | os.O_PATH
-"""Which takes no right to read the folder."""
+"""Opens a folder without the right to read it."""
 
 
 def bytes_taken(folder: Path, roots: Iterable[int]) -> int:
-    """Bytes of all files below a folder, and of those without a name that these processes and
-    their descendants hold; sys.maxsize for those that keep hiding them."""
+    """Bytes of all files below a folder, and of deleted files that these processes and their
+    descendants hold; sys.maxsize if they keep hiding files."""
     roots = list(roots)
     for attempt in range(MEASUREMENTS):
         time.sleep(PAUSE if attempt else 0)
@@ -46,30 +45,30 @@ def bytes_taken(folder: Path, roots: Iterable[int]) -> int:
 
 
 class _Hidden(Exception):
-    """A folder was moved or closed while it was measured. By chance that is rare, and soon over."""
+    """A folder was moved or closed during a measurement. By chance that is rare and short."""
 
 
 @dataclass(frozen=True)
 class _Folder:
     identity: tuple[int, int]
     closed_mode: int | None
-    """Its mode, where its owner may not read it and the walk opened it up."""
+    """Its original mode, if its owner may not read it and the walk made it readable."""
     inner: list[str]
-    """The folders in it that are still to be entered."""
+    """Inner folders still to be entered."""
 
 
 class _Walk:
-    """Through all folders below one, with one open at a time: from there it enters those inside,
-    and goes back by `..`, so that a depth beyond PATH_MAX takes no more descriptors."""
+    """Walks all folders below one with one open at a time: it enters inner folders, and goes back
+    by `..`, so that paths beyond PATH_MAX need no more descriptors."""
 
     def __init__(self, root: Path) -> None:
         self.bytes = 0
         self.devices: set[int] = set()
-        """Of the files that it found."""
+        """The devices of the files found."""
         self._above: list[_Folder] = []
         try:
             self._at = os.open(root, POINT_AT)
-        except FileNotFoundError:  # of a sandbox that was closed meanwhile
+        except FileNotFoundError:  # the sandbox was closed meanwhile
             return
         try:
             self._here = self._entered()
@@ -101,7 +100,7 @@ class _Walk:
         self._at = folder
 
     def _entered(self) -> _Folder:
-        """Count what is in the folder, and open it to its owner where that is needed."""
+        """Count the folder's files, and make it readable to its owner if needed."""
         found = os.fstat(self._at)
         mode, closed_mode = found.st_mode & 0o7777, None
         if mode & 0o500 != 0o500 and found.st_uid == os.geteuid() != 0:
@@ -132,13 +131,13 @@ class _Walk:
 
 @contextmanager
 def _while_it_changes() -> Iterator[None]:
-    """Go on without what is gone, or is no folder any more."""
+    """Ignore what was removed, or is no folder any more."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
         return
     except PermissionError as error:
-        # Root without its usual rights can't look into all folders; others can open up their own.
+        # A restricted root can't look into all folders; other users can open up their own.
         if os.geteuid() != 0:
             raise _Hidden from error
     except OSError as error:
@@ -147,10 +146,10 @@ def _while_it_changes() -> Iterator[None]:
 
 
 def _unnamed(roots: list[int], devices: set[int]) -> dict[int, int]:
-    """The files on these devices that processes hold without a name: inode, and bytes."""
+    """Deleted files on these devices that processes still hold: bytes by inode."""
     held: dict[int, int] = {}
     for process, parent in processes_below(roots).items():
-        # Bubblewrap's two processes hold none, and can't be looked into while they start.
+        # Bubblewrap's two processes hold none, and can't be inspected while they start.
         if process in roots or parent in roots:
             continue
         for thread in _threads(process):
@@ -160,7 +159,7 @@ def _unnamed(roots: list[int], devices: set[int]) -> dict[int, int]:
 
 
 def _threads(process: int) -> list[str]:
-    """The folders in /proc of those of its threads that don't share their open files. The first
+    """The /proc folders of a process's threads that don't share their open files. The first thread
     may have ended, which hides what it shared."""
     different: list[int] = []
     with suppress(OSError):
@@ -171,8 +170,8 @@ def _threads(process: int) -> list[str]:
 
 
 def _open(thread: str, devices: set[int]) -> Iterator[tuple[int, int]]:
-    # Root may look into every process. Others may not if it has closed itself to them, as the
-    # debugger's supervisor does to keep its secrets from the program.
+    # Root may inspect every process. Others may not if the process forbids it, as the debugger's
+    # supervisor does to keep its secrets from the program.
     with suppress(OSError):
         for name in os.listdir(f"{thread}/fd"):
             with suppress(OSError):
@@ -191,7 +190,7 @@ def _mapped(process: int, thread: str, devices: set[int]) -> Iterator[tuple[int,
         try:
             found = os.stat(f"/proc/{process}/map_files/{start:x}-{end:x}")
         except OSError:
-            # Only root may look there. To others at least what is mapped is known.
+            # Only root may look there. Others at least see mapped files.
             major, minor = (int(number, 16) for number in device.split(b":"))
             if os.makedev(major, minor) in devices:
                 yield int(inode), int(offset, 16) + end - start
@@ -208,41 +207,40 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-# The disk as a whole: sandboxes that write more than they may are killed.
+# The whole disk: kills sandboxes that write more than they may.
 #
-# Neither bubblewrap nor an engine's usual storage can limit what all files of a sandbox take
-# together.
+# Neither bubblewrap nor an engine's usual storage can limit a sandbox's total.
 
 
 LOOK_SECONDS = 0.5
 LONGEST_SECONDS = 20.0
-"""After which sandboxes are measured in any case: where others free as much of the disk as one
-writes, what is left does not fall."""
+"""Sandboxes are measured at least this often: if others free as much of the disk as one writes,
+free space does not fall."""
 
 
 class DiskUse(ResourceUse):
-    """What the files of one sandbox take."""
+    """The disk use of one sandbox."""
 
     error = DiskExceeded
     told = "its files took more than {} MB (`sandbox.disk_mb`)"
 
 
 class DiskGuard(ResourceGuard):
-    """Of one process and one disk. Thread-safe."""
+    """Watches one disk for one process. Thread-safe."""
 
     def __init__(self, free: Callable[[], int]) -> None:
-        """`free` is how many bytes the disk has left."""
+        """`free` returns the disk's free bytes."""
         super().__init__("disk-guard", free, LOOK_SECONDS, LONGEST_SECONDS)
 
 
 @lru_cache
 def guard_of(folder: str) -> DiskGuard:
-    """That of the disk which a folder is on."""
+    """The guard of a folder's disk."""
     return DiskGuard(lambda: free_bytes(folder))
 
 
 def free_bytes(folder: str) -> int:
-    """What the disk of a folder has left, its free files counted with; 0 where it is gone."""
+    """The free space of a folder's disk, limited by its free files too; 0 if the folder is gone."""
     try:
         found = os.statvfs(folder)
     except OSError:

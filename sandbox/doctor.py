@@ -1,4 +1,4 @@
-"""What this machine has for StepInto, and what each missing thing would enable."""
+"""Check what this machine has for StepInto, and what each missing thing would enable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sandbox.environment import install_command
 from sandbox.errors import SandboxError
 
 PROGRAM_TIMEOUT = 60.0
-"""Seconds for one program to tell its version; Gradle's start of a JVM takes some."""
+"""Seconds for one program to print its version; Gradle starts a JVM first."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Check:
     name: str
     found: bool
     detail: str
-    """What was found, or how to get it."""
+    """What was found, or how to install it."""
     enables: str
-    """What it is for."""
+    """What it is needed for."""
 
 
 def check_machine() -> list[Check]:
-    """Look for everything StepInto can use. Never raises, and never shows a key's value."""
+    """Check for everything that StepInto can use. Never raises, and never shows a key's value."""
     return [
         _check("bubblewrap", "the local sandbox", _bubblewrap),
         _check("Docker engine", "the docker sandbox, benchmarks with images", _docker),
@@ -55,7 +55,7 @@ def check_machine() -> list[Check]:
 
 
 def render(checks: list[Check]) -> Table:
-    """The checks as a table for a terminal."""
+    """The checks as a table."""
     table = Table("", "what", "found, or how to get it", "for")
     for check in checks:
         mark = Text("yes", "green") if check.found else Text("no", "yellow")
@@ -64,7 +64,7 @@ def render(checks: list[Check]) -> Table:
 
 
 class _Missing(Exception):
-    """Something is not here; the message says how to get it."""
+    """Something is missing; the message says how to get it."""
 
 
 def _check(name: str, enables: str, look: Callable[[], str]) -> Check:
@@ -134,7 +134,7 @@ def _maven() -> str:
 def _gradle() -> str:
     if shutil.which("gradle") is None:
         raise _Missing("apt-get install gradle")
-    # Debian's tells of its Java first.
+    # Debian's Gradle prints its Java first.
     return _first_line(["gradle", "--version"], "Gradle ")
 
 
@@ -145,7 +145,7 @@ def _gpu() -> str:
 
 
 def _vllm() -> str:
-    """This environment's, under whichever name it was built, or another's command."""
+    """The version of vLLM in this environment, under any build's name, or of another's command."""
     if importlib.util.find_spec("vllm") is not None:
         names = importlib.metadata.packages_distributions().get("vllm", [])
         versions = [f"{name} {importlib.metadata.version(name)}" for name in dict.fromkeys(names)]
@@ -186,8 +186,8 @@ def _key(name: str, enables: str) -> Check:
 
 
 def _first_line(argv: list[str], start: str = "") -> str:
-    """The first line with a letter, and of that start, that a program prints. Raises _Missing
-    where it fails."""
+    """The first line of a program's output with a letter and this start. Raises _Missing on
+    failure."""
     try:
         answer = subprocess.run(
             argv,

@@ -1,4 +1,4 @@
-"""The container engine: connecting to it, finding images, making and removing containers."""
+"""The container engine: connect to it, find images, create and remove containers."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from sandbox.environment import SYSTEM_PATH
 from sandbox.errors import EngineDown, ImageMissing, SandboxUnavailable
 from sandbox.leftovers import owner_is_dead, owner_tag
 
-# What the client of the container engine raises, as errors of StepInto.
+# Translates errors of the engine's client to StepInto's.
 
 
 def client_errors() -> tuple[type[Exception], ...]:
-    """All that the client raises where the engine refuses, fails or does not answer."""
+    """All exceptions that the client raises if the engine refuses, fails or does not answer."""
     import requests
     import urllib3
     from docker.errors import DockerException
 
-    # The last two come out of a stream, which breaks outside of what `requests` translates.
+    # The last two come from streams, which `requests` does not translate.
     return DockerException, requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError
 
 
 @contextmanager
 def engine_errors() -> Iterator[None]:
-    """Raises SandboxUnavailable where the engine refuses what it is asked for, and EngineDown where
-    it fails or does not answer."""
+    """Raises SandboxUnavailable if the engine refuses a request, EngineDown if it fails or does not
+    answer."""
     from docker.errors import APIError
 
     try:
@@ -56,23 +56,23 @@ USER_LABEL = "stepinto.user"
 RESERVED_PIDS = 32
 """Processes above the sandbox's limit, so that a full container can still be swept."""
 ENGINE_TIMEOUT = 120
-"""Seconds for one answer of the engine; a busy one takes long to start a container."""
+"""Seconds for one answer of the engine; starting a container is slow on a busy one."""
 
-# No program in a container can signal the first process there, whatever its user: `kill -9 -1` ends
-# the idle child of an init of the same user, and with it the container, but not this. What programs
-# leave behind become its children, which it reaps by ignoring their end; `env` of coreutils before
-# 8.31 and of BusyBox can't do that, and the shell waits for them.
+# No program in a container can signal its first process, whatever its user. (`kill -9 -1` would
+# kill an idle child of an init with the same user, and so the container.) It adopts orphans and
+# reaps them by ignoring SIGCHLD; `env` can't do that in BusyBox and in coreutils before 8.31, so
+# there the shell waits for them.
 _IDLE = """
 ignoring='env --ignore-signal=CHLD'
 $ignoring true 2>/dev/null && exec $ignoring sleep infinity
 while :; do sleep 1000000 & wait $!; done
 """
 BY_SOCKET = "http+docker://"
-"""How the address of an engine of this machine begins."""
+"""Address prefix of an engine on this machine."""
 
 
 def connect() -> Any:
-    """A client of the container engine. Raises EngineDown where none answers."""
+    """Connect to the container engine. Raises EngineDown if none answers."""
     import docker
 
     try:
@@ -88,7 +88,7 @@ def connect() -> Any:
 
 @engine_errors()
 def local_root() -> Path | None:
-    """Where the engine keeps images and containers; None where that is no folder of this machine.
+    """The folder where the engine keeps images and containers; None if it is not on this machine.
 
     Raises EngineDown.
     """
@@ -124,7 +124,7 @@ def find_image(client: Any, image: str) -> Any:
 
 
 def digest_of(image: Any) -> str:
-    """What an image holds, as its registry names it; its id where it came from none."""
+    """An image's registry digest; its id if it came from no registry."""
     digests = image.attrs.get("RepoDigests") or [image.id]
     return str(digests[0])
 
@@ -132,8 +132,8 @@ def digest_of(image: Any) -> str:
 def choose_users(image: Any) -> tuple[int, int]:
     """The uid of an image's sandbox, and that of its read-only commands.
 
-    Its own number, unless the image asks for another: by the label `stepinto.user`, or by a
-    USER that is a number other than root's.
+    A uid of StepInto's own, unless the image sets one by the label `stepinto.user` or a numeric
+    USER other than root's.
     """
     named = str((image.attrs["Config"].get("User") or "").partition(":")[0])
     labelled = _labelled_user(image)
@@ -158,14 +158,14 @@ def create_container(
 ) -> Any:
     """Create, without starting it, a hardened container that idles until it is removed.
 
-    `uid` None: a user that the image knows, and whose processes on the whole machine are not
-    counted against the limit. Raises SandboxUnavailable, EngineDown.
+    `uid` None: a user of the image, whose processes on the whole machine are not counted against
+    the limit. Raises SandboxUnavailable, EngineDown.
     """
     from docker.errors import APIError
     from docker.types import Ulimit
 
-    # Commands in an image's workspace may run as root: then the first process does not, for a
-    # process can be debugged by its own user. An image with a label may be root's alone.
+    # If commands in an image's workspace may run as root, the first process must not, since a
+    # process can be debugged by its own user. A labelled image may know no user but root.
     idle = 0 if uid is not None or _labelled_user(image) else _own_number()
     size = config.file_size_mb * 1024 * 1024
     files = config.open_files
@@ -175,7 +175,8 @@ def create_container(
         Ulimit(name="core", soft=0, hard=0),
     ]
     if uid is not None and uid in OWN_UIDS:
-        # The kernel counts a user's processes on the whole machine: only for a user of its own.
+        # The kernel counts a user's processes on the whole machine, so this needs a user of its
+        # own.
         ulimits.append(Ulimit(name="nproc", soft=config.pids, hard=config.pids))
     try:
         return client.containers.create(
@@ -202,7 +203,7 @@ def create_container(
 
 @engine_errors()
 def owner_of(container: Any, folder: str, image: str) -> int:
-    """The uid that a folder of a container belongs to. Raises SandboxUnavailable, EngineDown."""
+    """The uid that owns a folder in a container. Raises SandboxUnavailable, EngineDown."""
     from docker.errors import NotFound
 
     try:
@@ -221,22 +222,22 @@ def owner_of(container: Any, folder: str, image: str) -> int:
 
 
 def path_of(image: Any, before: Sequence[str]) -> str:
-    """The PATH of an image's commands, with these folders before its own."""
+    """The PATH of an image's commands, with the folders `before` in front."""
     variables = dict(line.partition("=")[::2] for line in image.attrs["Config"].get("Env") or ())
     return ":".join([*before, variables.get("PATH") or SYSTEM_PATH])
 
 
 def kill_container(client: Any, container: str) -> None:
-    """End all that runs in it; one that has ended already is fine."""
+    """Kill all processes of a container; one that has ended is fine."""
     with suppress(*client_errors()):
         client.api.kill(container)
 
 
 def remove_container(client: Any, container: str) -> bool:
-    """Kill and remove a container with its volumes; whether it is gone now.
+    """Kill and remove a container with its volumes; returns whether it is gone.
 
-    One that the engine can't remove is told: what was done in it is done, and the next start of
-    StepInto, or `stepinto clean`, removes it.
+    If the engine can't remove it, this only warns: the next start of StepInto, or `stepinto clean`,
+    removes it.
     """
     from docker.errors import APIError, NotFound
 
@@ -245,7 +246,7 @@ def remove_container(client: Any, container: str) -> bool:
     except NotFound:
         return True
     except client_errors() as error:
-        # Another close is at it already.
+        # Another close is already removing it.
         if isinstance(error, APIError) and "already in progress" in str(error):
             return True
         warnings.warn(f"the container {container[:12]} was not removed: {error}", stacklevel=2)
@@ -255,19 +256,19 @@ def remove_container(client: Any, container: str) -> bool:
 
 @dataclass(frozen=True)
 class LeftContainers:
-    """What came of StepInto's containers that are not of a process which lives here: their ids."""
+    """Ids of StepInto's containers whose process does not live here."""
 
     removed: list[str] = field(default_factory=list)
     of_others: list[str] = field(default_factory=list)
-    """Left alone: whether their process lives can't be told from here."""
+    """Left alone, since this machine can't see whether their process lives."""
 
 
 @engine_errors()
 def remove_leftover_containers(of_others: bool = False) -> LeftContainers:
     """Remove the containers of StepInto processes of this machine that have died.
 
-    `of_others`: also those of which that can't be told, since their process is of another machine
-    or PID namespace. Raises EngineDown.
+    `of_others`: also those whose process is of another machine or PID namespace, so may live.
+    Raises EngineDown.
     """
     client = connect()
     left = LeftContainers()
@@ -284,29 +285,29 @@ def remove_leftover_containers(of_others: bool = False) -> LeftContainers:
     return left
 
 
-# The container engine under load: so many sandboxes start at once, and none while it is down.
+# Limits the engine's load: a number of sandboxes start at once, and none while it is down.
 
 
 Answer = TypeVar("Answer")
 FIRST_WAIT, LONGEST_WAIT = 1.0, 15.0
-"""Seconds between two looks at an engine that is down, and between two questions that fail."""
+"""Seconds between checks of an engine that is down, and between failing requests."""
 
 
 class EnginePause:
-    """Of one process. Once a question finds the engine down, one thread looks whether it is back,
-    and all others wait for that. Thread-safe."""
+    """Shared by a process. Once a request finds the engine down, one thread checks whether it is
+    back, and all others wait for that. Thread-safe."""
 
     def __init__(self, answers: Callable[[], object]) -> None:
-        """`answers` raises EngineDown as long as the engine is."""
+        """`answers` raises EngineDown while the engine is down."""
         self._answers = answers
         self._looking, self._lock = threading.Lock(), threading.Lock()
         self._down = threading.Event()
         self._failure = (-math.inf, "")
-        """When a look at it failed last, and why."""
+        """Time and message of the last failed check."""
         self._starts: dict[int, threading.BoundedSemaphore] = {}
 
     def open(self, opening: Callable[[], Answer], at_once: int, patience: float) -> Answer:
-        """Open a sandbox as one of `at_once`; else like `ask`."""
+        """Open a sandbox, with at most `at_once` at the same time; otherwise like `ask`."""
 
         def in_turn() -> Answer:
             with self._slots(at_once):
@@ -315,8 +316,8 @@ class EnginePause:
         return self.ask(in_turn, patience)
 
     def ask(self, question: Callable[[], Answer], patience: float) -> Answer:
-        """Ask the engine, again once it is back. Raises EngineDown where that is not so within
-        `patience` seconds of its first failure, and whatever else `question` does."""
+        """Send a request, and again once the engine is back. Raises EngineDown if that takes more
+        than `patience` seconds since the first failure, and whatever else `question` raises."""
         until: float | None = None
         wait = FIRST_WAIT
         while True:
@@ -328,7 +329,7 @@ class EnginePause:
                 until = until or time.monotonic() + patience
                 if time.monotonic() + wait >= until:
                     raise
-            # One that answers, but not to this, must not be asked without a pause.
+            # Don't ask an engine that answers others but not this without a pause.
             time.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT)
 
@@ -336,7 +337,7 @@ class EnginePause:
         wait, began = FIRST_WAIT, time.monotonic()
         with self._looking:
             failed, reason = self._failure
-            # Of an engine that hangs, each look takes minutes.
+            # If the engine hangs, each check takes minutes.
             if self._down.is_set() and failed >= began and time.monotonic() + wait > until:
                 raise EngineDown(reason)
             while self._down.is_set():

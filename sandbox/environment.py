@@ -1,4 +1,4 @@
-"""The small environment that every sandboxed command starts from, whatever the backend."""
+"""The small environment of every sandboxed command, in all backends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE_ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "TERM": "dumb",
     "PYTHONHASHSEED": "0",
-    # Byte code is checked by size and second: one edit right after another would be missed.
+    # Byte code is invalidated by size and second, so it would miss a second edit within one second.
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
@@ -30,20 +30,20 @@ KEPT_ON_HOST = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_*", "TMPDIR", "XDG_*", "LD_LIBRARY_PATH"),
     *("*_proxy", "*_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC"),
 )
-"""What a program needs to run on this machine as its user, and to reach the network."""
+"""Variables that a program needs to run on this machine as its user, and to reach the network."""
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1
-"""Of one argument, set by Linux (execve(2), MAX_ARG_STRLEN)."""
+"""The limit for one argument, set by Linux (execve(2), MAX_ARG_STRLEN)."""
 
 
 def cache_folder() -> Path:
-    """Where StepInto keeps what it can make again: `$XDG_CACHE_HOME`, else `~/.cache`."""
+    """StepInto's cache: `$XDG_CACHE_HOME`, else `~/.cache`."""
     root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(root).expanduser() / "stepinto"
 
 
 def host_environment(more: Sequence[str] = ()) -> dict[str, str]:
-    """For a program outside the sandbox that works on what others wrote: this process's variables
-    of these names (globs) and of KEPT_ON_HOST alone. API keys don't come along."""
+    """The environment for a program outside the sandbox that processes untrusted files: only this
+    process's variables with these names (globs) and those of KEPT_ON_HOST, so no API keys."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -54,7 +54,7 @@ def host_environment(more: Sequence[str] = ()) -> dict[str, str]:
 def configured_environment(
     config: SandboxConfig, workspace: str, packages: str | None = None
 ) -> dict[str, str]:
-    """The variables that a sandbox's config asks for; `packages` is the folder they lie in."""
+    """The variables that a sandbox's config sets; `packages` is the folder of its packages."""
     paths = [posixpath.join(workspace, path) for path in config.import_paths]
     paths += [packages] if packages else []
     return {**({"PYTHONPATH": ":".join(paths)} if paths else {}), **config.environment}
@@ -83,12 +83,12 @@ def _require_passable(argument: str) -> None:
         )
 
 
-# How StepInto's optional parts are installed, for messages that ask for one.
+# How to install StepInto's optional parts, for messages.
 
 
 def install_command(extra: str) -> str:
-    """The command for one of pyproject.toml's extras. It is for StepInto's checkout, since no
-    package index has StepInto."""
-    # vLLM wants versions of its own, which are not those that StepInto is tested with.
+    """The command that installs one of pyproject.toml's extras from StepInto's checkout, since it
+    is on no package index."""
+    # vLLM requires other versions than those StepInto is tested with.
     constraints = "" if extra == "serve" else "-c constraints.txt "
     return f"pip install {constraints}-e '.[{extra}]' in StepInto's checkout"

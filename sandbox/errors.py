@@ -1,29 +1,29 @@
-"""What can go wrong between StepInto and a sandbox.
+"""Errors of sandboxes.
 
 SandboxError
 ├── SandboxUnavailable    the backend is not installed or not allowed here
 │   └── EngineDown        the container engine does not answer
 ├── ImageMissing          the container image is not on this machine
-│   ├── PullLimited       the registry gives out no more for now
-│   └── NoRoomForImage    the limit on disk leaves no room for it
-├── BuildFailure          a build came to nothing for a reason outside the sources
+│   ├── PullLimited       the registry's rate limit is reached
+│   └── NoRoomForImage    the disk limit leaves no room for it
+├── BuildFailure          a build failed for a reason outside the sources
 ├── SandboxDead           the sandbox went away (killed, engine gone)
 │   ├── NotStarted        its engine could not start a command
 │   ├── OutOfMemory       it was killed at its memory limit
-│   └── DiskExceeded      it was killed for what its files took
+│   └── DiskExceeded      it was killed at its disk limit
 ├── SandboxFileError      a path inside the sandbox can't be read or written
-│   └── FileTooLarge      a file has more bytes than its reader takes
-├── CommandRefused        an argument that no program can be given
+│   └── FileTooLarge      a file is larger than its reader accepts
+├── CommandRefused        an argument that can't be passed to a program
 └── DebuggerError         a debug session could not be driven (see sandbox.debugger)
 
-What ends a rollout is a failure of the infrastructure, and not of the model but for what
-`collect.faults` says of a sandbox that dies twice. SandboxFileError and CommandRefused mostly
-end none: an agent's tools answer them to the model.
+Errors that end a rollout count as failures of the infrastructure, not of the model, except for
+sandboxes that die twice (see `collect.faults`). SandboxFileError and CommandRefused usually end
+none, since an agent's tools report them to the model.
 """
 
 
 class SandboxError(Exception):
-    """Base of every error raised by `sandbox`."""
+    """Base of all errors raised by `sandbox`."""
 
 
 class SandboxUnavailable(SandboxError):
@@ -31,31 +31,31 @@ class SandboxUnavailable(SandboxError):
 
 
 class EngineDown(SandboxUnavailable):
-    """The container engine does not answer, or too late."""
+    """The container engine does not answer, or answers too late."""
 
 
 class ImageMissing(SandboxError):
-    """The container image is not on this machine; the message names it and how to get it."""
+    """The container image is not on this machine; the message says how to get it."""
 
 
 class PullLimited(ImageMissing):
-    """The registry gives out no more images for now; the message says what it said."""
+    """The registry's rate limit is reached; the message quotes the registry."""
 
 
 class BuildFailure(SandboxError):
-    """A build tool was still at it at its time-out, or fails whatever the sources are."""
+    """A build tool reached its time-out, or fails for reasons outside the sources."""
 
 
 class NoRoomForImage(ImageMissing):
-    """Images that are needed take all of `images.disk_gb`; the message says what to do."""
+    """The needed images take all of `images.disk_gb`; the message says what to do."""
 
 
 class SandboxDead(SandboxError):
-    """The sandbox no longer runs. What it printed last must not be read as an observation."""
+    """The sandbox no longer runs. Its last output must not be used as an observation."""
 
 
 class NotStarted(SandboxDead):
-    """The engine could not start a command; the message says what it answered."""
+    """The engine could not start a command; the message quotes its answer."""
 
 
 class OutOfMemory(SandboxDead):
@@ -63,7 +63,7 @@ class OutOfMemory(SandboxDead):
 
 
 class DiskExceeded(SandboxDead):
-    """The whole sandbox was killed: its files took more than they may."""
+    """The whole sandbox was killed because its files took more than they may."""
 
 
 class SandboxFileError(SandboxError):
@@ -71,11 +71,11 @@ class SandboxFileError(SandboxError):
 
 
 class FileTooLarge(SandboxFileError):
-    """A file has more bytes than its reader takes; the message says how many both are."""
+    """A file is larger than its reader accepts; the message gives both sizes."""
 
 
 class CommandRefused(SandboxError):
-    """An argument of a command that no program can be given; the message says why."""
+    """An argument that can't be passed to a program; the message says why."""
 
 
 class DebuggerError(SandboxError):

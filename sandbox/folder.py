@@ -1,8 +1,8 @@
-"""Files of a workspace folder that an untrusted program writes to at the same time.
+"""Files of a workspace folder that an untrusted program may be changing.
 
-Every path is walked from the folder's root one name at a time with O_NOFOLLOW, so that neither a
-symbolic link nor a parent folder swapped in between leads out of it; opening never blocks on a
-FIFO, and sizes are bounded. Symbolic links are refused, not resolved.
+Every path is walked from the folder's root one name at a time with O_NOFOLLOW, so neither symbolic
+links nor swapped parent folders lead out of it. Opening never blocks on a FIFO, and sizes are
+limited. Symbolic links are refused, not resolved.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ OF_THE_PATH = frozenset(
         *(errno.EFBIG, errno.EINVAL, errno.EBUSY, errno.ETXTBSY, errno.EAGAIN),
     )
 )
-"""What the program in the sandbox can make of a path, as opposed to what ails the machine."""
+"""Errors that a program in the sandbox can cause by a path, as opposed to the machine's faults."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def below(workspace: str, path: str) -> str:
-    """`path` relative to `workspace`, normalised; raises SandboxFileError if it lies outside, or is
-    no name that a file can have."""
+    """`path` relative to `workspace`, normalised; raises SandboxFileError if it lies outside, or
+    can't be a file name."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError as error:
@@ -53,7 +53,7 @@ def below(workspace: str, path: str) -> str:
 
 
 class WorkspaceFolder:
-    """Reads and writes below one host folder; `owner` is the uid and gid that files get."""
+    """Reads and writes below one host folder; `owner` is the uid and gid for new files."""
 
     def __init__(self, root: Path, owner: int | None, file_limit: int) -> None:
         self.root = root
@@ -68,7 +68,7 @@ class WorkspaceFolder:
             return self._read(parent, name, relative, largest)
 
     def write_file(self, relative: str, data: bytes) -> None:
-        """Write a regular file and the folders above it. Raises SandboxFileError."""
+        """Write a regular file and its parent folders. Raises SandboxFileError."""
         folder, name = posixpath.split(relative)
         if name in {"", "."}:
             raise SandboxFileError(f"can't write {relative!r}: it names a folder")
@@ -81,7 +81,8 @@ class WorkspaceFolder:
                 file.write(data)
 
     def read_tree(self, relative: str) -> dict[str, bytes]:
-        """Every regular file below a folder. Raises SandboxFileError, also on too large a tree."""
+        """Every regular file below a folder. Raises SandboxFileError, also if the tree is too
+        large."""
         files: dict[str, bytes] = {}
         with _explained("read", relative), self._open_folder(relative) as folder:
             self._read_below(folder, "", files, TREE_LIMIT, TREE_DEPTH)
@@ -155,14 +156,14 @@ class WorkspaceFolder:
 
 
 def write_all(folder: WorkspaceFolder, workspace: str, files: Mapping[str, bytes]) -> None:
-    """Write many files, every path checked before the first is written."""
+    """Write many files; all paths are checked before the first is written."""
     for relative, data in {below(workspace, path): data for path, data in files.items()}.items():
         folder.write_file(relative, data)
 
 
 @contextmanager
 def _explained(verb: str, shown: str) -> Iterator[None]:
-    """Tell what is wrong with a path, and what ails the machine; a full disk is told elsewhere."""
+    """Explain errors of a path or of the machine; a full disk is reported elsewhere."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
-"""What a sandbox takes as a whole: one that takes more than it may is killed.
+"""Kill sandboxes that exceed their limit of a resource as a whole.
 
-For resources that the kernel limits by process only. One thread for each resource looks at what
-the machine has left of it, which costs nothing, and measures the sandboxes only once that has
-fallen a good deal, or after a while.
+For resources that the kernel limits only by process. One thread per resource watches what the
+machine has left of it, which costs nothing. It measures the sandboxes only once that has fallen a
+good deal, or after a while.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing import ClassVar
 from sandbox.errors import SandboxDead
 
 LARGEST_STEP = 256 * 1024 * 1024
-"""Bytes that what is left falls by before sandboxes are measured; less where one may take less
-than four times as much."""
+"""Fall of the free bytes after which sandboxes are measured; less if one may take less than four
+times as much."""
 REST = 4
-"""A look is followed by a pause at least so many times as long, whatever it has to measure."""
+"""Each look is followed by a pause at least this many times as long, whatever it measures."""
 
 
 class ResourceUse:
-    """What one sandbox takes of a resource."""
+    """One sandbox's use of a resource."""
 
     error: ClassVar[type[SandboxDead]]
-    """What a sandbox that was killed for it raises."""
+    """The error raised for a sandbox that was killed for it."""
     told: ClassVar[str]
-    """How the error says so; `{}` stands for the limit in MB."""
+    """The error's message; `{}` stands for the limit in MB."""
 
     def __init__(
         self, limit_mb: int, measure: Callable[[], int], kill: Callable[[], object]
     ) -> None:
-        """`measure` gives bytes, `kill` ends all that runs in the sandbox; both are called from
+        """`measure` returns bytes, `kill` ends all processes of the sandbox; both are called from
         another thread."""
         self._limit_mb = limit_mb
         self._measure, self._kill = measure, kill
         self.exceeded = False
-        """Whether it took too much, for which it is killed."""
+        """Whether it exceeded its limit, for which it is killed."""
         self._killed = False
 
     @property
@@ -49,7 +49,7 @@ class ResourceUse:
         return self._limit_mb * 1024 * 1024
 
     def check(self) -> None:
-        """Measure it, and kill the sandbox where it is too much."""
+        """Measure the sandbox, and kill it if it takes too much."""
         if self._killed:
             return
         if self.exceeded or self._measure() > self.limit:
@@ -59,7 +59,7 @@ class ResourceUse:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Raises `error` in place of another SandboxDead where that was the reason."""
+        """Raises `error` in place of another SandboxDead if that was the cause."""
         try:
             self.require()
             yield
@@ -68,13 +68,13 @@ class ResourceUse:
             raise
 
     def require(self) -> None:
-        """Raises `error` once the sandbox was killed for it."""
+        """Raises `error` if the sandbox was killed for it."""
         if self.exceeded:
             raise self.error(f"the sandbox was killed: {self.told.format(self._limit_mb)}")
 
 
 class ResourceGuard:
-    """Of one process and one resource. Thread-safe."""
+    """Watches one resource for one process. Thread-safe."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class ResourceGuard:
         look_seconds: float,
         longest: float = math.inf,
     ) -> None:
-        """`left` is how many bytes the machine has. It is asked every `look_seconds`; `longest`
-        seconds after a measurement comes the next one in any case."""
+        """`left` returns the machine's free bytes, and is called every `look_seconds`. Sandboxes
+        are measured at least every `longest` seconds."""
         self._name, self._left = name, left
         self._look_seconds, self._longest = look_seconds, longest
         self._watched: set[ResourceUse] = set()
@@ -94,7 +94,7 @@ class ResourceGuard:
         self._thread: threading.Thread | None = None
 
     def watch(self, sandbox: ResourceUse) -> None:
-        """From now on, until `forget`."""
+        """Watch a sandbox until `forget`."""
         with self._changed:
             if self._thread is None:
                 self._most_left, self._measured = self._left(), time.monotonic()
@@ -105,7 +105,7 @@ class ResourceGuard:
             self._changed.notify()
 
     def forget(self, sandbox: ResourceUse) -> None:
-        """It takes nothing any more, or was never watched."""
+        """Stop watching a sandbox, if it was watched."""
         with self._changed:
             self._watched.discard(sandbox)
 
@@ -132,8 +132,8 @@ class ResourceGuard:
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
-        """Warn where that fails, and try it again at the next look: without this thread no sandbox
-        would be limited any more."""
+        """Warn about errors and go on at the next look: without this thread no sandbox would be
+        limited."""
         try:
             yield
         except Exception as error:

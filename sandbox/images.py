@@ -1,7 +1,7 @@
-"""Fetch container images, within a limit on disk, and make room by what was used longest ago.
+"""Fetch container images within a disk limit, and evict the least recently used ones.
 
-A small state file tells which images StepInto has pulled, and when each was used last. No other
-image is ever removed, and none that is held or that a container uses.
+A small state file records which images StepInto has pulled and when each was last used. Other
+images are never removed, nor are images that are held or that a container uses.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from sandbox.errors import (
     SandboxUnavailable,
 )
 
-# Which images StepInto has pulled, when each was used last, and which are held: small files.
+# State files: which images StepInto has pulled, when each was last used, which are held.
 #
-# Each engine has its own, since machines with engines of their own may share a home.
+# Each engine has its own, since machines with separate engines may share a home.
 
 
 STATE = "images.json"
-"""The file of releases that had one for all engines."""
+"""File name used by releases that had one state file for all engines."""
 NOTED_EVERY = 60.0
-"""Seconds within which a second use of an image is not noted again."""
+"""Seconds within which a second use of an image is not recorded again."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,20 @@ class PulledImage:
     """An image that StepInto has fetched."""
 
     id: str
-    """The engine's id: another one under the same name is not ours."""
+    """The engine's id; an image with another id under the same name is not ours."""
     used: float
-    """Seconds since the epoch."""
+    """Time of the last use, in seconds since the epoch."""
 
 
 class ImageStore:
-    """The state file of an engine, and beside it a folder with a file for each image that was ever
-    held. Safe for several threads and processes."""
+    """The state file of an engine, and a folder beside it with a lock file for each image that was
+    ever held. Safe for several threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> dict[str, PulledImage]:
-        """By name; empty where nothing was pulled yet."""
+        """The pulled images by name; empty if nothing was pulled yet."""
         path = self.path if self.path.is_file() else self.path.with_name(STATE)
         if not path.is_file():
             return {}
@@ -71,7 +71,7 @@ class ImageStore:
         return {name: PulledImage(**image) for name, image in images.items()}
 
     def add(self, name: str, image_id: str) -> None:
-        """Note an image as pulled, and used, now. Raises SandboxUnavailable."""
+        """Record an image as pulled and used now. Raises SandboxUnavailable."""
         with self._changing() as images:
             images[name] = PulledImage(image_id, time.time())
 
@@ -81,8 +81,8 @@ class ImageStore:
             images.pop(name, None)
 
     def note_use(self, name: str) -> None:
-        """Note that an image is used now, where it is one that StepInto has pulled."""
-        # A home that can't be written to must not keep a sandbox from opening.
+        """Record that an image is used now, if StepInto has pulled it."""
+        # An unwritable home must not keep a sandbox from opening.
         with suppress(OSError, SandboxUnavailable):
             known = self.read().get(name)
             if known is not None and time.time() - known.used > NOTED_EVERY:
@@ -92,10 +92,10 @@ class ImageStore:
 
     @contextmanager
     def holding(self, name: str) -> Iterator[None]:
-        """Keep an image from being evicted meanwhile, by any process. Raises SandboxUnavailable."""
+        """Keep any process from evicting an image. Raises SandboxUnavailable."""
         with ExitStack() as held:
             file = None
-            # Without a home to write to, no image is known as pulled, and none is evicted.
+            # Without a writable home, no image is known as pulled, so none is evicted.
             with suppress(OSError):
                 file = held.enter_context(self._open_hold(name))
             if file is not None:
@@ -105,7 +105,8 @@ class ImageStore:
 
     @contextmanager
     def if_free(self, name: str) -> Iterator[bool]:
-        """Whether nobody holds an image; if so, nobody can meanwhile. Raises SandboxUnavailable."""
+        """Whether nobody holds an image; if so, nobody can while the context is open. Raises
+        SandboxUnavailable."""
         with ExitStack() as held:
             with self._noting():
                 file = held.enter_context(self._open_hold(name))
@@ -119,7 +120,7 @@ class ImageStore:
     def _open_hold(self, name: str) -> TextIO:
         folder = self.path.with_suffix("")
         folder.mkdir(parents=True, exist_ok=True)
-        # NFS takes shared locks only on what is open for reading, exclusive ones for writing.
+        # NFS requires read access for shared locks, write access for exclusive ones.
         return (folder / _short(name)).open("a+")
 
     @contextmanager
@@ -137,7 +138,7 @@ class ImageStore:
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
-        """Raises SandboxUnavailable where the files can't be written or locked."""
+        """Raises SandboxUnavailable if the files can't be written or locked."""
         try:
             yield
         except OSError as error:
@@ -148,7 +149,7 @@ class ImageStore:
 
 
 def store_here() -> ImageStore:
-    """That of the engine which this process uses. Raises SandboxUnavailable, EngineDown."""
+    """The store of the engine that this process uses. Raises SandboxUnavailable, EngineDown."""
     engine = _engine_id(os.environ.get("DOCKER_HOST"))
     return ImageStore(cache_folder() / f"images-{_short(engine)}.json")
 
@@ -156,7 +157,7 @@ def store_here() -> ImageStore:
 @lru_cache
 @engine_errors()
 def _engine_id(host: str | None) -> str:
-    """Its own, of the engine at this DOCKER_HOST."""
+    """The id of the engine at this DOCKER_HOST."""
     client = connect()
     try:
         return str(client.info()["ID"])
@@ -168,27 +169,27 @@ def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# Fetch one image from its registry, and say of a fetch that failed whether to try again when.
+# Pulls one image from its registry, and classifies failures by whether and when to retry.
 
 
 _LIMITED = re.compile(r"too ?many ?requests|rate.?limit|rate exceeded", re.IGNORECASE)
-"""What registries say where they give out no more for now."""
+"""What registries say when a rate limit is reached."""
 
 
 def pull_from_registry(client: Any, image: str) -> None:
-    """Fetch an image from the registry that its name tells. Raises `client_errors`."""
+    """Pull an image from the registry in its name. Raises `client_errors`."""
     from docker.errors import DockerException
     from docker.utils import parse_repository_tag
 
     repository, tag = parse_repository_tag(image)
     for line in client.api.pull(repository, tag or "latest", stream=True, decode=True):
-        # The client takes what fails once the first line is there for a success.
+        # The client reports success after the first line even if the pull fails later.
         if "error" in line:
             raise DockerException(line["error"])
 
 
 def pull_failure(image: str, error: Exception) -> SandboxError:
-    """What it means that a pull raised one of `client_errors`."""
+    """Translate one of `client_errors` raised by a pull."""
     from docker.errors import APIError, DockerException
 
     said = str((isinstance(error, APIError) and error.explanation) or error)
@@ -200,10 +201,10 @@ def pull_failure(image: str, error: Exception) -> SandboxError:
 
 GIGABYTE = 1_000_000_000
 FIRST_LIMIT_WAIT, LONGEST_LIMIT_WAIT = 60.0, 900.0
-"""Seconds between two tries where the registry gives out no more for now."""
+"""Seconds between tries while the registry's rate limit is reached."""
 MEASURING = "disk usage operation is already running"
 MEASURE_AGAIN, MEASURED_WITHIN = 0.5, 30.0
-"""Seconds between two tries, and in which the engine must have measured for others."""
+"""Seconds between tries, and total seconds to wait while the engine measures for others."""
 
 
 class ImagesConfig(BaseModel):
@@ -214,50 +215,50 @@ class ImagesConfig(BaseModel):
     parallelism: int = Field(default=2, ge=1)
     """Images fetched at once."""
     disk_gb: float = Field(default=120.0, gt=0)
-    """Gigabytes (10^9 bytes) that all images of the engine may take together, layers that several
-    share counted once. Looked at before each fetch, so those under way can still exceed it. A node
-    of a cluster whose disk has no room for that does no rollouts."""
+    """Gigabytes (10^9 bytes) that all images of the engine may take together, with shared layers
+    counted once. Checked before each fetch, so fetches under way can still exceed it. A cluster
+    node whose disk has less room does no rollouts."""
     max_retries: int = Field(default=2, ge=0)
-    """Of a fetch that fails for another reason than the registry's limit."""
+    """Retries of a fetch that fails for another reason than the registry's rate limit."""
     backoff: float = Field(default=10.0, ge=0)
-    """Seconds before the first retry; twice as long before each that follows."""
+    """Seconds before the first retry; doubles with each retry."""
     pull_limit_wait: float = Field(default=21_600.0, ge=0)
-    """Seconds that a fetch goes on trying where the registry gives out no more for now: after a
-    minute, then two, up to 15. Rollouts that wait for it count for runner.ray.per_node."""
+    """Seconds to keep retrying a fetch while the registry's rate limit is reached: after a minute,
+    then two, up to 15. Rollouts that wait for it count towards runner.ray.per_node."""
 
 
 @dataclass
 class PullReport:
-    """What fetching came to."""
+    """The result of fetching images."""
 
     wanted: frozenset[str] = frozenset()
-    """Those asked for, which make no room for each other."""
+    """The requested images, which are not evicted for each other."""
     present: list[str] = field(default_factory=list)
-    """Those that were there already."""
+    """Images that were already there."""
     pulled: list[str] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """Why, by image."""
+    """Errors by image."""
     left: list[str] = field(default_factory=list)
-    """Those that there was no room for."""
+    """Images that did not fit."""
     used_bytes: int = 0
-    """Of all the engine's images at the end."""
+    """Bytes of all the engine's images at the end."""
 
 
 Pull = Callable[[Any, str], None]
-"""Fetches one image by name, with a client of the engine. Raises `client_errors`."""
+"""Pulls one image by name with an engine client. Raises `client_errors`."""
 Event = Callable[[str], None]
 
 
 def image_bytes(client: Any) -> int:
-    """Bytes of all the engine's images, shared layers once."""
+    """Bytes of all the engine's images, with shared layers counted once."""
     found = _disk_usage(client)
-    # API 1.52 leaves out a sum of 0, and 1.53 has it under another name.
+    # API 1.52 omits a sum of 0, and 1.53 renames it.
     return int(found.get("LayersSize") or (found.get("ImageUsage") or {}).get("TotalSize") or 0)
 
 
 def _disk_usage(client: Any) -> Any:
-    """Some engines refuse while they measure for another program."""
+    """Ask again if the engine refuses because it measures for another program."""
     from docker.errors import APIError
 
     until = time.monotonic() + MEASURED_WITHIN
@@ -272,28 +273,28 @@ def _disk_usage(client: Any) -> Any:
 
 @dataclass
 class ImagePuller:
-    """Fetches images, and makes room for them. Thread-safe."""
+    """Pulls images and makes room for them. Thread-safe."""
 
     client: Any
-    """Of the engine."""
+    """A client of the engine."""
     config: ImagesConfig
     store: ImageStore = field(default_factory=store_here)
     pull: Pull = pull_from_registry
     measure: Callable[[Any], int] = image_bytes
-    """What the limit is about, of the engine."""
+    """Measures what `disk_gb` limits."""
     on_event: Event = lambda text: None
-    """Hears of each image from the worker threads."""
+    """Called for each image, from the worker threads."""
     stop: threading.Event = field(default_factory=threading.Event)
-    """Once it is set, a fetch that has failed is not tried again."""
+    """Once set, failed fetches are not retried."""
 
     def __post_init__(self) -> None:
         self._slots = threading.BoundedSemaphore(self.config.parallelism)
-        # Also for its measuring: some engines refuse to do it twice at the same time.
+        # Also guards measuring, since some engines refuse two at the same time.
         self._room = threading.RLock()
 
     @engine_errors()
     def require(self, image: str) -> None:
-        """See that the engine has an image, and fetch it where it does not.
+        """Fetch an image unless the engine has it.
 
         Raises NoRoomForImage, PullLimited, ImageMissing, EngineDown.
         """
@@ -301,17 +302,17 @@ class ImagePuller:
 
     @engine_errors()
     def fetch(self, images: Sequence[str]) -> PullReport:
-        """Fetch those of the images that the engine does not have, several at a time.
+        """Fetch the images that the engine does not have, several at a time.
 
-        Before each, images that StepInto has pulled and that are not among those asked for make
-        room, the one used longest ago first. Raises EngineDown.
+        Before each fetch, evicts images that StepInto has pulled and that were not requested, least
+        recently used first. Raises EngineDown.
         """
         report = PullReport(frozenset(images))
         with ThreadPoolExecutor(self.config.parallelism) as pool:
             try:
                 list(pool.map(partial(self._try, report=report), dict.fromkeys(images)))
             except BaseException:
-                # Else the pool would wait for those that wait for the registry.
+                # Otherwise the pool would wait for threads that wait for the registry.
                 self.stop.set()
                 raise
         with self._room:
@@ -320,7 +321,7 @@ class ImagePuller:
         return report
 
     def _try(self, image: str, report: PullReport) -> None:
-        """The same for one image; a failure is noted."""
+        """Fetch one image, and record a failure in the report."""
         try:
             self._require(image, report)
         except NoRoomForImage:
@@ -334,7 +335,7 @@ class ImagePuller:
             self.store.note_use(image)
             report.present.append(image)
             return
-        # Kept while waiting for the registry: others should not ask it meanwhile.
+        # Held while waiting for the registry, so that others don't ask it meanwhile.
         with self._slots:
             if not self._make_room(report):
                 raise NoRoomForImage(
@@ -348,7 +349,7 @@ class ImagePuller:
         self.on_event(f"fetched {image}")
 
     def _pull(self, image: str) -> None:
-        """Pull it, after a failure again. Raises PullLimited, ImageMissing, EngineDown."""
+        """Pull with retries. Raises PullLimited, ImageMissing, EngineDown."""
         from docker.errors import NotFound
 
         failures = limits = 0
@@ -374,7 +375,7 @@ class ImagePuller:
         return self.stop.wait(seconds)
 
     def _make_room(self, report: PullReport) -> bool:
-        """Evict until the images take less than the limit; whether they do."""
+        """Evict until the images are below the limit; returns whether they are."""
         with self._room:
             if self._has_room():
                 return True
@@ -390,7 +391,7 @@ class ImagePuller:
         return self.measure(self.client) < self.config.disk_gb * GIGABYTE
 
     def _evictable(self, wanted: frozenset[str]) -> list[str]:
-        """StepInto's own images that no container needs, the one used longest ago first."""
+        """Images pulled by StepInto that no container needs, least recently used first."""
         in_use = {
             container.attrs["ImageID"]
             for container in self.client.containers.list(all=True, sparse=True)
@@ -402,7 +403,7 @@ class ImagePuller:
         return sorted(free, key=lambda name: pulled[name].used)
 
     def _ours(self, pulled: Mapping[str, PulledImage]) -> dict[str, PulledImage]:
-        """Those still there as they were pulled; the others are forgotten."""
+        """The images that are still as they were pulled; forgets the others."""
         found = {name: image_or_none(self.client, name) for name in pulled}
         ours = {
             name: image
@@ -414,7 +415,7 @@ class ImagePuller:
         return ours
 
     def _evict(self, name: str) -> bool:
-        """Whether it is gone: not where it is held, or a container of it was started meanwhile."""
+        """Evict an image; False if it is held or a container of it has started."""
         from docker.errors import APIError
 
         with self.store.if_free(name) as free:

@@ -1,8 +1,8 @@
-"""Temporary folders of local sandboxes, and the removal of what killed owners have left.
+"""Temporary folders of local sandboxes, and removal of those that killed owners have left.
 
 A folder is `stepinto-sandbox-*` in the host's temporary folder. Its owner holds an flock on it
-as long as it lives: the kernel releases it whatever the owner dies of, so no process number
-is ever compared.
+while it lives, which the kernel releases however the owner dies, so no process numbers need
+comparing.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "stepinto-sandbox-"
-"""Long enough that no folder of the user's is taken for a sandbox's and removed."""
+"""Long enough that no user's folder is mistaken for a sandbox's and removed."""
 
 
 class OwnedFolder:
     """A fresh temporary folder, locked by this process until `remove`."""
 
     def __init__(self) -> None:
-        # Locked under a name that `remove_leftovers` does not look at, then renamed.
+        # Locked under a name that `remove_leftovers` ignores, then renamed.
         unlocked = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
         self._lock = _lock(unlocked)
         self.path = unlocked.with_name(unlocked.name[1:])
         os.rename(unlocked, self.path)
 
     def remove(self) -> None:
-        """Remove the folder with all below it; safe to call twice."""
+        """Remove the folder and its contents; safe to call twice."""
         remove_folder(self.path)
         if self._lock is not None:
             os.close(self._lock)
@@ -40,8 +40,8 @@ class OwnedFolder:
 
 
 def remove_leftovers() -> list[Path]:
-    """Remove this user's sandbox folders whose owner is dead, and return them; end what still runs
-    in one."""
+    """Remove this user's sandbox folders whose owner is dead, kill what still runs in them, and
+    return them."""
     removed = []
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         lock = _lock(path)
@@ -55,10 +55,10 @@ def remove_leftovers() -> list[Path]:
 
 
 def _end_bubblewraps(folder: Path) -> None:
-    """End those whose sandbox's folder it is. They end with their owner, unless it is killed in the
-    moment in which they start."""
+    """Kill the bubblewraps of a sandbox's folder. They normally end with their owner, unless it is
+    killed while they start."""
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # of what has ended meanwhile, or is another user's
+        with suppress(OSError):  # ended meanwhile, or another user's
             pidfd = os.pidfd_open(int(process.name))
             try:
                 program, *options = (process / "cmdline").read_text(errors="replace").split("\0")
@@ -70,7 +70,7 @@ def _end_bubblewraps(folder: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder even where its programs made it read-only or nested it very deep."""
+    """Remove a folder even if its programs made it read-only or nested it very deeply."""
     try:
         shutil.rmtree(path)
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def remove_folder(path: Path) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """An exclusive lock on one's own folder; None where it is another's, or is locked."""
+    """Lock one's own folder exclusively; None if it is another user's or already locked."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -96,23 +96,23 @@ def _lock(path: Path) -> int | None:
     return None
 
 
-# Which process something belongs to, as a text says it, and whether that process has ended.
+# Names a process in a text, so that other processes can check whether it has ended.
 
 
 INITIAL_NAMESPACE = str(0xEFFFFFFC)
-"""The PID namespace that a machine starts with (Linux, PROC_PID_INIT_INO); others are those of
-containers, and get another number each time."""
+"""The PID namespace of a machine at boot (Linux, PROC_PID_INIT_INO); containers' namespaces have
+another number each time."""
 
 
 def owner_tag() -> str:
-    """Names this process among those of all machines, PID namespaces and boots."""
+    """Identifies this process among those of all machines, PID namespaces and boots."""
     pid = os.getpid()
     return f"{_machine()} {_namespace()} {_boot_id()} {pid} {_start_time(pid)}"
 
 
 def owner_is_dead(tag: str) -> bool | None:
-    """Whether the process of an `owner_tag` has ended. None where that can't be told from here: it
-    is of another machine, or of another PID namespace of this one, or /proc hides it."""
+    """Whether the process of an `owner_tag` has ended. None if unknown: it is of another machine or
+    another PID namespace, or /proc hides it."""
     try:
         machine, namespace, boot, pid, started = tag.split()
     except ValueError:
@@ -126,7 +126,8 @@ def owner_is_dead(tag: str) -> bool | None:
 
 
 def _machine() -> str:
-    """Its id and name: containers of one image may share the first, and machines the second."""
+    """The machine's id and name: containers of one image may share the first, and machines the
+    second."""
     try:
         machine = Path("/etc/machine-id").read_text().strip()
     except OSError:
@@ -143,8 +144,8 @@ def _boot_id() -> str:
 
 
 def _start_time(pid: int) -> str | None:
-    """Clock ticks after boot (proc(5), field 22); the name before it may hold spaces. None where
-    there is no such process, or /proc hides those of other users (hidepid)."""
+    """Clock ticks after boot (proc(5), field 22); the name before it may hold spaces. None if there
+    is no such process, or /proc hides other users' (hidepid)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -152,7 +153,7 @@ def _start_time(pid: int) -> str | None:
 
 
 def _has_ended(pid: int) -> bool | None:
-    """Whether no process has this number; None where one has, maybe another."""
+    """Whether no process has this number; None if one has, since it may be another one."""
     try:
         with suppress(PermissionError):
             os.kill(pid, 0)

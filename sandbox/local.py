@@ -1,10 +1,9 @@
-"""The local sandbox: bubblewrap around each command, a folder of the host as the workspace.
+"""The local sandbox: bubblewrap around each command, a host folder as the workspace.
 
-What is bounded, and what is not: each process's private memory (RLIMIT_DATA) and all memory
-together (`sandbox.memory_guard`), the number of processes and threads of the sandbox
-(RLIMIT_NPROC), the size of each file and of all together (`sandbox.disk_guard`), and /dev/shm.
-`config.cpus` is not. /tmp is the sandbox's own, and keeps its files from one command to the next,
-as in a container.
+Limited are each process's private memory (RLIMIT_DATA) and all memory together
+(`sandbox.memory_guard`), the number of processes and threads (RLIMIT_NPROC), the size of each file
+and of all together (`sandbox.disk_guard`), and /dev/shm. `config.cpus` is not enforced. /tmp is
+private, and keeps its files from one command to the next, as in a container.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ from sandbox.text import BoundedOutput
 class LocalSandbox:
     """A `Sandbox` on this machine.
 
-    With `config.unsafe`, and only where bubblewrap is missing, commands run on the host itself:
-    limits and time-outs hold, for what stays below the command; isolation and `read_only` do not.
+    With `config.unsafe`, and only if bubblewrap is missing, commands run on the host itself: limits
+    and time-outs apply to the command's descendants; isolation and `read_only` do not.
     """
 
     def __init__(self, config: SandboxConfig) -> None:
@@ -172,7 +171,7 @@ class LocalSandbox:
         self.close()
 
     def _start(self, command: Command, stdin: int, output: int, interactive: bool) -> HostProcess:
-        # The session of a terminal is made inside: its Ctrl-C must not reach bubblewrap.
+        # The terminal's session is created inside, since Ctrl-C must not reach bubblewrap.
         ready = ["sh", "-c", 'echo "$0"; exec "$@"', READY.decode()]
         session = ["setsid", "--ctty", *ready] if interactive else []
         inner = [*session, *self._inner(command)]
@@ -189,7 +188,7 @@ class LocalSandbox:
         return process
 
     def _inner(self, command: Command) -> list[str]:
-        """The command under `env`, which also reports a bad folder or program as a shell does."""
+        """The command under `env`, which reports a bad folder or program as a shell does."""
         variables = {**self._environment(), **command.env}
         settings = [f"{name}={value}" for name, value in variables.items()]
         folder = command.cwd or self.workspace
@@ -211,7 +210,7 @@ class LocalSandbox:
         return str(packages_folder(self.python, self._config.packages))
 
     def _with_packages(self) -> SandboxConfig:
-        """The config as bubblewrap needs it: what is installed must be readable."""
+        """The config with the installed packages as readable paths."""
         if self._packages is None:
             return self._config
         readable = (*self._config.readable_paths, self._packages)
@@ -237,7 +236,7 @@ class LocalSandbox:
 
 
 class _LocalTerminalProcess:
-    """A process behind a terminal, forgotten by its sandbox once it was killed."""
+    """A process behind a terminal; killing it removes it from its sandbox."""
 
     def __init__(self, process: HostProcess, running: RunningProcesses) -> None:
         self._process = process

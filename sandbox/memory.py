@@ -1,9 +1,9 @@
-"""What memory processes take, by what the kernel tells of them in /proc.
+"""Measure the memory of processes, from /proc.
 
-Counted is what the kernel can't drop: memory of a process's own, swapped out or not, and shared
-memory with files in memory (tmpfs, memfd). Each page counts once, however many processes share
-it. Not counted are mapped files, the kernel's own buffers and tables, and shared memory that no
-process maps or has open.
+Counts what the kernel can't drop: private memory, swapped out or not, and shared memory with files
+in memory (tmpfs, memfd). Each page counts once, however many processes share it. Does not count
+mapped files, the kernel's own buffers and tables, and shared memory that no process maps or has
+open.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from sandbox.errors import OutOfMemory
 from sandbox.guard import ResourceGuard, ResourceUse
 
 MEASUREMENTS = 3
-"""That must all be too large. Processes that end meanwhile make one too large: what they shared
-belongs to the others that are measured later."""
+"""All must be too large. One can be by mistake if processes end meanwhile: what they shared then
+counts for those measured later."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 KCMP = {"x86_64": 312, "aarch64": 272}
-"""The number of the system call, by machine."""
+"""The system call's number, by machine."""
 KCMP_VM, KCMP_FILES = 1, 2
 
 
 def memory_below(roots: Iterable[int], enough: int) -> int:
-    """Bytes that these processes take with all their descendants.
+    """Bytes that these processes and all their descendants take.
 
-    No more is measured than it takes to tell whether that is above `enough`: what is not is an
-    upper bound.
+    Measures only enough to tell whether it is above `enough`; a result below that is an upper
+    bound.
     """
     taken = 0
     for taken in _estimates(list(roots)):
@@ -41,7 +41,7 @@ def memory_below(roots: Iterable[int], enough: int) -> int:
 
 
 def available_bytes() -> int:
-    """What the machine's programs may still take, swap included."""
+    """The bytes that programs can still allocate on this machine, including swap."""
     machine = _figures("/proc/meminfo")
     return machine.get("MemAvailable", 0) + machine.get("SwapFree", 0)
 
@@ -49,7 +49,7 @@ def available_bytes() -> int:
 def _estimates(roots: list[int]) -> Iterator[int]:
     machine = _figures("/proc/meminfo")
     swapped = machine.get("SwapTotal", 0) - machine.get("SwapFree", 0)
-    # Of one process it takes 0.1 ms at least to tell exactly, and more the more memory it has.
+    # An exact measurement takes at least 0.1 ms for one process, more with more memory.
     resident = sum(_statm(pid)[0] for pid in processes_below(roots))
     yield resident + swapped + machine.get("Shmem", 0)
     for _ in range(MEASUREMENTS):
@@ -59,7 +59,7 @@ def _estimates(roots: list[int]) -> Iterator[int]:
 def _measured(roots: list[int]) -> int:
     processes = processes_below(roots)
     held = [_held(pid) for pid, parent in processes.items() if not same(KCMP_VM, pid, parent)]
-    # Files in memory may be mapped as well, so that the larger of both is at least half of both.
+    # Files in memory may be mapped as well; the larger of both is at least half of their union.
     shared = max(sum(shared for _, shared in held), _in_files(processes))
     return sum(own for own, _ in held) + shared
 
@@ -86,10 +86,10 @@ def _children(pid: int) -> list[int]:
 
 
 def _held(pid: int) -> tuple[int, int]:
-    """A process's own memory and its part of shared memory.
+    """A process's private memory and its part of shared memory.
 
-    A kernel that keeps the details from this user has it counted by what is surely not shared by
-    design; then pages that a fork shares until one side writes count for both.
+    If the kernel hides the details from this user, counts all memory that is not shared by design,
+    so pages that a fork shares until one side writes count for both.
     """
     figures = _figures(f"/proc/{pid}/smaps_rollup")
     if not figures:
@@ -118,7 +118,8 @@ def same(kind: int, first: int, second: int) -> bool:
 
 
 def _in_files(processes: Iterable[int]) -> int:
-    """What these processes' files in memory take, without what this process sees as well."""
+    """What these processes' files in memory take, without file systems that this process sees
+    too."""
     mounts: dict[int, str] = {}
     memfds: dict[int, int] = {}
     for pid in processes:
@@ -143,7 +144,7 @@ def _memory_mounts(pid: int) -> dict[int, str]:
 
 
 def _used(device: int, path: str) -> int:
-    """What the files of a tmpfs take; 0 where another file system is mounted over it."""
+    """The bytes of a tmpfs's files; 0 if another file system is mounted over it."""
     with suppress(OSError):
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
@@ -156,7 +157,7 @@ def _used(device: int, path: str) -> int:
 
 
 def _memfds(pid: int) -> dict[int, int]:
-    """The open files of a process that are nothing but memory: inode, and what it takes."""
+    """A process's open memory files: bytes by inode."""
     found: dict[int, int] = {}
     with suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):
@@ -182,7 +183,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _figures(path: str) -> dict[str, int]:
-    """The lines `name: number kB` of a table in /proc, in bytes; none where it can't be read."""
+    """The lines `name: number kB` of a table in /proc, in bytes; none if it can't be read."""
     figures = {}
     with suppress(OSError):
         for line in _read(path).decode("ascii", "replace").splitlines():
@@ -197,19 +198,20 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-# The memory as a whole: local sandboxes whose processes take more than they may are killed.
+# Memory as a whole: kills local sandboxes whose processes take more than they may.
 #
-# The kernel limits what many processes take together by control groups alone, which a program
-# that is not root, or lives in a container itself, is rarely given.
+# The kernel limits a group of processes only by control groups, which a program without root, or in
+# a container, can rarely use.
 
 
 LOOK_SECONDS = 0.1
 LONGEST = 1.0
-"""Seconds between two measurements: what a sandbox takes may be what others gave back."""
+"""Longest time between measurements in seconds, since memory that one sandbox takes may have been
+freed by others."""
 
 
 class MemoryUse(ResourceUse):
-    """What the processes of one local sandbox take."""
+    """The memory use of one local sandbox."""
 
     error = OutOfMemory
     told = "its processes took more than {} MB of memory together (`sandbox.memory_mb`)"
@@ -217,7 +219,7 @@ class MemoryUse(ResourceUse):
 
 @lru_cache
 def memory_guard() -> ResourceGuard:
-    """That of this machine."""
+    """This machine's guard."""
     if not os.path.exists("/proc/thread-self/children"):
         warnings.warn(
             "this kernel does not tell which processes a process has started "

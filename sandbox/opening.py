@@ -21,10 +21,10 @@ ENGINE = EnginePause(_look_for_engine)
 def open_sandbox(
     config: SandboxConfig, image: str | None = None, workspace: ImageWorkspace | None = None
 ) -> Sandbox:
-    """Open a fresh sandbox with an empty workspace, or with the `workspace` that the image holds.
+    """Open a fresh sandbox with an empty workspace, or with the image's `workspace`.
 
-    `image` is the instance's own image, used where the config names none. Raises
-    SandboxUnavailable, ImageMissing.
+    `image` is the instance's own image, used if the config names none. Raises SandboxUnavailable,
+    ImageMissing.
     """
     if config.backend == "local":
         if workspace is not None:
@@ -51,14 +51,14 @@ def open_sandbox(
 
 
 def backend_name(config: SandboxConfig) -> str:
-    """What runs the commands, as records name it: the backend, or `local-unsafe` where it is the
-    host itself, for want of bubblewrap."""
+    """The backend's name in records; `local-unsafe` if commands run on the host itself, for lack of
+    bubblewrap."""
     on_host = config.backend == "local" and config.unsafe and shutil.which("bwrap") is None
     return "local-unsafe" if on_host else config.backend
 
 
 def clean_up(config: SandboxConfig) -> None:
-    """Remove what killed runs left behind on this machine: their folders or containers."""
+    """Remove folders or containers that killed runs left behind on this machine."""
     if config.backend == "local":
         from sandbox.leftovers import remove_leftovers
 

@@ -1,7 +1,7 @@
-"""Names of Python packages as configs and bug records give them to pip.
+"""Names of Python packages that configs and bug records pass to pip.
 
-Whoever writes a record chooses them, and pip runs outside the sandbox: a path, a URL or an option
-would make it build a project there, which runs the project's code.
+A record's author chooses them, and pip runs outside the sandbox: a path, a URL or an option would
+make pip build a project there, which runs the project's code.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pydantic import AfterValidator
 
 
 def require_package_name(text: str) -> str:
-    """The text as it is. Raises ValueError unless it is a name, with extras, version bounds and
-    markers at most (PEP 508)."""
+    """Returns the text. Raises ValueError unless it is a package name, with optional extras,
+    version bounds and markers (PEP 508)."""
     try:
         is_name = Requirement(text).url is None
     except InvalidRequirement:
@@ -28,4 +28,4 @@ def require_package_name(text: str) -> str:
 
 
 PackageName = Annotated[str, AfterValidator(require_package_name)]
-"""What pip may be asked for."""
+"""A requirement that may be passed to pip."""

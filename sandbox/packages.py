@@ -1,9 +1,9 @@
-"""Extra Python packages for the local sandbox, installed once and kept.
+"""Extra Python packages for the local sandbox, installed once and cached.
 
-Each set of packages lies in a folder of its own below the user's cache, which sandboxes mount
-read-only. Only wheels are installed: building a package would run its code on the host. pip runs
-in an empty folder, with the user's settings for it and without the rest of their environment, and
-writes nothing outside its own folders.
+Each set of packages has a folder below the user's cache, which sandboxes mount read-only. Only
+wheels are installed, since building a package would run its code on the host. pip runs in an empty
+folder, with the user's pip settings but not the rest of their environment, and writes nothing
+outside its own folders.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.package_names import require_package_name
 
 INSTALL_TIMEOUT = 1800.0
-"""Seconds, for all packages of a set."""
+"""Seconds to install all packages of a set."""
 SHOWN_OUTPUT = 1500
-"""Characters of pip's output in a message, its end."""
+"""Characters of the end of pip's output that a message shows."""
 PIP_SETTINGS = (
     *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_PROXY"),
     *("PIP_CONFIG_FILE", "PIP_CERT", "PIP_CLIENT_CERT", "PIP_TRUSTED_HOST", "PIP_CACHE_DIR"),
     *("PIP_NO_CACHE_DIR", "PIP_DEFAULT_TIMEOUT", "PIP_RETRIES", "PIP_DISABLE_PIP_VERSION_CHECK"),
 )
-"""Variables of the user's that pip gets: where packages come from, and how to get there."""
+"""The user's variables that pip gets: where packages come from, and how to get there."""
 PLUGINS = "pytest11"
-"""The entry point group that pytest finds its plugins in."""
+"""The entry point group of pytest plugins."""
 _RUNS_AS = "import sys; print(sys.version, sys.platform, sys.implementation.cache_tag)"
-# A wheel may require `name @ URL` of a source tree, which pip builds whatever --only-binary says.
-# And many releases of pip write a wheel's scripts to where their names lead (`/home/me/.bashrc`).
+# A wheel may require `name @ URL` of a source tree, which pip builds despite --only-binary. And
+# many releases of pip write a wheel's scripts wherever their names lead (`/home/me/.bashrc`).
 _PIP = """
 import os, runpy, sys
 own = os.environ["TMPDIR"], os.environ["PIP_CACHE_DIR"], sys.argv[sys.argv.index("--target") + 1]
@@ -61,10 +61,10 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 
 @lru_cache(maxsize=64)
 def packages_folder(python: str, packages: tuple[str, ...]) -> Path:
-    """The folder with the packages, to be put on PYTHONPATH of this interpreter.
+    """The folder with the packages, for this interpreter's PYTHONPATH.
 
-    Installs them where no run has before; of two processes that want the same one, one installs
-    and the other waits. Raises SandboxUnavailable, also for what is no name of a package.
+    Installs them on first use; of two processes that want the same set, one installs and the other
+    waits. Raises SandboxUnavailable, also for an invalid package name.
     """
     try:
         for package in packages:
@@ -87,7 +87,7 @@ def packages_folder(python: str, packages: tuple[str, ...]) -> Path:
 
 
 def pytest_plugins(folder: Path) -> tuple[str, ...]:
-    """The modules that are pytest plugins, as PYTEST_PLUGINS names them, of a folder's packages."""
+    """The pytest plugin modules of a folder's packages, as PYTEST_PLUGINS lists them."""
     found = []
     for entry_points in sorted(folder.glob("*.dist-info/entry_points.txt")):
         parser = ConfigParser(delimiters=("=",), strict=False, interpolation=None)

@@ -1,7 +1,7 @@
-"""Host processes: run one to its end with bounded output, or hold one that lives on.
+"""Host processes: run one to its end with bounded output, or hold a long-lived one.
 
-Popen's output pipe, the process's pidfd and bubblewrap's status pipe are waited for together, so
-nothing is polled and a flood of output neither blocks the command nor fills memory.
+Waits on Popen's output pipe, the process's pidfd and bubblewrap's status pipe together, so nothing
+is polled, and a flood of output neither blocks the command nor fills memory.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from sandbox.memory import MemoryUse, memory_below, memory_guard
 from sandbox.text import BoundedOutput
 
 IGNORED_IN_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-"""What `nohup` and background jobs of a shell ignore; programs inherit it."""
+"""Signals that `nohup` and a shell's background jobs ignore; programs inherit this."""
 FIRST_TO_GO = (
     *("/bin/sh", "-c"),
     '{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; exec "$0" "$@"',
 )
-"""Before a command: where the machine is short of memory, the kernel ends it before StepInto."""
+"""Put before a command: if the machine runs out of memory, the kernel kills it before StepInto."""
 END_GRACE = 5.0
-"""Seconds to wait, after a kill, for the kernel to end what was killed."""
+"""Seconds to wait after a kill until the processes are gone."""
 
 
 def default_signals() -> list[str]:
-    """The option of `env` that lets a program be interrupted though this process ignores that."""
+    """The option of `env` that makes a program interruptible though this process ignores
+    signals."""
     ignored = [each for each in IGNORED_IN_BACKGROUND if signal.getsignal(each) is signal.SIG_IGN]
     names = ",".join(each.name.removeprefix("SIG") for each in ignored)
     return [f"--default-signal={names}"] if names and _can_reset_signals() else []
@@ -47,13 +48,13 @@ def default_signals() -> list[str]:
 def _can_reset_signals() -> bool:
     """GNU's `env` can since coreutils 8.31."""
     command = ["env", "--default-signal=INT", "true"]
-    # By the same path as what is started.
+    # With the same PATH as the processes started later.
     asked = subprocess.run(command, env={}, capture_output=True, check=False)
     return asked.returncode == 0
 
 
 class HostProcess:
-    """A started process, its pidfd, and for bubblewrap what it reports on its status pipe."""
+    """A started process, its pidfd, and bubblewrap's status reports."""
 
     def __init__(self, popen: subprocess.Popen[bytes], status_fd: int | None) -> None:
         self._popen = popen
@@ -61,19 +62,19 @@ class HostProcess:
         self._inner_pidfd: int | None = None
         self._ending = threading.Lock()
         self._ended = False
-        """From when on its numbers may be another's."""
+        """After the end its process numbers may be reused."""
         self.pidfd = os.pidfd_open(popen.pid)
         self._status: dict[str, int] = {}
         self._read_status()
 
     @property
     def pid(self) -> int:
-        """Its number on the host; another's as soon as there is a `return_code`."""
+        """Its number on the host; may be reused once there is a `return_code`."""
         return self._popen.pid
 
     @property
     def return_code(self) -> int | None:
-        """None while it runs; minus the signal's number where a signal ended it."""
+        """None while it runs; minus the signal's number if a signal ended it."""
         return self._popen.poll()
 
     @property
@@ -82,7 +83,7 @@ class HostProcess:
         return self._status.get("exit-code")
 
     def kill(self) -> None:
-        """Kill the process, with its pid namespace or, of an unsandboxed one, its group."""
+        """Kill the process with its PID namespace, or if unsandboxed with its group."""
         self._popen.kill()
         with self._ending, contextlib.suppress(ProcessLookupError, PermissionError):
             if self._ended:
@@ -90,11 +91,11 @@ class HostProcess:
             if self._inner_pidfd is None:
                 os.killpg(self._popen.pid, signal.SIGKILL)
             else:
-                # At its start, the one inside does not yet die with the one that was killed.
+                # During start-up, killing the outer process does not yet kill the inner one.
                 signal.pidfd_send_signal(self._inner_pidfd, signal.SIGKILL)
 
     def finish(self) -> int:
-        """Wait for the end of the process, and of the pid namespace it made; its return code."""
+        """Wait for the process and its PID namespace to end; returns its return code."""
         code = self._popen.wait()
         if self._status_fd is not None:
             self._read_status()
@@ -113,7 +114,7 @@ class HostProcess:
         return code
 
     def _read_status(self) -> None:
-        """Read what bubblewrap reported; the first report comes as soon as its child exists."""
+        """Read bubblewrap's reports; the first one comes as soon as its child exists."""
         if self._status_fd is None:
             return
         pending = b""
@@ -138,10 +139,10 @@ def start(
     passed: Sequence[int] = (),
     new_group: bool = True,
 ) -> HostProcess:
-    """Start a process on given descriptors, with an empty environment.
+    """Start a process on the given descriptors, with an empty environment.
 
-    `status` is the read and write end of a pipe, whose write end the process gets; it gets
-    `passed` as well. Without `new_group` the process makes its own session first thing.
+    `status` is the read and write end of a pipe; the process gets the write end, and the
+    descriptors in `passed`. Without `new_group` the process must start its own session.
     """
     try:
         popen = subprocess.Popen(
@@ -202,7 +203,7 @@ def _drain(output: int, kept: BoundedOutput, once: bool = False) -> bool:
 
 
 def _drain_to_end(output: int, kept: BoundedOutput) -> None:
-    """Read the rest; bounded, since an unsandboxed child may have escaped with the pipe."""
+    """Read the rest; bounded, since an unsandboxed child may still hold the pipe."""
     end = time.monotonic() + 1
     while time.monotonic() < end and wait_readable(output, 0.05):
         if not _drain(output, kept, once=True):
@@ -210,14 +211,14 @@ def _drain_to_end(output: int, kept: BoundedOutput) -> None:
 
 
 def wait_readable(fd: int, seconds: float) -> bool:
-    """Whether a descriptor became readable within so many seconds."""
+    """Whether a descriptor becomes readable within this many seconds."""
     poller = select.poll()
     poller.register(fd, select.POLLIN)
     return bool(poller.poll(seconds * 1000))
 
 
 def stdin_file(data: bytes, owner: int) -> IO[bytes]:
-    """A file with the bytes of a command's standard input, which `owner` may open again."""
+    """A file with a command's standard input, which `owner` may reopen."""
     file = os.fdopen(os.memfd_create("stdin", os.MFD_CLOEXEC), "w+b")
     file.write(data)
     file.seek(0)
@@ -226,7 +227,7 @@ def stdin_file(data: bytes, owner: int) -> IO[bytes]:
 
 
 def give(fd: int, owner: int) -> None:
-    """Let the sandbox's user open a descriptor again by name (/dev/stdin, /dev/stdout)."""
+    """Let the sandbox's user reopen a descriptor by name (/dev/stdin, /dev/stdout)."""
     if os.geteuid() == 0 and owner != 0:
         os.fchown(fd, owner, owner)
 
@@ -235,14 +236,14 @@ def from_lasting_thread(call: Callable[[], HostProcess]) -> HostProcess:
     """Start a process from a thread that lives as long as this process.
 
     `--die-with-parent` is PR_SET_PDEATHSIG, which the kernel sends when the *thread* that forked
-    ends. A process that outlives the call must not be forked by a worker's short-lived thread.
+    ends. So a process that outlives the call must not be forked by a short-lived worker thread.
     """
     return _starter(os.getpid()).submit(call).result()
 
 
 @lru_cache(maxsize=1)
 def _starter(pid: int) -> ThreadPoolExecutor:
-    # By pid: a forked child of this process has none of its threads.
+    # Keyed by pid, since a forked child of this process has none of its threads.
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sandbox-starter-{pid}")
 
 
@@ -253,17 +254,17 @@ def _open_pidfd(pid: int) -> int | None:
         return None
 
 
-# The running processes of a local sandbox, and what bounds them as a whole.
+# The running processes of a local sandbox, and their limits as a whole.
 
 
 class RunningProcesses:
-    """Those of one sandbox, killed once they, or their files, take more than they may.
+    """The processes of one sandbox, killed once they, or their files, exceed a limit.
 
     Thread-safe.
     """
 
     def __init__(self, config: SandboxConfig, folder: Path) -> None:
-        """`folder` holds all that they may write."""
+        """`folder` holds all files that they may write."""
         self._running: set[HostProcess] = set()
         self._lock = threading.Lock()
         self._closed = False
@@ -274,7 +275,7 @@ class RunningProcesses:
         self._disk_guard.watch(self._disk)
 
     def add(self, process: HostProcess) -> None:
-        """One that was started; it is killed where none may run any more."""
+        """Add a started process; kill it if none may run any more."""
         with self._lock:
             self._running.add(process)
             ended = self._closed or self._disk.exceeded or self._memory.exceeded
@@ -284,7 +285,7 @@ class RunningProcesses:
             process.kill()
 
     def discard(self, process: HostProcess) -> None:
-        """One that has ended."""
+        """Remove a process that has ended."""
         with self._lock:
             self._running.discard(process)
             if not self._running:
@@ -297,12 +298,12 @@ class RunningProcesses:
             process.kill()
 
     def require(self) -> None:
-        """Raises OutOfMemory or DiskExceeded once they were killed for it."""
+        """Raises OutOfMemory or DiskExceeded if the processes were killed for it."""
         self._memory.require()
         self._disk.require()
 
     def close(self) -> None:
-        """Kill them, and whatever is added later."""
+        """Kill all processes, including those added later."""
         with self._lock:
             self._closed = True
         self._disk_guard.forget(self._disk)
@@ -317,5 +318,5 @@ class RunningProcesses:
 
     def _roots(self) -> list[int]:
         with self._lock:
-            # The number of one that has ended may be another process's by now.
+            # The number of an ended process may have been reused.
             return [process.pid for process in self._running if process.return_code is None]

@@ -1,4 +1,4 @@
-"""A folder of StepInto's own in a sandbox, which is gone when it was used."""
+"""A temporary folder of StepInto's in a sandbox."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from sandbox.base import Command, Sandbox
 
 NAME = re.compile(r"\.stepinto-[0-9a-f]{16}\b")
-"""What such folders are called: a program under test can't know the name of the next one."""
+"""Names are random, so that a program under test can't guess the next one."""
 
 
 @contextmanager
 def scratch_folder(sandbox: Sandbox, parent: str = "") -> Iterator[str]:
-    """The path of a folder that the first file in it makes, in the workspace unless `parent` says
-    otherwise. Raises SandboxError where it can't be removed."""
+    """The path of a folder that is created by its first file, in the workspace unless `parent` is
+    given, and removed at the end. Raises SandboxError if it can't be removed."""
     folder = posixpath.join(parent, f".stepinto-{secrets.token_hex(8)}")
     try:
         yield folder

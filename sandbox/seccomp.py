@@ -1,11 +1,11 @@
-"""The system calls that programs in the local sandbox are refused: a seccomp filter for bubblewrap.
+"""A seccomp filter for bubblewrap: the system calls that programs in the local sandbox are refused.
 
-The filter leaves the kernel that a Python or Java program, a build or a test needs, and takes what
-has led out of sandboxes: new namespaces and mounts, the host's keyrings, other processes' memory,
-typing into terminals, and the large interfaces io_uring, bpf and perf. Containers have their
-engine's own filter.
+The filter allows what a Python or Java program, a build or a test needs. It refuses what has led
+out of sandboxes: new namespaces and mounts, the host's keyrings, other processes' memory, typing
+into terminals, and the large interfaces io_uring, bpf and perf. Containers have their engine's own
+filter.
 
-A filter is a program of the classic BPF machine (seccomp(2)); no library is needed to write one.
+A filter is a program of the classic BPF machine (seccomp(2)), which needs no library to write.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from typing import IO
 from sandbox.errors import SandboxUnavailable
 
 DENIED = {
-    # New namespaces, in which a program has all capabilities; clone is looked at below.
+    # New namespaces, in which a program has all capabilities; clone is checked below.
     **{"unshare": (272, 97), "setns": (308, 268)},
     # Mounts.
     **{"mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41)},
     **{"open_tree": (428, 428), "open_tree_attr": (467, 467), "move_mount": (429, 429)},
     **{"fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432)},
     **{"fspick": (433, 433), "mount_setattr": (442, 442), "open_by_handle_at": (304, 265)},
-    # Keyrings belong to a user or a session of the host, and to no namespace.
+    # Keyrings belong to a user or a session of the host, not to a namespace.
     **{"add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219)},
     # Other processes.
     **{"ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271)},
     **{"kcmp": (312, 272), "pidfd_getfd": (438, 438), "process_madvise": (440, 440)},
-    # Large interfaces of the kernel, in which most ways out of a sandbox were found.
+    # Large kernel interfaces, in which most sandbox escapes were found.
     **{"io_uring_setup": (425, 425), "io_uring_enter": (426, 426)},
     **{"io_uring_register": (427, 427), "bpf": (321, 280), "perf_event_open": (298, 241)},
     **{"userfaultfd": (323, 282)},
-    # The machine as a whole. They need capabilities as well.
+    # The whole machine. These need capabilities as well.
     **{"acct": (163, 89), "quotactl": (179, 60), "quotactl_fd": (443, 443), "reboot": (169, 142)},
     **{"swapon": (167, 224), "swapoff": (168, 225), "syslog": (103, 116)},
     **{"kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105)},
     **{"finit_module": (313, 273), "delete_module": (176, 106), "lookup_dcookie": (212, 18)},
 }
-"""Answered with EPERM: the system call's number on x86_64 and on aarch64."""
+"""Refused with EPERM: the system calls' numbers on x86_64 and on aarch64."""
 CLONE, CLONE3, IOCTL, SOCKET = (56, 220), (435, 435), (16, 29), (41, 198)
 
 NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET (clone(2))."""
 SOCKET_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
-"""Of the others some, vsock above all, reach the host from a network namespace of their own."""
+"""Some of the others, such as vsock, reach the host from a separate network namespace."""
 
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 """Instructions (linux/bpf_common.h)."""
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 """Answers (linux/seccomp.h); REFUSE is added to an errno."""
 NUMBER_AT, ARCHITECTURE_AT, ARGUMENTS_AT = 0, 4, 16
-"""Bytes into struct seccomp_data."""
+"""Byte offsets in struct seccomp_data."""
 X32_BIT = 0x40000000
 
 PR_SET_SECCOMP, FILTER_MODE = 22, 2
 
 Instruction = tuple[int, int, int, int]
-"""Code, how many instructions to skip where a condition holds and where not, and the operand."""
+"""Code, numbers of instructions to skip if a condition is true and if false, operand."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,17 @@ class Machine:
     audit_name: int
     """AUDIT_ARCH_* (linux/audit.h)."""
     column: int
-    """Of the numbers above."""
+    """Index into the pairs of system call numbers."""
 
 
 MACHINES = {"x86_64": Machine(0xC000003E, 0), "aarch64": Machine(0xC00000B7, 1)}
 
 
 def require_filters() -> None:
-    """Raises SandboxUnavailable where this machine or its kernel has no filter."""
+    """Raises SandboxUnavailable if there is no filter for this machine or its kernel."""
     filter_program()
     libc = ctypes.CDLL(None, use_errno=True)
-    # A missing filter is a bad address to a kernel that has filters (seccomp(2)).
+    # A kernel with filters answers "bad address" to a missing filter (seccomp(2)).
     libc.prctl(PR_SET_SECCOMP, FILTER_MODE, None)
     if ctypes.get_errno() != errno.EFAULT:
         raise SandboxUnavailable(
@@ -92,7 +92,7 @@ def require_filters() -> None:
 
 
 def filter_file() -> IO[bytes]:
-    """A file with the filter, for one start."""
+    """A file with the filter, for one start of bubblewrap."""
     file = os.fdopen(os.memfd_create("seccomp", os.MFD_CLOEXEC), "w+b")
     file.write(filter_program())
     file.seek(0)
@@ -101,14 +101,14 @@ def filter_file() -> IO[bytes]:
 
 @lru_cache
 def filter_program(machine: str = os.uname().machine) -> bytes:
-    """The filter as bubblewrap's `--seccomp` takes it. Raises SandboxUnavailable."""
+    """The filter in the format of bubblewrap's `--seccomp`. Raises SandboxUnavailable."""
     known = MACHINES.get(machine)
     if known is None:
         raise SandboxUnavailable(
             f"the local sandbox knows no system calls of {machine} machines, only those of "
             f"{' and '.join(MACHINES)}: set sandbox.backend: docker"
         )
-    # Both machines store the low byte first.
+    # Both machines are little-endian.
     return b"".join(struct.pack("<HBBI", *each) for each in _instructions(known))
 
 
@@ -117,15 +117,15 @@ def _instructions(machine: Machine) -> list[Instruction]:
         return of_machines[machine.column]
 
     program = [
-        # The numbers below are of this machine alone; of 32-bit programs they mean other calls.
+        # The numbers below are of this machine only; in 32-bit programs they mean other calls.
         (LOAD, 0, 0, ARCHITECTURE_AT),
         (EQUAL, 1, 0, machine.audit_name),
         _answer(KILL),
         (LOAD, 0, 0, NUMBER_AT),
-        # x32 programs call the same under other numbers. No machine has as many calls.
+        # x32 programs use other numbers for the same calls, higher than any regular one.
         (AT_LEAST, 0, 1, X32_BIT),
         _answer(REFUSE + errno.ENOSYS),
-        # Its flags are in memory, out of a filter's sight: the C library then uses clone.
+        # Its flags are in memory, which a filter can't read; ENOSYS makes the C library use clone.
         *_case(number(CLONE3), [_answer(REFUSE + errno.ENOSYS)]),
     ]
     for numbers in DENIED.values():
@@ -153,12 +153,13 @@ def _instructions(machine: Machine) -> list[Instruction]:
 
 
 def _case(value: int, body: list[Instruction]) -> list[Instruction]:
-    """The body, where what was loaded last is the value; it must end with an answer."""
+    """Run the body if the loaded value equals `value`; it must end with an answer."""
     return [(EQUAL, 0, len(body), value), *body]
 
 
 def _load_argument(index: int) -> Instruction:
-    """Its low half: all that the kernel looks at of a flag, a family or an ioctl's number."""
+    """Load its lower half, which is all that the kernel reads of flags, families and ioctl
+    numbers."""
     return (LOAD, 0, 0, ARGUMENTS_AT + 8 * index)
 
 

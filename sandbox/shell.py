@@ -1,4 +1,4 @@
-"""Shell scripts inside a sandbox whose whole output is wanted, however long it is."""
+"""Run shell scripts in a sandbox with their whole output, however long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sandbox.errors import SandboxFileError
 
 Data = TypeVar("Data", str, bytes)
 FOLDER = "/tmp/stepinto"
-"""Where, inside a sandbox, StepInto keeps files of its own."""
+"""The folder inside a sandbox for StepInto's own files."""
 
 _CAPTURE = """
 mkdir -p "$0" || exit 125
@@ -34,10 +34,10 @@ _MARGIN = 200
 
 @dataclass(frozen=True)
 class Captured:
-    """What a script did."""
+    """The result of a script."""
 
     exit_code: int
-    """124 where it was killed at its time-out, whose output is then what fits the sandbox's."""
+    """124 if killed at its time-out; then the output is limited to what the sandbox keeps."""
     output: str
     timed_out: bool = False
 
@@ -50,9 +50,9 @@ def capture(
     stdin: bytes = b"",
     timeout: float | None = None,
 ) -> Captured:
-    """Run a script of `sh`, `$0` being `FOLDER`, with its output beyond the sandbox's own limit.
+    """Run a script of `sh`, with `FOLDER` as `$0`, and capture output beyond the sandbox's limit.
 
-    Raises SandboxDead, and SandboxFileError where the output can't be read back.
+    Raises SandboxDead, and SandboxFileError if the output can't be read back.
     """
     name = f"output-{secrets.token_hex(6)}"
     limit = sandbox.config.output_limit - _MARGIN
@@ -88,7 +88,7 @@ def read_text(sandbox: Sandbox, path: str) -> str:
 
 
 def _decoded(data: Data, decode: Callable[[Data], bytes], path: str) -> bytes:
-    """Raises SandboxFileError: a program may change a file from one page to the next."""
+    """Raises SandboxFileError, since a program may change a file between two reads."""
     try:
         return decode(data)
     except (ValueError, OSError, EOFError, zlib.error) as error:
@@ -96,7 +96,7 @@ def _decoded(data: Data, decode: Callable[[Data], bytes], path: str) -> bytes:
 
 
 def write_bytes(sandbox: Sandbox, path: str, data: bytes) -> None:
-    """Write a file of the sandbox outside its workspace, whole or not at all.
+    """Write a file of the sandbox outside its workspace atomically.
 
     Raises SandboxFileError.
     """

@@ -1,4 +1,4 @@
-"""Interactive processes behind a pseudo-terminal, read by lines through pexpect."""
+"""Interactive processes behind a pseudo-terminal, read line by line through pexpect."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sandbox.errors import SandboxDead, SandboxError, SandboxUnavailable
 
 READ_SIZE = 1 << 16
 LINE_LIMIT = 64 * 1024 * 1024
-"""Bytes of one line; a longer one is an error, not a reason to fill the host's memory."""
+"""Most bytes of one line; a longer one is an error, since it could fill the host's memory."""
 READY = b"stepinto-ready"
-"""What the process behind a terminal says once its sandbox stands and its terminal is set."""
+"""Printed by the process behind a terminal once its sandbox is up and its terminal is set."""
 READY_TIMEOUT = 60.0
 LINES_BEFORE = 20
-"""That may come before it."""
+"""Most lines before the READY line."""
 SEND_TIMEOUT = 30.0
-"""Seconds in which the process must take a line."""
+"""Seconds in which the process must read a line."""
 
 
 class TerminalProcess(Protocol):
@@ -32,14 +32,14 @@ class TerminalProcess(Protocol):
     def alive(self) -> bool: ...
 
     def kill(self) -> int:
-        """Kill it with all it started and give its exit code; safe to call twice."""
+        """Kill it and all that it started, and return its exit code; safe to call twice."""
 
 
 class PtyTerminal:
     """A `Terminal` over the descriptor of a pseudo-terminal's master or of a container's socket.
 
-    `early` is output that was read of the descriptor before. `require` raises what the sandbox
-    was killed for, and is asked where the process has ended.
+    `early` is output already read from the descriptor. `require` raises the reason for which the
+    sandbox was killed; it is called after the process has ended.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PtyTerminal:
         self._pexpect.delayafterread = None
         self._buffer = bytearray(early)
         self._searched = 0
-        """How far the buffer is known to hold no line end."""
+        """The buffer holds no line end before this index."""
         self._ended = False
         self._exit_code: int | None = None
 
@@ -69,7 +69,8 @@ class PtyTerminal:
         deadline = time.monotonic() + SEND_TIMEOUT
         while left:
             readable, writable = self._wait(deadline)
-            # A process that prints before it reads would otherwise wait for us as we for it.
+            # Otherwise a process that prints before it reads could wait for us while we wait for
+            # it.
             if readable:
                 self._read(0)
             if writable:
@@ -100,10 +101,10 @@ class PtyTerminal:
         return data
 
     def await_ready(self) -> Self:
-        """Wait for the READY line. Raises SandboxUnavailable with what came in its place."""
+        """Wait for the READY line. Raises SandboxUnavailable with the output that came instead."""
         told: list[bytes] = []
         deadline = time.monotonic() + READY_TIMEOUT
-        # A shell may have something to say before, of its locale for example.
+        # A shell may print something first, about its locale for example.
         while len(told) < LINES_BEFORE:
             try:
                 line = self.read_line(max(0.0, deadline - time.monotonic()))
@@ -140,7 +141,7 @@ class PtyTerminal:
         return line.rstrip(b"\r")
 
     def _read(self, timeout: float) -> bool:
-        """Read what there is; False after `timeout` seconds without any."""
+        """Read what is available; False if nothing comes within `timeout` seconds."""
         try:
             self._buffer += self._pexpect.read_nonblocking(READ_SIZE, timeout)
         except pexpect.TIMEOUT:
@@ -174,10 +175,10 @@ class PtyTerminal:
 
 
 def open_pty() -> tuple[int, int]:
-    """Master and slave of a wide pseudo-terminal that passes bytes as they are.
+    """Master and slave of a wide pseudo-terminal that passes bytes unchanged.
 
-    No echo, no line editing (which cuts lines at 4096 bytes), no newline translation; Ctrl-C
-    (byte 3) still interrupts.
+    No echo, no line editing (which cuts lines at 4096 bytes), no newline translation; Ctrl-C (byte
+    3) still interrupts.
     """
     master, slave = os.openpty()
     os.set_blocking(master, False)
@@ -186,7 +187,7 @@ def open_pty() -> tuple[int, int]:
     modes[0] &= ~(termios.ICRNL | termios.INLCR | termios.IXON | termios.ISTRIP)
     modes[1] &= ~termios.OPOST
     modes[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
-    # Else an interrupt drops what the process printed a moment before or after it.
+    # Otherwise an interrupt drops the output around it.
     modes[3] |= termios.NOFLSH
     modes[6][termios.VMIN] = 1
     modes[6][termios.VTIME] = 0

@@ -7,32 +7,32 @@ import re
 
 
 def storable(text: str) -> str:
-    """The text with U+FFFD for each half character (lone surrogate), which no UTF-8 can hold.
+    """The text with U+FFFD for each lone surrogate, which UTF-8 can't encode.
 
-    JSON escapes and undecodable output bring them.
+    They come from JSON escapes and undecodable output.
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def source_lines(text: str, keepends: bool = False) -> list[str]:
-    """The lines of a source file as Python's and Java's compilers count them.
+    r"""The lines of a source file as Python's and Java's compilers count them.
 
-    Those end at `\\n`, `\\r\\n` and `\\r` only. `str.splitlines` also splits at form feeds, U+2028
-    and others, and so gives wrong numbers to all lines below one.
+    These end only at `\n`, `\r\n` and `\r`. `str.splitlines` also splits at form feeds, U+2028 and
+    others, which would shift the numbers of later lines.
     """
     lines = io.StringIO(text, newline="").readlines()
     return lines if keepends else [line.rstrip("\r\n") for line in lines]
 
 
-# Bounded collection of a command's output: the head and the tail stay, the middle is counted.
+# Collects a command's output within a bound: keeps head and tail, and counts the middle.
 
 
 CUT = re.compile(r"\n\[\.\.\. \d+ bytes cut \.\.\.\]\n")
-"""What stands for the middle of a longer output."""
+"""Marks the cut in a long output."""
 
 
 class BoundedOutput:
-    """Keeps the first and the last half of at most `limit` bytes, whatever is fed to it."""
+    """Keeps the first and the last half of at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._head_limit = limit // 2
@@ -46,7 +46,7 @@ class BoundedOutput:
         room = self._head_limit - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
-        # Trimming only at twice the size keeps the cost of a flood linear.
+        # Trimming only at twice the size keeps the cost linear.
         if len(self._tail) > 2 * self._tail_limit:
             del self._tail[: -self._tail_limit]
 
@@ -55,7 +55,7 @@ class BoundedOutput:
         return self._total > self._head_limit + self._tail_limit
 
     def text(self) -> str:
-        """The output, decoded as UTF-8 with replacement; a line tells how much was cut."""
+        """The output, decoded as UTF-8 with replacement; a line says how much was cut."""
         if not self.truncated:
             return bytes(self._head + self._tail).decode("utf-8", "replace")
         cut = self._total - self._head_limit - self._tail_limit

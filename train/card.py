@@ -1,4 +1,4 @@
-"""The trained model's card: what it is, how it was trained, how to serve and use it."""
+"""Write the trained model's card: what it is, how it was trained, how to serve and use it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from train.report import TrainReport
 
 NAME = "README.md"
 HUB_IDS = {SMOLLM2: "HuggingFaceTB/SmolLM2-135M-Instruct"}
-"""Of base models that are not named by their hub id."""
+"""Hub ids of base models that have another name in configs."""
 LICENSES = {HUB_IDS[SMOLLM2]: "apache-2.0"}
 CURVE_POINTS = 20
-"""Of the loss, in the card; training.json has all."""
+"""Points of the loss curve in the card; training.json has all."""
 SHOWN = (
     "method",
     "learning_rate",
@@ -52,7 +52,7 @@ def base_name(config: TrainConfig) -> str | None:
 
 
 def shown_base(config: TrainConfig) -> str:
-    """The base model as a reader elsewhere may know it: not by its path on this machine."""
+    """The base model's name for readers on other machines, without local paths."""
     return base_name(config) or Path(config.base_model).name
 
 
@@ -95,7 +95,7 @@ def _data(job: Job, report: TrainReport) -> str:
 
 
 def _held(job: Job, data: Preflight) -> str:
-    """What was trained on."""
+    """Describe the training data."""
     if job.config.method == "grpo":
         return f"{counted(data.rows, 'question')}, answered in debug sessions while training"
     named = counted(data.rows, "row")
@@ -108,7 +108,7 @@ def _held(job: Job, data: Preflight) -> str:
 
 
 def _format_report(job: Job) -> FormatReport | None:
-    """What the format stage said of this very data; None where it has left no report."""
+    """The format stage's report on these data; None if there is none."""
     path = job.run / "sft" / "report.json"
     if not path.is_file() or split_file(job.run / "sft", "train") != job.data:
         return None

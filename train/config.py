@@ -1,4 +1,4 @@
-"""What to train, on what, and how."""
+"""The settings of training: what to train, on what, and how."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ class LoraSettings(BaseModel):
     r: int = Field(default=16, ge=1)
     """Rank."""
     alpha: int = Field(default=32, ge=1)
-    """Scale: an update counts alpha / r."""
+    """An update is scaled by alpha / r."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the adapters' inputs that is left out at random."""
+    """Share of the adapters' inputs that is dropped at random."""
     target_modules: str | tuple[str, ...] = "all-linear"
-    """Names, a regular expression over the full names, or all-linear."""
+    """Module names, a regular expression over full names, or all-linear."""
     top_layers: int | None = Field(default=None, ge=1)
-    """Adapt only this many layers next to the head; the backward pass ends below them."""
+    """Adapt only this many layers next to the head, so that the backward pass ends below them."""
     quantize: Literal["4bit", "8bit"] | None = None
-    """Hold the base model in so many bits while its adapters are trained (QLoRA)."""
+    """Hold the base model in this many bits while its adapters are trained (QLoRA)."""
 
 
 class SampleSettings(BaseModel):
-    """Replies of the model in training, to compare with the teacher's."""
+    """Replies sampled from the model during training, to compare with the teacher's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     count: int = Field(default=4, ge=1)
     """Rows of the test split, evenly spread; one turn of each."""
     every: int | None = Field(default=None, ge=1)
-    """Optimizer steps; null asks only before the first and after the last step."""
+    """Optimizer steps between samples; null samples only before the first and after the last
+    step."""
     max_new_tokens: int = Field(default=256, ge=1)
-    """Of one reply."""
+    """Most tokens of one reply."""
 
 
 class DpoSettings(BaseModel):
@@ -55,26 +56,26 @@ class DpoSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     beta: float = Field(default=0.1, gt=0)
-    """How closely the model is held to the one that training begins with; larger: closer."""
+    """How close the model is held to the one that training begins with; larger is closer."""
     why: tuple[Why, ...] = Field(default=tuple(Why), min_length=1)
-    """Which pairs: right against wrong, or short against long among right ones."""
+    """Which pairs to use: right against wrong, or short against long among right ones."""
 
 
 class RewardSettings(BaseModel):
-    """What an episode is worth: the sum of these weights times what each is about."""
+    """An episode's reward: the sum of each weight times its quantity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     correct: float = Field(default=1.0, gt=0)
-    """Times 1 where the scorer finds the whole answer right, else 0."""
+    """Times 1 if the scorer finds the whole answer right, else 0."""
     facts: float = Field(default=0.2, ge=0)
-    """Times the share of the facts that were asked for which are right, 0 to 1."""
+    """Times the share of the requested facts that are right, 0 to 1."""
     form: float = Field(default=0.1, ge=0)
-    """Times 1 where the answer ends in a well-formed `<debug_answer>` block, else 0."""
+    """Times 1 if the answer ends in a well-formed `<debug_answer>` block, else 0."""
     invalid_calls: float = Field(default=0.1, ge=0)
-    """Times minus the share of calls that were invalid: no such tool, or wrong arguments."""
+    """Times minus the share of invalid calls: no such tool, or wrong arguments."""
     require_session: bool = True
-    """An answer without any debug session is a guess: `correct` and `facts` are 0 for it."""
+    """Count an answer without any debug session as a guess: its `correct` and `facts` are 0."""
 
 
 class GrpoSettings(BaseModel):
@@ -83,19 +84,20 @@ class GrpoSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     questions: str | None = None
-    """A file of questions to train on. Null: the run's `sft/prompts`, as format has written it."""
+    """A file of questions to train on. Null: the run's `sft/prompts`, written by format."""
     generations: int = Field(default=8, ge=2)
-    """Episodes of one question, whose rewards are compared; divides the batch: `batch_size` times
+    """Episodes per question, whose rewards are compared. Must divide the batch: `batch_size` times
     `gradient_accumulation` times processes."""
     max_completion_length: int = Field(default=4_096, ge=1)
-    """Tokens of a whole episode after its prompt, the tools' answers included."""
+    """Most tokens of a whole episode after its prompt, including tool answers."""
     temperature: float = Field(default=1.0, gt=0)
-    """Of the episodes."""
+    """Sampling temperature of the episodes."""
     beta: float = Field(default=0.0, ge=0)
-    """Weight of the divergence from the model that training begins with; 0 needs no such model."""
+    """Weight of the KL divergence from the model that training begins with; at 0 that model is not
+    loaded."""
     rewards: RewardSettings = RewardSettings()
     sandbox_retries: int = Field(default=2, ge=0)
-    """How often a sandbox that can't be opened is tried again before its episode is left out."""
+    """How often opening a sandbox is retried before its episode is left out."""
 
 
 class TrainConfig(BaseModel):
@@ -111,72 +113,74 @@ class TrainConfig(BaseModel):
     base_model: str = SMOLLM2
     """A hub id, a local folder, or `pypi:PACKAGE==VERSION/PATH/IN/WHEEL.gguf`."""
     base_model_sha256: str | None = None
-    """Of the GGUF file inside a wheel; needed for every wheel but the default one."""
+    """sha256 of the GGUF file inside a wheel; required for every wheel but the default one."""
     training_template: str | None = None
     """Chat template with generation markers: `trl:NAME.jinja` or a path. Null: the base model's
-    own, or TRL's training variant of it; for the default base model TRL's of Qwen2.5."""
+    own, or TRL's training variant of it; for the default base model TRL's template for Qwen2.5."""
     serving_template: str | None = None
-    """The template saved beside the model. Null: the base model's own; for the default base model
-    TRL's of Qwen2.5."""
+    """The template saved with the model. Null: the base model's own; for the default base model
+    TRL's template for Qwen2.5."""
 
     lora: LoraSettings | None = Field(default_factory=LoraSettings)
     """Null trains every weight."""
     merge: bool = True
-    """Save one merged model; false saves the adapter alone."""
+    """Save one merged model; false saves only the adapter."""
     save_untuned: bool = False
-    """Also save the base model, as it would be served, in `RUN/untuned`: what the trained one is
-    measured against."""
+    """Also save the base model, as it would be served, in `RUN/untuned`, as a baseline for the
+    trained one."""
 
     epochs: float = Field(default=1.0, gt=0)
     """Passes over the rows."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Ends training earlier or later than `epochs` says."""
+    """Optimizer steps after which training ends, whatever `epochs` says."""
     learning_rate: float = Field(default=2e-4, gt=0)
-    """The highest; it falls to 0 along a cosine, unless `trainer_arguments` says otherwise."""
+    """The peak learning rate; it decays to 0 along a cosine, unless `trainer_arguments` says
+    otherwise."""
     batch_size: int = Field(default=1, ge=1)
-    """Rows a device and step."""
+    """Rows per device and step."""
     gradient_accumulation: int = Field(default=8, ge=1)
-    """Batches of one optimizer step."""
+    """Batches per optimizer step."""
     max_length: int = Field(default=8_192, ge=1)
-    """Tokens of a row; what is longer loses its end."""
+    """Most tokens of a row; longer rows are truncated."""
     max_truncated_share: float = Field(default=0.0, ge=0, le=1)
-    """Refuse to train where more of the rows would be cut at `max_length`."""
+    """Refuse to train if a larger share of the rows would be cut at `max_length`."""
     tool_call_parser: str | None = "hermes"
-    """What vLLM's `--tool-call-parser` will be; null where the served model calls no tools."""
+    """The `--tool-call-parser` that vLLM will use; null if the served model calls no tools."""
     preflight_rows: int = Field(default=10_000, ge=1)
     """Rows, evenly spread, whose every turn is rendered, decoded and parsed before training."""
     waived_checks: tuple[str, ...] = ()
     """Checks of the preflight that may fail; see docs/training.md for their names."""
     seed: int = 0
-    """Of the order of the rows, and of new weights."""
+    """Seed for the order of the rows and for new weights."""
     checkpoint_every: int = Field(default=50, ge=1)
-    """Optimizer steps."""
+    """Optimizer steps between checkpoints."""
     device: Literal["auto", "cpu"] = "auto"
-    """auto: CUDA where there is a device."""
+    """auto: CUDA if there is a device."""
 
     curriculum: Literal["shuffle", "difficulty"] = "shuffle"
     """The order of the rows in each epoch: random, or from easy to hard."""
     eval_every: int | None = Field(default=None, ge=1)
     """Optimizer steps between losses on the test split; null: none."""
     eval_rows: int = Field(default=256, ge=1)
-    """Of the test split at most, evenly spread."""
+    """Most rows of the test split to use, evenly spread."""
     samples: SampleSettings | None = None
     checkpoints_at: tuple[int, ...] = ()
-    """Rows after which a copy of the model is kept, below `RUN/model-at/ROWS`."""
+    """Numbers of trained rows after which a copy of the model is kept in `RUN/model-at/ROWS`."""
     wandb: WandbSettings | None = None
     trackio: TrackioSettings | None = None
     trainer_arguments: dict[str, Any] = {}
     """Any other option of TRL's `SFTConfig`, `DPOConfig` or `GRPOConfig`, by its own name."""
 
     def identity(self) -> dict[str, Any]:
-        """What tells one training from another, as JSON: all but the other methods' sections."""
+        """The settings that make this training differ from another, as JSON, without other methods'
+        sections."""
         return (
             self.model_dump(mode="json", exclude={"dpo", "grpo"} - {self.method}) | self.templates
         )
 
     @property
     def templates(self) -> dict[str, str | None]:
-        """Where both chat templates are from, by setting; None: the base model's own.
+        """The sources of both chat templates, by setting; None: the base model's own.
 
         Chosen at each use, so that a saved config can be given another base model.
         """
@@ -189,7 +193,7 @@ class TrainConfig(BaseModel):
 
     @property
     def merges(self) -> bool:
-        """Whether adapters are trained, and merged in the end."""
+        """Whether adapters are trained and finally merged."""
         return self.lora is not None and self.merge
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
-"""Rows as token ids, and which of them are trained.
+"""Encode rows as token ids, and mark which are trained.
 
-Ids and mask come out of one rendering of the training template, so they can't disagree.
+Ids and mask come from one rendering of the training template, so they can't disagree.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import Any
 
 from collect.errors import ConfigError
 
-# Where each assistant message lies in a rendered conversation.
+# Locates each assistant message in a rendered conversation.
 #
-# A template's generation blocks say which text is the assistant's, not of which message it is:
-# one message may have several blocks (its reasoning apart), or none. So a block is given to the
-# reply that it ends in; replies begin where the prompt ends that the server would have been
-# given.
+# A template's generation blocks mark assistant text, but not which message it belongs to: a message
+# may have several blocks (such as separate reasoning) or none. So a block belongs to the reply that
+# it ends in; a reply begins where the prompt ends that a server would have received.
 
 
 Span = tuple[int, int]
@@ -26,14 +25,14 @@ Span = tuple[int, int]
 
 
 def assistant_indices(row: dict[str, Any]) -> list[int]:
-    """The places of the assistant messages among the row's."""
+    """The indices of the assistant messages in the row."""
     return [i for i, message in enumerate(row["messages"]) if message["role"] == "assistant"]
 
 
 def trained_turns(row: dict[str, Any]) -> list[bool]:
-    """For each assistant message in order, whether it is trained; all where the row doesn't say.
+    """For each assistant message in order, whether it is trained; all if the row does not specify.
 
-    Raises ConfigError where the row says it of another number of messages.
+    Raises ConfigError if the row has flags for another number of messages.
     """
     count = len(assistant_indices(row))
     trained = row.get("trained_turns")
@@ -50,7 +49,7 @@ def trained_turns(row: dict[str, Any]) -> list[bool]:
 def render(
     row: dict[str, Any], tokenizer: Any, template: str, end: int | None = None, *, prompt: bool
 ) -> str:
-    """The text of the first `end` messages, with the generation prompt where asked for."""
+    """The text of the first `end` messages, with the generation prompt if `prompt`."""
     messages = row["messages"][:end]
     if not messages:
         return ""
@@ -67,7 +66,8 @@ def render(
 
 @contextmanager
 def rendering(row: dict[str, Any]) -> Iterator[None]:
-    """Raise ConfigError where a template can't render the row, as where roles don't alternate."""
+    """Raise ConfigError if a template can't render the row, for example if roles don't
+    alternate."""
     from jinja2 import TemplateError
 
     try:
@@ -80,9 +80,9 @@ def rendering(row: dict[str, Any]) -> Iterator[None]:
 
 
 def reply_starts(row: dict[str, Any], tokenizer: Any, template: str, text: str) -> list[int]:
-    """Where each reply begins in the row's text: the length of the prompt that asks for it.
+    """Where each reply begins in the row's text: the length of its prompt.
 
-    Raises ConfigError where a prompt is not how the text begins.
+    Raises ConfigError if the text does not begin with a prompt.
     """
     starts = []
     for index in assistant_indices(row):
@@ -101,7 +101,7 @@ def reply_starts(row: dict[str, Any], tokenizer: Any, template: str, text: str) 
 def turn_spans(row: dict[str, Any], tokenizer: Any, template: str) -> list[list[Span]]:
     """The generation blocks of each assistant message, in order.
 
-    Raises ConfigError where the template leaves a message without a block of its own.
+    Raises ConfigError if a message has no block of its own.
     """
     text, blocks = _generation_blocks(row, tokenizer, template)
     starts = reply_starts(row, tokenizer, template, text)
@@ -131,7 +131,7 @@ def _joined(row: dict[str, Any], number: int) -> ConfigError:
 def _generation_blocks(
     row: dict[str, Any], tokenizer: Any, template: str
 ) -> tuple[str, list[Span]]:
-    """The row's text, and what is inside of `{% generation %}` in it."""
+    """The row's text, and the spans inside `{% generation %}`."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     texts, blocks = render_jinja_template(
@@ -151,13 +151,13 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Encoded:
-    """One row for a given tokenizer and template."""
+    """One row, encoded for a given tokenizer and template."""
 
     input_ids: list[int]
     mask: list[int]
-    """1 where the token is the assistant's, and of a turn to train on."""
+    """1 if the token belongs to an assistant turn that is trained."""
     offsets: list[Span]
-    """The characters of the rendered text that each token stands for."""
+    """The span of the rendered text that each token stands for."""
 
     @property
     def trained(self) -> int:
@@ -170,7 +170,7 @@ class Encoded:
 
     @property
     def labels(self) -> list[int]:
-        """The ids, without those that are not trained."""
+        """The ids, with IGNORED for untrained tokens."""
         pairs = zip(self.input_ids, self.mask, strict=True)
         return [token if kept else IGNORED for token, kept in pairs]
 
@@ -178,8 +178,8 @@ class Encoded:
 def encode_row(row: dict[str, Any], tokenizer: Any, template: str) -> Encoded:
     """Render and tokenise one row with a template that has generation markers.
 
-    Turns that the row's `trained_turns` leaves out are context. Raises ConfigError where they can't
-    be told from the others.
+    Turns that the row's `trained_turns` leaves out are context. Raises ConfigError if they can't be
+    told from the others.
     """
     with rendering(row):
         rendered = tokenizer.apply_chat_template(
@@ -205,7 +205,7 @@ def encode_row(row: dict[str, Any], tokenizer: Any, template: str) -> Encoded:
 
 
 def _without(encoded: Encoded, spans: list[Span]) -> Encoded:
-    """The row with the tokens of some text masked. The spans are in order and apart."""
+    """Mask the tokens of some spans, which are in order and don't overlap."""
     mask = list(encoded.mask)
     remaining = iter(spans)
     span = next(remaining, None)

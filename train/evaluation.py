@@ -1,4 +1,4 @@
-"""The loss on the test split, while training and at its end."""
+"""The loss on the test split, during training and at its end."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from train.tokenization import Tokenization
 
 
 def encoded_test_rows(job: Job) -> Path:
-    """Where the test split's encoded rows lie."""
+    """The path of the test split's encoded rows."""
     return job.work / "test-rows.arrow"
 
 
 def find_test_split(run: Path, asked_by: str) -> Path:
-    """The test split's file. Raises ConfigError, naming who asked, where there is none."""
+    """The test split's file. Raises ConfigError, naming who asked, if there is none."""
     try:
         return split_file(run / "sft", "test")
     except ConfigError as error:
@@ -31,7 +31,7 @@ def find_test_split(run: Path, asked_by: str) -> Path:
 
 
 def prepare_test_rows(job: Job, tokenization: Tokenization) -> None:
-    """Encode the test split as the train split is. Raises ConfigError where nothing is left."""
+    """Encode the test split like the train split. Raises ConfigError if nothing is left."""
     target = encoded_test_rows(job)
     encode_split(find_test_split(job.run, "train.eval_every"), target, job.config, tokenization)
     if not len(load_encoded(target)):
@@ -44,7 +44,7 @@ def load_test_rows(job: Job) -> Any:
 
 
 def eval_options(config: TrainConfig) -> dict[str, Any]:
-    """What the trainer is told of it."""
+    """The trainer's options for evaluation."""
     if config.eval_every is None:
         return {}
     return {
@@ -56,7 +56,7 @@ def eval_options(config: TrainConfig) -> dict[str, Any]:
 
 
 def evaluate_at_end(trainer: Any) -> Any:
-    """A trainer callback that measures after the last step, where that was not due anyway."""
+    """A trainer callback that evaluates after the last step, unless that was due anyway."""
     from transformers import TrainerCallback
 
     class Evaluate(TrainerCallback):  # type: ignore[misc]
@@ -69,7 +69,7 @@ def evaluate_at_end(trainer: Any) -> Any:
 
 
 def eval_curve(history: list[dict[str, Any]]) -> list[EvalPoint]:
-    """The measured steps of a trainer's history."""
+    """The evaluated steps of a trainer's history."""
     return [
         EvalPoint(
             step=entry["step"],

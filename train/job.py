@@ -1,4 +1,4 @@
-"""One training: what goes in, and where its files lie."""
+"""One training: its inputs, and the paths of its files."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Job:
     """The file of rows that it trains on."""
     data_sha256: str
     other_facts: Any = None
-    """What else makes this training another one, as JSON; None: nothing."""
+    """Other facts that distinguish this training, as JSON; None: nothing."""
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells one training from another; where the base model lies in a folder, also its
-        training, or its files; where templates lie in files, also these."""
+        """Hash that distinguishes trainings. It includes the training or files of a base model in a
+        folder, and template files."""
         facts = {"config": self.config.identity(), "data": self.data_sha256}
         base = Path(self.config.base_model)
         if base != self.run / "model" and (made := _made(base)):
@@ -49,7 +49,7 @@ class Job:
 
     @property
     def checkpoints(self) -> Path:
-        """Where the trainer saves its state."""
+        """The folder of the trainer's checkpoints."""
         return self.work / "checkpoints"
 
     @property
@@ -59,7 +59,7 @@ class Job:
 
 
 def _template_texts(config: TrainConfig) -> dict[str, str]:
-    """Digests of the templates that lie in files, by setting; of those that are there."""
+    """Digests of the templates in existing files, by setting."""
     paths = {name: template_file(source) for name, source in config.templates.items()}
     return {
         name: digest(path.read_text()) for name, path in paths.items() if path and path.is_file()
@@ -67,27 +67,27 @@ def _template_texts(config: TrainConfig) -> dict[str, str]:
 
 
 def _made(folder: Path) -> Any:
-    """The training or the files of a model in a folder; nothing for one of the hub."""
+    """A fingerprint of the training or the files of a model folder; nothing for a hub model."""
     return training_of(folder).get("fingerprint") or file_stamps(folder)
 
 
-# What training on rewards needs to know of the world beside the `train` section.
+# The settings beside the `train` section that training on rewards needs.
 
 
 @dataclass(frozen=True)
 class QuestionBench:
-    """Whose bugs are asked about, and in what they are debugged."""
+    """The benchmark of the questions, and how its bugs are debugged."""
 
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
-    """Its sandbox, its agents' limits, and when it gives up."""
+    """The sandbox, the agents' limits, and when to give up."""
     benchmark: BenchmarkConfig = field(default_factory=lambda: BenchmarkConfig(name="bundled"))
-    """Where the questions' bugs are from."""
+    """The benchmark with the questions' bugs."""
     held_out: HeldOutConfig = field(default_factory=HeldOutConfig)
     """Bugs that no question may be about."""
 
     @property
     def facts(self) -> Any:
-        """What of it decides what is trained, as JSON."""
+        """The facts that affect the training, as JSON."""
         return {
             "sandbox": self.runtime.sandbox.model_dump(mode="json"),
             "agents": self.runtime.agents.model_dump(mode="json"),

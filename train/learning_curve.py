@@ -1,4 +1,4 @@
-"""Copies of the model after so many rows, whose results make a learning curve over the data."""
+"""Copies of the model after given numbers of rows, for a learning curve over the data."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FOLDER = "model-at"
 
 
 def steps_of(config: TrainConfig, rows: int) -> dict[int, int]:
-    """By number of rows, the optimizer step after which at least so many are trained.
+    """By number of rows, the optimizer step after which at least that many are trained.
 
-    Each epoch over the split's `rows` ends in a step of those that are left.
+    The last step of each epoch over the split's `rows` takes the remaining rows.
     """
     a_step = config.batch_size * config.gradient_accumulation * process_count()
     an_epoch = ceil(rows / a_step)
@@ -32,12 +32,12 @@ def steps_of(config: TrainConfig, rows: int) -> dict[int, int]:
 
 
 def kept_adapters(job: Job, rows: int) -> Path:
-    """Where the trainer's copy lies until training is over."""
+    """Where the trainer's copy is kept until training is over."""
     return job.checkpoints / "kept" / str(rows)
 
 
 def keep_copies(trainer: Any, job: Job) -> Any:
-    """A trainer callback that saves what is trained at the steps of `checkpoints_at`."""
+    """A trainer callback that saves the model at the steps of `checkpoints_at`."""
     from transformers import TrainerCallback
 
     steps = steps_of(job.config, len(trainer.train_dataset))
@@ -64,7 +64,7 @@ def _refuse_later_ones(steps: Mapping[int, int], last: int) -> None:
 
 
 def save_copies(job: Job, tokenization: Tokenization, repositories: Collection[str]) -> None:
-    """Write the copies as they would be served, merged where the model is.
+    """Write the copies as they would be served, merged if the model is.
 
     `repositories` are those whose bugs the model was trained on.
     """

@@ -1,4 +1,4 @@
-"""Several processes that train one model: what the main one does while the others wait."""
+"""Several processes train one model: what the main one does while the others wait."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Any, TypeVar, cast
 
 from collect.errors import ConfigError
 
-# Whether this process is one of several that `accelerate launch` or `torchrun` has started.
+# Detects the processes that `accelerate launch` or `torchrun` has started.
 #
-# Read from the environment, so that the command line needs no torch for it.
+# Reads the environment, so that the command line does not need torch.
 
 
 def process_count() -> int:
-    """How many processes there are, on all machines."""
+    """Number of processes on all machines."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_main_process() -> bool:
-    """Whether this is the one that writes files and speaks to the user."""
+    """Whether this process writes files and prints for the user."""
     return os.environ.get("RANK", "0") == "0"
 
 
 PATIENCE = timedelta(days=1)
-"""How long processes wait for the main one, which may encode a million rows meanwhile. Their
-training's own time limit (`ddp_timeout`) is much shorter."""
+"""How long processes wait for the main one, which may encode a million rows. The training's own
+time limit (`ddp_timeout`) is much shorter."""
 Result = TypeVar("Result")
 
 
 def sharded() -> bool:
-    """Whether each process holds a part of the model only."""
+    """Whether each process holds only a part of the model."""
     return os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
 
 
 def refuse_idle_gpus(cpu: bool) -> None:
-    """Raise ConfigError where one process sees several GPUs, which TRL won't use at once."""
+    """Raise ConfigError if one process sees several GPUs, since TRL would use only one."""
     import torch
 
     gpus = 0 if cpu else torch.cuda.device_count()
@@ -56,9 +56,9 @@ class Processes:
         self._waiting = waiting
 
     def on_main(self, work: Callable[[], Result]) -> Result:
-        """What the main process' `work` gives, in every process.
+        """Run `work` in the main process; returns its result in every process.
 
-        Where it raises ConfigError, the others end as well, silently.
+        If it raises ConfigError, the others exit silently.
         """
         if self._waiting is None:
             return work()
@@ -84,7 +84,7 @@ class Processes:
 
 @contextmanager
 def joined(cpu: bool) -> Iterator[Processes]:
-    """Join the other processes of this training, where there are any, and part in the end."""
+    """Join the other processes of this training, if any, and leave at the end."""
     if process_count() == 1:
         yield Processes()
         return
@@ -92,6 +92,6 @@ def joined(cpu: bool) -> Iterator[Processes]:
     from torch import distributed
 
     PartialState(cpu=cpu)
-    # Gloo lets processes wait without a GPU, and with a time limit of its own.
+    # Gloo lets processes wait without a GPU, with a separate time limit.
     yield Processes(distributed.new_group(backend="gloo", timeout=PATIENCE))
     distributed.destroy_process_group()

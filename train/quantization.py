@@ -1,4 +1,5 @@
-"""A base model in 4 or 8 bits, below adapters in more (QLoRA, https://arxiv.org/abs/2305.14314)."""
+"""A base model in 4 or 8 bits with adapters in higher precision (QLoRA,
+https://arxiv.org/abs/2305.14314)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ Bits = Literal["4bit", "8bit"]
 
 
 def check_quantization(lora: LoraSettings | None, cpu: bool) -> None:
-    """Raise ConfigError where this machine can't hold a model in so few bits."""
+    """Raise ConfigError if this machine can't run a quantized model."""
     bits = lora.quantize if lora is not None else None
     if bits is None:
         return

@@ -1,4 +1,4 @@
-"""What a training run was and did: `model/training.json`."""
+"""The record of a training run: `model/training.json`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class LossPoint(BaseModel):
     token_accuracy: float | None = None
     """Share of the trained tokens that the model ranks first."""
     metrics: dict[str, float] = {}
-    """What training on preferences or rewards says of the step, by TRL's names."""
+    """Metrics of the step from training on preferences or rewards, by TRL's names."""
 
 
 class EvalPoint(BaseModel):
-    """The test split after some optimizer step."""
+    """The evaluation on the test split after an optimizer step."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,29 +36,29 @@ class EvalPoint(BaseModel):
 
 
 class TrainReport(BaseModel):
-    """The finished training; its file is what marks a model folder as complete."""
+    """The report of a finished training; its file marks a model folder as complete."""
 
     model_config = ConfigDict(extra="forbid")
 
     fingerprint: str
     """Hash of the config, the data, the base model and the user's templates; the same training is
-    not done twice."""
+    not repeated."""
     config: dict[str, Any]
     base_model: str
-    """What was loaded: a local folder or a hub id."""
+    """The model that was loaded: a local folder or a hub id."""
     data_sha256: str
-    """Of the train split's file."""
+    """Hash of the train split's file."""
     repositories: list[str] = []
-    """Whose bugs were trained on, by this training and by those of the base model."""
+    """Repositories whose bugs were trained on, by this training and those of the base model."""
     preflight: Preflight
     parameters: int
     trained_parameters: int
     device: str
     steps: int
     seconds: float
-    """Of training, without loading and saving; of the last start where it was resumed."""
+    """Seconds of training without loading and saving; if resumed, of the last start."""
     resumed_from_step: int
-    """0 where it was not interrupted."""
+    """0 if it was not interrupted."""
     loss_curve: list[LossPoint]
     eval_curve: list[EvalPoint] = []
     versions: dict[str, str]

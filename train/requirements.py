@@ -1,4 +1,4 @@
-"""What training needs installed, and what it says where that is missing."""
+"""The packages that training needs, and the error if they are missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TRAINING = ("torch", "transformers", "trl", "peft", "accelerate")
 
 
 def require(packages: Sequence[str] = TRAINING) -> None:
-    """Raise ConfigError where a package of the `train` extra is not installed."""
+    """Raise ConfigError if a package of the `train` extra is not installed."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A split as token ids and labels, in an Arrow file that is read by memory map."""
+"""Write a split as token ids and labels, in a memory-mapped Arrow file."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from train.preflight.report import Preflight
 from train.preflight.run import PreflightRun
 from train.tokenization import Tokenization
 
-# The order in which rows are trained.
+# Determines the order in which rows are trained.
 
 
 LEVELS = {"easy": 0.0, "medium": 1.0, "hard": 2.0}
 UNKNOWN = LEVELS["medium"]
-"""Where other rows have a level."""
+"""For rows without a level."""
 
 
 def difficulty(row: dict[str, Any]) -> tuple[float, int]:
-    """How hard a row is: its level, which counts first, and its number of assistant turns.
+    """How hard a row is: first by its level, then by its number of assistant turns.
 
-    Raises ConfigError for a level of another name.
+    Raises ConfigError for an unknown level.
     """
     level = row.get("difficulty")
     turns = len(assistant_indices(row))
@@ -44,7 +44,7 @@ def difficulty(row: dict[str, Any]) -> tuple[float, int]:
 
 
 def from_easy_to_hard(rows: Any) -> Any:
-    """A dataset's rows by their columns `level` and `turns`, then by their length in tokens."""
+    """Sort a dataset's rows by the columns `level` and `turns`, then by their length in tokens."""
     import numpy
     from pyarrow import compute
 
@@ -63,10 +63,10 @@ SCHEMA = pa.schema(
     }
 )
 ORDERING = ("level", "turns")
-"""Columns that the trainer has no need of."""
+"""Columns that the trainer does not need."""
 ROWS_PER_BATCH = 64
 COLUMNS = ("messages", "tools", "conversation_id", "trained_turns", "difficulty")
-"""What is read of a row; the last two where the split has them."""
+"""The columns that are read; the last two only if the split has them."""
 
 
 def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedRow]:
@@ -77,7 +77,7 @@ def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedR
 
 
 def repositories_in(split: Path) -> set[str]:
-    """Whose bugs a split's rows are about; empty where it has no such column."""
+    """The repositories whose bugs a split's rows are about; empty if it has no such column."""
     if "repository" not in pq.read_schema(split).names:
         return set()
     return set(pq.read_table(split, columns=["repository"])["repository"].to_pylist())
@@ -129,7 +129,7 @@ def load_encoded(path: Path, *, from_easy: bool = False) -> Any:
 
 
 def load_rows(path: Path) -> Any:
-    """Rows of whatever columns as a `datasets.Dataset`, read by memory map."""
+    """Rows with any columns as a memory-mapped `datasets.Dataset`."""
     from datasets import Dataset
 
     return Dataset.from_file(str(path))

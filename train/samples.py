@@ -1,4 +1,4 @@
-"""What the model says at turns of the test split, beside what the teacher said there."""
+"""The model's replies at turns of the test split, beside the teacher's."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from train.processes import is_main_process
 from train.rows import rendered_rows
 from train.tokenization import Tokenization
 
-# Where a training's curves and tables go while it runs: wandb, trackio, both or neither.
+# Reports a training's curves and tables to wandb, trackio, both or neither.
 
 
 Row = dict[str, str | int]
-"""Of a table, by column."""
+"""A table row: values by column."""
 
 
 class Trackers:
@@ -37,13 +37,13 @@ class Trackers:
         self._trackio = trackio_run
 
     def numbers(self, numbers: dict[str, Any], step: int) -> None:
-        """Send what the trainer logs to trackio; the trainer itself sends it to wandb."""
+        """Send the trainer's metrics to trackio; the trainer itself sends them to wandb."""
         if self._trackio is not None:
             scalars = {name: v for name, v in numbers.items() if isinstance(v, int | float)}
             self._trackio.log(scalars, step=step)
 
     def table(self, name: str, rows: Sequence[Row], step: int) -> None:
-        """Send a table; the rows have the same columns."""
+        """Send a table; all rows have the same columns."""
         columns = list(rows[0])
         data = [list(row.values()) for row in rows]
         if self._wandb is not None:
@@ -59,9 +59,9 @@ class Trackers:
 
 @contextmanager
 def tracked(job: Job) -> Iterator[Trackers]:
-    """Runs of the config's trackers around the training, with its config and its data's hash.
+    """Open runs of the config's trackers during the training, with its config and its data's hash.
 
-    Of several processes, the main one has them.
+    With several processes, only the main one opens them.
     """
     if not is_main_process():
         yield Trackers()
@@ -76,7 +76,7 @@ def tracked(job: Job) -> Iterator[Trackers]:
 
 
 def send_numbers(trackers: Trackers) -> Any:
-    """A trainer callback that passes on what is logged."""
+    """A trainer callback that sends logged metrics."""
     from transformers import TrainerCallback
 
     class Send(TrainerCallback):  # type: ignore[misc]
@@ -90,24 +90,24 @@ NAME = "samples.jsonl"
 
 
 class Sample(BaseModel):
-    """One reply."""
+    """One reply of the model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     step: int
-    """The optimizer step after which it was asked for; 0: of the base model."""
+    """The optimizer step after which the reply was generated; 0 is the base model."""
     conversation_id: str
     turn: int
-    """Among the conversation's assistant messages, from 0."""
+    """Index among the conversation's assistant messages."""
     teacher: str
-    """As the model would have to say it, markup included."""
+    """The teacher's message as the model would have to write it, with markup."""
     reply: str
-    """The model's, most likely token by token."""
+    """The model's reply, decoded greedily."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """One turn to ask for."""
+    """One turn to generate."""
 
     conversation_id: str
     turn: int
@@ -118,10 +118,10 @@ class Question:
 def choose_questions(
     split: Path, settings: SampleSettings, tokenization: Tokenization, max_length: int
 ) -> list[Question]:
-    """Turns of rows that are evenly spread over a split: the first row's first, the second's
-    second, and so on, so that calls and answers are among them.
+    """Choose turns of evenly spread rows of a split: the first row's first turn, the second row's
+    second, and so on, to have both calls and answers.
 
-    Raises ConfigError where no turn of these rows fits into the length.
+    Raises ConfigError if no turn of these rows fits into the length.
     """
     total = pq.read_metadata(split).num_rows
     count = min(settings.count, total)
@@ -153,7 +153,7 @@ def _question(conversation_id: str, reply: Reply, ids: Sequence[int]) -> Questio
 def ask(
     model: Any, tokenizer: Any, questions: Sequence[Question], max_new_tokens: int, step: int
 ) -> Iterator[Sample]:
-    """The model's replies, each begun at its prompt and ended at the end of the turn."""
+    """Generate the model's replies, each from its prompt to the end of the turn."""
     import torch
 
     was_training = model.training
@@ -182,13 +182,13 @@ def ask(
 
 
 class SampleFile:
-    """The samples of a training so far, which an interrupted one goes on with."""
+    """A training's samples so far, kept when it is interrupted and resumed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def add(self, samples: Sequence[Sample]) -> None:
-        """Put samples in place of those of the same step or later ones."""
+        """Add samples, and drop earlier ones of the same or later steps."""
         earlier = [each for each in self.read() if each.step < samples[0].step]
         lines = [sample.model_dump_json() + "\n" for sample in (*earlier, *samples)]
         temporary = self.path.with_suffix(".tmp")
@@ -196,28 +196,28 @@ class SampleFile:
         temporary.replace(self.path)
 
     def read(self) -> list[Sample]:
-        """The samples, in order; none where there is no file."""
+        """The samples in order; none if there is no file."""
         if not self.path.is_file():
             return []
-        # Not `splitlines`: a reply may hold other ends of lines, which JSON does not escape.
+        # Not `splitlines`: JSON does not escape some other line ends that a reply may hold.
         lines = self.path.read_text(encoding="utf-8").split("\n")
         return [Sample.model_validate_json(line) for line in lines if line]
 
 
 def sample_file(job: Job) -> SampleFile:
-    """Where a training's samples lie."""
+    """The file of a training's samples."""
     return SampleFile(job.checkpoints / NAME)
 
 
 def sample_texts(job: Job) -> dict[str, str]:
-    """The samples as a file of the model's folder; nothing where the config has none."""
+    """The samples as a file of the model's folder; empty if the config has none."""
     samples = sample_file(job).read()
     lines = "".join(sample.model_dump_json() + "\n" for sample in samples)
     return {NAME: lines} if samples else {}
 
 
 def add_callbacks(trainer: Any, job: Job, tokenization: Tokenization, trackers: Trackers) -> None:
-    """Have a trainer pass on what it logs, and the model's replies where the config asks."""
+    """Add callbacks that send metrics, and sample replies if the config asks for them."""
     if job.config.trackio is not None:
         trainer.add_callback(send_numbers(trackers))
     settings = job.config.samples
@@ -235,7 +235,8 @@ def ask_at_steps(
     file: SampleFile,
     trackers: Trackers,
 ) -> Any:
-    """A trainer callback that asks before the first step, at the steps between, and at the end."""
+    """A trainer callback that samples before the first step, at the steps between, and at the
+    end."""
     from transformers import TrainerCallback
 
     class Ask(TrainerCallback):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The trained model's folder, as transformers and vLLM load it."""
+"""Save the trained model's folder so that transformers and vLLM can load it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from train.trainer import load_model
 
 
 def finished(folder: Path, fingerprint: str) -> TrainReport | None:
-    """The report of a model folder that this very training has made, or None."""
+    """The report of a model folder that this same training has written, or None."""
     made = training_of(folder)
     return TrainReport.model_validate(made) if made.get("fingerprint") == fingerprint else None
 
@@ -37,7 +37,7 @@ def save_model(
 ) -> None:
     """Write weights, tokenizer, serving template, generation config, report, and texts by name.
 
-    They are written beside the target and put in its place when complete.
+    All are written beside the target and moved there when complete.
     """
     with replacing_folder(target) as temporary:
         _write_model(model.merge_and_unload() if merge else model, tokenizer, template, temporary)
@@ -52,7 +52,7 @@ def save_copy(
 ) -> None:
     """Write another model as it would be served, such as the base model.
 
-    Of its training nothing is told but whose bugs were trained on, where there are such.
+    Records only the repositories whose bugs it was trained on, if any.
     """
     with replacing_folder(target) as temporary:
         _write_model(model, copy.deepcopy(tokenizer), template, temporary)
@@ -64,37 +64,36 @@ def save_copy(
 
 def _write_model(saved: Any, tokenizer: Any, template: str, folder: Path) -> None:
     set_stop_tokens(saved, tokenizer)
-    # The trainer switches the cache off.
+    # The trainer disables the cache.
     saved.config.use_cache = True
     set_serving_template(tokenizer, template)
     saved.save_pretrained(folder)
-    # An adapter's save leaves the generation config to its base model.
+    # Saving an adapter does not save the generation config.
     saved.generation_config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def _let_others_read(folder: Path) -> None:
-    """safetensors keeps its files from every other user, and so from a server's container."""
+    """safetensors makes its files unreadable for other users, such as a server's container."""
     readable = folder.stat().st_mode & 0o666
     for file in folder.iterdir():
         file.chmod(readable)
 
 
 def set_stop_tokens(model: Any, tokenizer: Any) -> None:
-    """Let generation end where the tokenizer's end-of-turn token does."""
+    """Make generation stop at the tokenizer's end-of-turn token."""
     known = model.generation_config.eos_token_id
     ids = [known] if isinstance(known, int) else list(known or [])
     if tokenizer.eos_token_id not in ids:
         model.generation_config.eos_token_id = [*ids, tokenizer.eos_token_id]
 
 
-# The trained model, whole and in full precision, where the trainer doesn't hold it so.
+# The whole trained model in full precision, if the trainer doesn't hold it so.
 
 
 def final_model(trainer: Any, config: TrainConfig, base: str, folder: Path) -> Any:
-    """What was trained: from the trainer, or where that holds a quantized base model, or a part
-    of the model, by way of `folder`. Every process has to call it.
-    """
+    """The trained model, from the trainer; or by way of `folder` if the trainer holds a quantized
+    base model, or only a part of the model. Every process must call it."""
     quantized = config.lora is not None and config.lora.quantize is not None
     if not (quantized or sharded()):
         return trainer.accelerator.unwrap_model(trainer.model)
@@ -103,7 +102,8 @@ def final_model(trainer: Any, config: TrainConfig, base: str, folder: Path) -> A
 
 
 def reloaded(config: TrainConfig, base: str, folder: Path) -> Any:
-    """The model in a trainer's folder: adapters on the base model in full precision, or whole."""
+    """Load the model in a trainer's folder: adapters on the full-precision base model, or a whole
+    one."""
     if config.lora is None:
         return load_model(config, str(folder))
     from peft import PeftModel
@@ -111,12 +111,12 @@ def reloaded(config: TrainConfig, base: str, folder: Path) -> Any:
     return PeftModel.from_pretrained(load_model(config, base, quantized=False), str(folder))
 
 
-# Finding the checkpoint to go on from.
+# Finds the checkpoint to resume from.
 
 
 FINGERPRINT = "fingerprint"
 PROCESSES = "processes"
-"""How many there were; checkpoints of a training that has not noted it are taken as they are."""
+"""File with the number of processes; checkpoints without it are accepted."""
 
 
 def step_of(checkpoint: Path) -> int:
@@ -125,7 +125,7 @@ def step_of(checkpoint: Path) -> int:
 
 
 def is_whole(checkpoint: Path) -> bool:
-    """Whether the save was finished: the trainer writes its state file last."""
+    """Whether the save was completed: the trainer writes its state file last."""
     try:
         state = json.loads((checkpoint / "trainer_state.json").read_text())
     except (OSError, ValueError):
@@ -140,9 +140,9 @@ def newest_whole(folder: Path) -> Path | None:
 
 
 def prepare(folder: Path, fingerprint: str, processes: int) -> Path | None:
-    """Keep the checkpoints of this very training, and remove those of any other and broken ones.
+    """Keep the checkpoints of this same training; remove broken ones and those of others.
 
-    Returns the one to go on from. Raises ConfigError where another number of processes left it.
+    Returns the one to resume from. Raises ConfigError if another number of processes wrote it.
     """
     mark = folder / FINGERPRINT
     if not mark.is_file() or mark.read_text() != fingerprint:
@@ -160,7 +160,7 @@ def prepare(folder: Path, fingerprint: str, processes: int) -> Path | None:
 
 
 def _refuse_other_processes(checkpoint: Path, processes: int) -> None:
-    """A step of more processes trains more rows, so that going on would train some twice."""
+    """With more processes a step trains more rows, so resuming would train some rows twice."""
     noted = checkpoint.with_name(PROCESSES)
     before = int(noted.read_text()) if noted.is_file() else processes
     if before != processes:

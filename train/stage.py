@@ -1,7 +1,7 @@
-"""The train stage: a run's training data become a model in `RUN/model/`.
+"""The train stage: train a model in `RUN/model/` on a run's data.
 
-An interrupted training goes on from its newest whole checkpoint, and a finished one is not done
-again, as long as the config and the data are the same.
+An interrupted training resumes from its newest complete checkpoint, and a finished one is not
+repeated as long as config and data are the same.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def run_train(
     on_step: OnStep | None = None,
     bench: QuestionBench | None = None,
 ) -> TrainReport:
-    """Train on the run's data and save the model; the report lies beside it.
+    """Train on the run's data and save the model, with the report beside it.
 
-    `bench` is where training on rewards has its questions answered; None: the defaults'.
-    Raises ConfigError where the input is wrong: no data, an option that TRL has not, rows that
-    would not be trained on.
+    `bench` answers questions for training on rewards; None: the default one.
+    Raises ConfigError if the input is wrong: no data, unknown TRL options, or rows that would not
+    be trained on.
     """
     method, cpu = check_train(config, bench), on_cpu(config)
     data = method.data(run)
@@ -59,8 +59,8 @@ def run_train(
 
 
 def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Method:
-    """The config's method. Raises ConfigError where this machine, what is installed or TRL won't do
-    what the config says; data and models are not looked at."""
+    """The config's method. Raises ConfigError if this machine, what is installed, or TRL does not
+    support the config; data and models are not checked."""
     require((*TRAINING, *needed(config.wandb, config.trackio)))
     method = open_method(config, bench)
     method.check()
@@ -77,7 +77,7 @@ def _sha256(path: Path) -> str:
 
 def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | None) -> TrainReport:
     config, on_main = job.config, processes.on_main
-    # A folder with a tokenizer alone is enough for the checks, but not for training.
+    # The checks need only a folder with a tokenizer, but training needs the model.
     on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
     tokenization = load_tokenization(config)
     preflight = on_main(lambda: _prepared(job, method, tokenization))
@@ -104,7 +104,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
 
 
 def _prepared(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
-    """Check the rows and make them ready; and save the base model where that is asked for."""
+    """Check and encode the rows, and save the base model if the config says so."""
     config = job.config
     preflight = method.prepare(job, tokenization)
     preflight.refuse_failures()
@@ -117,7 +117,7 @@ def _prepared(job: Job, method: Method, tokenization: Tokenization) -> Preflight
 
 
 def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainReport) -> None:
-    """Write the model, its copies on the way, and remove what training has left."""
+    """Write the model and its intermediate copies, and remove temporary files."""
     save_copies(job, tokenization, report.repositories)
     texts = {card.NAME: card.model_card(job, report)} | sample_texts(job)
     save_model(
@@ -133,7 +133,7 @@ def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainRepor
 
 
 def _fit(trainer: Any, resume: Path | None, on_step: OnStep | None) -> float:
-    """Train to the end; seconds that it took."""
+    """Train to the end; returns the seconds that it took."""
     if on_step is not None:
         trainer.add_callback(report_steps(on_step))
     started = time.monotonic()
@@ -142,7 +142,7 @@ def _fit(trainer: Any, resume: Path | None, on_step: OnStep | None) -> float:
 
 
 def _outcome(trainer: Any) -> dict[str, Any]:
-    """What the trainer knows of a finished training."""
+    """The trainer's facts about a finished training."""
     return {
         "parameters": trainer.model.num_parameters(),
         "trained_parameters": trainer.model.num_parameters(only_trainable=True),
@@ -154,7 +154,7 @@ def _outcome(trainer: Any) -> dict[str, Any]:
 
 
 def _clean_up(job: Job) -> None:
-    """Remove what only an unfinished training needs."""
+    """Remove files that only an unfinished training needs."""
     shutil.rmtree(job.checkpoints)
     shutil.rmtree(job.work / "trained", ignore_errors=True)
     for path in job.work.glob("*.arrow"):
@@ -163,7 +163,7 @@ def _clean_up(job: Job) -> None:
 
 @contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    """No progress bars, as the command line shows progress of its own, and no deprecations."""
+    """Silence progress bars, since the command line shows its own, and deprecation warnings."""
     import datasets
     from transformers.utils import logging
 

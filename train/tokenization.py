@@ -1,4 +1,4 @@
-"""What turns rows into tokens: a base model's tokenizer and a pair of chat templates."""
+"""What rows are tokenised with: a base model's tokenizer and a pair of chat templates."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from train.base_model import resolve_base_model
 from train.config import TrainConfig
 from train.preflight.rendered import Templates
 
-# Chat templates: the one that marks what is trained, and the one that is served.
+# Chat templates: one marks what is trained, the other is served.
 
 
 OF_TRL = "trl:"
-"""How a source begins that is no file of the user's."""
+"""Prefix of the name of one of TRL's templates, as opposed to a path."""
 
 
 def template_file(source: str | None) -> Path | None:
-    """The path of a template that lies in a file; None for one of TRL's or the base model's."""
+    """The path of a template in a file; None for one of TRL's or the base model's."""
     return None if source is None or source.startswith(OF_TRL) else Path(source).expanduser()
 
 
@@ -42,9 +42,9 @@ def load_template(source: str) -> str:
 
 
 def training_template(tokenizer: Any, source: str | None) -> str:
-    """A template with generation markers, so that the trained tokens can be told apart.
+    """A template with generation markers, which mark the trained tokens.
 
-    Without a source it is the tokenizer's own, or TRL's training variant of that.
+    By default the tokenizer's own, or TRL's training variant of it.
     """
     from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
@@ -79,11 +79,11 @@ def serving_template(tokenizer: Any, source: str | None) -> str:
 
 
 def set_serving_template(tokenizer: Any, template: str) -> None:
-    """Give the tokenizer its serving template, and the parser of replies that belongs to it."""
+    """Set the tokenizer's serving template, and the parser of replies that belongs to it."""
     from trl.chat_template_utils import add_response_schema
 
     tokenizer.chat_template = template
-    # TRL knows the parser of its own templates only; others keep what the base model had.
+    # TRL knows only its own templates' parsers; others keep the base model's.
     with contextlib.suppress(ValueError):
         add_response_schema(tokenizer)
 
@@ -93,15 +93,15 @@ class Tokenization:
     """A tokenizer with its templates; its own template is the training one."""
 
     base: str
-    """Where it is from: a local folder or a hub id."""
+    """A local folder or a hub id."""
     tokenizer: Any
     templates: Templates
 
 
 def load_tokenization(config: TrainConfig) -> Tokenization:
-    """The tokenizer of `config.base_model`, which needs no weights, and the config's templates.
+    """The tokenizer of `config.base_model`, loaded without weights, and the config's templates.
 
-    Raises ConfigError where one of them can't be had.
+    Raises ConfigError if one of them is unavailable.
     """
     from transformers import AutoTokenizer
 

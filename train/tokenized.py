@@ -1,7 +1,7 @@
-"""The rows as token ids: `RUN/sft/tokenized/`, for trainers that are to render nothing.
+"""The rows as token ids, in `RUN/sft/tokenized/`, for trainers that do not apply a template.
 
-This is a part of `stepinto format` that lies in this room, as it needs what training needs: a
-tokenizer, its templates and the masks that they make.
+A part of `stepinto format` that is here because it needs the tokenizer, templates and masks of
+training.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ ROWS_PER_GROUP = 256
 
 
 def write_tokenized(config: TokenizedConfig, sft: Path) -> dict[str, int]:
-    """Write the splits of an `sft` folder as `input_ids` and `assistant_masks`; rows by split.
+    """Write the splits of an `sft` folder as `input_ids` and `assistant_masks`; returns rows by
+    split.
 
-    Rows are cut to the config's length, and those with nothing left to train on are left out.
-    Raises ConfigError where the tokenizer or the template can't be had.
+    Rows are cut to the config's length, and dropped if nothing is left to train on.
+    Raises ConfigError if the tokenizer or the template is unavailable.
     """
     require(("transformers", "trl"))
     tokenization = load_tokenization(_train_config(config))
@@ -56,7 +57,7 @@ def _train_config(config: TokenizedConfig) -> TrainConfig:
 
 
 def _splits(sft: Path) -> list[str]:
-    """The splits that there are, in the order of the card."""
+    """The existing splits, in the order of the card."""
     found = {path.name.partition("-")[0] for path in (sft / "data").glob("*.parquet")}
     return sorted(found, reverse=True)
 
@@ -75,7 +76,7 @@ def _encoded(
 
 
 def _write_split(folder: Path, split: str, rows: Iterator[dict[str, Any]]) -> int:
-    """Write a split's file; its rows."""
+    """Write a split's file; returns its number of rows."""
     schema, count = _schema(), 0
     path = folder / f"{split}-00000.parquet"
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -93,7 +94,7 @@ def _write_split(folder: Path, split: str, rows: Iterator[dict[str, Any]]) -> in
 
 
 def _schema() -> pa.Schema:
-    """The columns as TRL's SFTTrainer takes them, with `datasets`' features as metadata."""
+    """The columns that TRL's SFTTrainer takes, with `datasets`' features as metadata."""
     from datasets import Features, List, Value
 
     features = Features(

@@ -1,4 +1,4 @@
-"""TRL's trainers, set up from the config: what they share, and the SFTTrainer."""
+"""Set up TRL's trainers from the config: the shared parts, and SFTTrainer."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ from train.evaluation import eval_options
 from train.quantization import quantized_options
 from train.report import LossPoint
 
-# The loss on a CPU, where TRL would read every row in full, score every token, and drop most.
+# The loss on a CPU. TRL reads every row in full and computes logits for every token.
 #
-# A row of an agent's conversation is mostly context, so the head's share of a step is mostly
-# waste. And the rows of an agent begin alike, with its system prompt and tools: a batch reads
-# them once. On a GPU TRL leaves the ignored tokens out by itself.
+# In agent conversations most tokens are context, so most of the head's work is wasted. Rows also
+# begin alike, with the system prompt and tools, so a batch reads that part once. On a GPU TRL skips
+# ignored tokens by itself.
 
 
 MAX_SCORED = 4_096
-"""Tokens whose logits are held at once; batches with more are left to TRL, which splits them."""
+"""Tokens whose logits are held at once; larger batches are left to TRL, which splits them."""
 MIN_SHARED = 32
-"""Tokens; a shorter beginning is not worth reading apart."""
+"""Tokens; a shorter shared beginning is not worth a separate pass."""
 
 
 def trained_logits(model: Any, inputs: dict[str, Any], shared: int) -> tuple[Any, Any]:
-    """Logits before each trained token of a batch, row after row, and these tokens.
+    """Logits for each trained token of a batch, row after row, and these tokens.
 
-    The first `shared` tokens are taken to be alike in all rows, and read once: gradients of all
-    rows flow through them. The rest is read row by row, so that nothing is spent on padding, which
-    is taken to be at the end.
+    The first `shared` tokens must be the same in all rows; they are read once, and gradients of all
+    rows flow through them. The rest is read row by row, without padding, which must be at the end.
     """
     import torch
     from transformers import DynamicCache
@@ -62,14 +61,14 @@ def trained_logits(model: Any, inputs: dict[str, Any], shared: int) -> tuple[Any
 
 
 def _keys_and_values(model: Any, ids: Any) -> list[tuple[Any, Any]]:
-    """Of every layer, with their gradients."""
+    """Keys and values of every layer, with gradients."""
     cache = model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
     return [(layer.keys, layer.values) for layer in cache.layers]
 
 
 @contextmanager
 def _scored_at(head: Any, places: Any) -> Iterator[None]:
-    """Within, the head sees these places alone."""
+    """Make the head compute these positions only."""
 
     def choose(_: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         return (arguments[0][:, places], *arguments[1:])
@@ -82,9 +81,9 @@ def _scored_at(head: Any, places: Any) -> Iterator[None]:
 
 
 def shared_beginning(inputs: dict[str, Any]) -> int:
-    """How many tokens the rows of a batch have in common from the start, none of them trained.
+    """Number of leading tokens that all rows of a batch share, none of them trained.
 
-    The last token before a trained one is not counted: its logits are needed in each row.
+    Excludes the last token before a trained one, whose logits each row needs.
     """
     ids, mask, labels = (inputs[name] for name in ("input_ids", "attention_mask", "labels"))
     if len(ids) < 2:
@@ -96,9 +95,9 @@ def shared_beginning(inputs: dict[str, Any]) -> int:
 
 
 def can_skip(model: Any, arguments: Any) -> bool:
-    """Whether the model can compute logits at chosen positions, and nothing else needs the rest.
+    """Whether the model can compute logits at chosen positions, and nothing needs the others.
 
-    Several processes must all read their rows in as many passes, so they are left to TRL.
+    With several processes all must make the same number of passes, so TRL does it.
     """
     text = model.config.get_text_config()
     plain = arguments.loss_type == "nll" and not arguments.label_smoothing_factor
@@ -109,7 +108,8 @@ def can_skip(model: Any, arguments: Any) -> bool:
 
 
 def trained_tokens_trainer() -> Any:
-    """A class like MeasuringTrainer, with the same loss from the trained tokens' logits alone."""
+    """A subclass of MeasuringTrainer that computes the same loss from trained tokens' logits
+    only."""
     import torch
 
     from collect.models.prefix_cache import supports_prefix_cache
@@ -138,7 +138,7 @@ def trained_tokens_trainer() -> Any:
             return not self.args.gradient_checkpointing and supports_prefix_cache(model)
 
         def _note(self, inputs: Any, logits: Any, targets: Any) -> None:
-            """The numbers that SFTTrainer logs beside the loss."""
+            """Record the numbers that SFTTrainer logs beside the loss."""
             metrics = self._metrics["train" if self.model.training else "eval"]
             accuracy = (logits.argmax(-1) == targets).float().mean()
             metrics["mean_token_accuracy"].append(accuracy.item())
@@ -150,7 +150,7 @@ def trained_tokens_trainer() -> Any:
 
 
 OnStep = Callable[[LossPoint, int], None]
-"""Called with each logged step and the number of steps in all."""
+"""Called with each logged step and the total number of steps."""
 
 NAMED = {
     "learning_rate": "learning_rate",
@@ -163,7 +163,7 @@ NAMED = {
     "seed": "seed",
     "use_cpu": "device",
 }
-"""Options of TRL that have a field of their own in TrainConfig."""
+"""TRL options that have their own field in TrainConfig."""
 FIXED = (
     "output_dir",
     "assistant_only_loss",
@@ -171,10 +171,10 @@ FIXED = (
     "dataset_kwargs",
     "truncation_mode",
 )
-"""Options that the stage needs as they are, or that change nothing on rows cut already."""
+"""Options that the stage sets itself, or that have no effect on rows that are already cut."""
 
 METRICS = ("reward", "episodes/", "tools/", "completions/", "kl", "frac_reward_zero_std")
-"""How the names begin of what is kept of each logged step beside the loss."""
+"""Prefixes of the metrics that are kept of each logged step beside the loss."""
 
 
 def check_trainer_arguments(
@@ -183,7 +183,7 @@ def check_trainer_arguments(
     named: Mapping[str, str] = NAMED,
     fixed: Collection[str] = FIXED,
 ) -> None:
-    """Raise ConfigError where TRL's `kind` has no such option, or it is not to be set this way."""
+    """Raise ConfigError if TRL's `kind` has no such option or the option is not to be set here."""
     import trl
 
     known = {field.name for field in fields(getattr(trl, kind))}
@@ -206,7 +206,7 @@ def on_cpu(config: TrainConfig) -> bool:
 
 
 def has_fast_bf16() -> bool:
-    """Whether the CPU multiplies in bfloat16 faster than in float32, as newer ones do."""
+    """Whether the CPU multiplies faster in bfloat16 than in float32, as newer ones do."""
     import torch
 
     features = torch.cpu.get_capabilities()
@@ -214,7 +214,7 @@ def has_fast_bf16() -> bool:
 
 
 def sft_config(config: TrainConfig, output: Path) -> Any:
-    """TRL's configuration."""
+    """TRL's SFTConfig."""
     from trl import SFTConfig
 
     options = shared_options(config, output)
@@ -224,7 +224,7 @@ def sft_config(config: TrainConfig, output: Path) -> Any:
 
 
 def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
-    """The options of every trainer of TRL's. On a CPU checkpointing activations is needless."""
+    """The options shared by all TRL trainers. CPUs need no activation checkpointing."""
     cpu = on_cpu(config)
     arguments = {
         "bf16": not cpu or has_fast_bf16(),
@@ -252,9 +252,9 @@ def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
 
 
 def load_model(config: TrainConfig, base: str, *, quantized: bool = True) -> Any:
-    """The base model: float32 on a CPU and for training every weight, else bfloat16.
+    """The base model: float32 on a CPU and for full training, otherwise bfloat16.
 
-    In fewer bits where the config has it, unless not `quantized`.
+    Quantized if the config says so, unless `quantized` is false.
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -290,7 +290,7 @@ def lora_config(settings: LoraSettings, model: Any) -> Any:
 
 
 def _linear_names(model: Any) -> list[str]:
-    """The last parts of the names of all linear modules but the head."""
+    """The last parts of the names of all linear modules except the head."""
     from torch import nn
 
     head = model.get_output_embeddings()
@@ -311,7 +311,7 @@ def build_trainer(
 ) -> Any:
     """A trainer over rows of `input_ids` and `labels`, which TRL takes as they are.
 
-    The loss is the same with `trained_tokens_only` as without, which on a CPU takes longer.
+    `trained_tokens_only` does not change the loss; on a CPU it is faster.
     """
     pass
 
@@ -331,7 +331,7 @@ def build_trainer(
 
 
 def quiet(trainer: Any) -> Any:
-    """The trainer, without its own prints."""
+    """Remove the trainer's own printing."""
     from transformers import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)
@@ -339,7 +339,7 @@ def quiet(trainer: Any) -> Any:
 
 
 def report_steps(on_step: OnStep) -> Any:
-    """A trainer callback that passes on each logged step."""
+    """A trainer callback that calls `on_step` for each logged step."""
     from transformers import TrainerCallback
 
     class Report(TrainerCallback):  # type: ignore[misc]
@@ -351,7 +351,7 @@ def report_steps(on_step: OnStep) -> Any:
 
 
 def loss_curve(history: list[dict[str, Any]]) -> list[LossPoint]:
-    """The logged steps of a trainer's history; its closing summary is none of them."""
+    """The logged steps of a trainer's history, without its closing summary."""
     return [
         LossPoint(
             step=entry["step"],
@@ -367,7 +367,7 @@ def loss_curve(history: list[dict[str, Any]]) -> list[LossPoint]:
 
 
 def _metrics(entry: dict[str, Any]) -> dict[str, float]:
-    """What a trainer on preferences or rewards says of a step, where it is a number."""
+    """The numeric metrics that a preference or reward trainer logs for a step."""
     return {
         name: float(value)
         for name, value in entry.items()
@@ -375,13 +375,13 @@ def _metrics(entry: dict[str, Any]) -> dict[str, float]:
     }
 
 
-# TRL's SFTTrainer, with measurements of the test split that don't depend on the batches.
+# TRL's SFTTrainer, with test measurements that don't depend on the batches.
 
 
 class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
-    """Its loss on test rows and its other numbers are means over all their trained tokens.
+    """Its test loss and metrics are means over all trained tokens.
 
-    TRL's own are means of the batches' means, in which a row of few tokens weighs too much.
+    TRL's are means of batch means, in which rows with few tokens weigh too much.
     """
 
     def prediction_step(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Any:
@@ -392,7 +392,7 @@ class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
         return loss, *rest
 
     def _leave_out_repeated(self, labels: Any) -> None:
-        """Of several processes, the last ones repeat rows so that all have as many batches."""
+        """With several processes, the last ones repeat rows to have equally many batches."""
         state = self.accelerator.gradient_state
         if state.end_of_dataloader and state.remainder > 0 and not self.padding_free:
             own = state.remainder - self.accelerator.process_index * len(labels)
@@ -410,7 +410,7 @@ class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
         return output
 
     def _weigh(self, trained: list[float]) -> None:
-        """Replace what was noted of each batch by its mean over the trained tokens."""
+        """Replace the batch metrics by their means over the trained tokens."""
         noted = self._metrics["eval"]
         for name, values in noted.items():
             if len(values) == len(trained):

@@ -1,1 +1,1 @@
-"""What `stepinto bench` does: one function an action, from its options to its exit status."""
+"""The commands: one function per action, from its options to its exit status."""

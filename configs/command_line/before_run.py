@@ -1,4 +1,4 @@
-"""`--preflight` of collect, eval and run: all that is looked at before rollouts, and none."""
+"""`--preflight` of collect, eval and run: all checks before rollouts, and no rollouts."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from configs.command_line.shared import console
 from configs.run_config import RunConfig
 
 REFUSED = 2
-"""Exit status where a check failed: a start would refuse."""
+"""Exit status if a check failed: a start would refuse."""
 
 
 def add_checks(parser: argparse.ArgumentParser) -> None:
-    """The flag of commands that do rollouts."""
+    """Add the flag to commands that run rollouts."""
     told = "look at images, disks, sandbox, models and limits, say what was found, and end"
     parser.add_argument("--preflight", action="store_true", help=told)
 
 
 def check_collect(config: RunConfig) -> int:
-    """Look at all that the config's rollouts need, and print it; the exit status."""
+    """Check all that the config's rollouts need, and print it; returns the exit status."""
     from collect.rollouts.stage import look_before_collect
 
     return _told(look_before_collect(config, config.collect, config.folder, config.held_out))
 
 
 def check_eval(config: RunConfig) -> int:
-    """The same, of the config's evaluation: of each set of rollouts by itself."""
+    """Check the config's evaluation, each set of rollouts separately; returns the exit status."""
     from eval.stage import look_before_eval
 
     found = look_before_eval(config, config.eval, config.collect.benchmark, config.folder)
@@ -40,8 +40,8 @@ def check_eval(config: RunConfig) -> int:
 
 
 def check_run(config: RunConfig) -> int:
-    """The same, of each stage of `run` whose rollouts need nothing that an earlier one makes; of
-    the others only their sections. Raises ConfigError where a section will not do."""
+    """Check each stage of `run` whose rollouts need nothing from an earlier one; of the others only
+    their sections. Raises ConfigError if a section is invalid."""
     check_sections(config)
     console.print("the sections of all stages will do")
     there = takewhile(lambda name: name not in MAKERS, config.stages)
@@ -62,7 +62,7 @@ CHECKS: dict[str, Callable[[RunConfig], int]] = {
     "collect": check_collect,
     "eval": check_eval,
 }
-"""Of the stages with rollouts."""
+"""The stages that run rollouts."""
 MAKERS = ("make", "questions", "train")
 """The stages that make bugs, questions or a model."""
 

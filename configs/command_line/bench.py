@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from format.contamination.training import TrainingRow
 
 
-# `stepinto bench` on bugs that there are: list, show, verify, images, contamination.
+# `stepinto bench` on existing bugs: list, show, verify, images, contamination.
 
 
 def bench_list(options: argparse.Namespace) -> int:
@@ -229,11 +229,11 @@ def _count(text: str) -> int:
     return int(text)
 
 
-# One bug as text: what an agent is told, what it works on, and what must pass.
+# One bug as text: what the agent is told, the files, and the tests that must pass.
 
 
 def describe(instance: Instance, gold: bool = False) -> str:
-    """The bug; its gold patch only where that is asked for."""
+    """Describe a bug, on request with its gold patch."""
     facts = [
         ("benchmark", instance.benchmark),
         ("language", instance.language),
@@ -261,7 +261,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def _files(instance: Instance) -> Iterable[str]:
-    """Paths with their number of lines; those of the tests are marked."""
+    """Paths with their number of lines; test files are marked."""
     if instance.image_workspace is not None:
         yield f"in {instance.image_workspace.folder} of the image"
     for path, data in sorted(instance.files.items()):

@@ -1,6 +1,6 @@
-"""`stepinto bench` for what is made: bugs, questions about them, and a model's answers.
+"""`stepinto bench` for generated data: bugs, questions about them, and a model's answers.
 
-The last three are also stages of `stepinto run`, where a config's `stages` name them.
+The last three are also stages of `stepinto run`, if a config's `stages` name them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def bench_answer(options: argparse.Namespace) -> int:
 
 
 def make(config: RunConfig) -> int:
-    """Make the bugs of the config's `factory` section; the exit status."""
+    """Make the bugs of the config's `factory` section; returns the exit status."""
     from collect.funnel import funnel_table
     from collect.synthesis.building import make_bugs, projects_table
 
@@ -71,7 +71,7 @@ def make(config: RunConfig) -> int:
 
 
 def questions(config: RunConfig) -> int:
-    """Make the questions of the config's `questions` section; the exit status."""
+    """Make the questions of the config's `questions` section; returns the exit status."""
     from collect.questions.building import build, funnel_table
 
     built = build(config, config.questions, config.folder)
@@ -83,7 +83,7 @@ def questions(config: RunConfig) -> int:
 
 
 def answer(config: RunConfig) -> int:
-    """Put the questions to all who are to answer them; the exit status."""
+    """Put the questions to all `questions.answerers`; returns the exit status."""
     for name in config.questions.answerers:
         status = _answer(config, name)
         if status:

@@ -1,4 +1,4 @@
-"""`stepinto format --preflight`: what training on the rows with a model would meet."""
+"""`stepinto format --preflight`: check how the rows would train with a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from configs.run_config import RunConfig, StageName
 from train.config import TrainConfig
 
 REFUSED = 2
-"""Exit status where a check failed: `stepinto train` would refuse."""
+"""Exit status if a check failed: `stepinto train` would refuse."""
 REPORT = "preflight.json"
 CONFIGURED = ""
 OVERRIDE = re.compile(r"[\w.]+=(?!=)")
@@ -42,7 +42,7 @@ def add_preflight(parser: argparse.ArgumentParser) -> None:
 
 
 def check_flags(options: argparse.Namespace) -> None:
-    """Raise ConfigError where a flag would change nothing, or the model is an override."""
+    """Raise ConfigError if a flag has no effect, or the model is given by an override."""
     if options.preflight and OVERRIDE.match(options.preflight):
         raise ConfigError(f"{options.preflight} is no model; give overrides before --preflight")
     flags = ("template", "serving_template", "tool_call_parser", "max_length")
@@ -52,7 +52,8 @@ def check_flags(options: argparse.Namespace) -> None:
 
 
 def preflight(config: RunConfig, options: argparse.Namespace) -> int:
-    """Check the run's train split, print a line a check, and save the report in the run folder."""
+    """Check the run's train split, print one line per check, and save the report in the run
+    folder."""
     if options.preflight is None:
         return 0
     from format.dataset import split_file
@@ -74,9 +75,9 @@ def preflight(config: RunConfig, options: argparse.Namespace) -> int:
 
 
 def checked_config(train: TrainConfig, options: argparse.Namespace) -> TrainConfig:
-    """The config's `train` section with what the flags say in its place.
+    """The config's `train` section with the flags applied.
 
-    Another model than the config's does not take the config's templates.
+    With another model than the config's, the config's templates are not used.
     """
     settings = train.model_dump()
     model = options.preflight or train.base_model
@@ -95,13 +96,13 @@ def checked_config(train: TrainConfig, options: argparse.Namespace) -> TrainConf
     )
 
 
-# What `stepinto run` looks at before its first stage: whether the sections of all stages will do.
+# `stepinto run` checks the sections of all stages before its first stage.
 #
-# What a stage needs of the files that earlier ones write is looked at when its turn comes.
+# Checks of files that earlier stages write come when the stage starts.
 
 
 def check_sections(config: RunConfig) -> None:
-    """Raise ConfigError where a stage that the config names would refuse its section."""
+    """Raise ConfigError if one of the config's stages would refuse its section."""
     for name in config.stages:
         if name in SECTIONS:
             SECTIONS[name](config)

@@ -1,4 +1,4 @@
-"""`stepinto format --push`: the dataset goes to the hub when it is done."""
+"""`stepinto format --push`: upload the finished dataset to the hub."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_push(parser: argparse.ArgumentParser) -> None:
 
 
 def check_target(config: RunConfig, options: argparse.Namespace | None = None) -> int:
-    """Raise ConfigError, before any work, where the dataset could not be uploaded."""
+    """Raise ConfigError, before any work, if the dataset could not be uploaded."""
     from format.push import check_push
 
     if options is not None and options.private and options.push is None:
@@ -31,7 +31,7 @@ def check_target(config: RunConfig, options: argparse.Namespace | None = None) -
 
 
 def push_dataset(config: RunConfig, options: argparse.Namespace | None = None) -> int:
-    """Upload the run's dataset where the flags or the config say so."""
+    """Upload the run's dataset if the flags or the config say so."""
     from format.push import push
 
     target = _target(config, options)

@@ -46,13 +46,12 @@ Worded = Callable[[float], str]
 
 
 def add_status(parser: argparse.ArgumentParser) -> None:
-    """The options of `stepinto status`."""
     parser.add_argument("run", type=Path, help="a run folder")
     parser.set_defaults(command=status)
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print it for each of the folder's sets of rollouts: collect's, and eval's."""
+    """Print the status of each set of rollouts: collect's and eval's."""
     from eval.report.facts import SOURCES
 
     folders = {stage: options.run / below for stage, below in SOURCES}
@@ -66,7 +65,7 @@ def status(options: argparse.Namespace) -> int:
 
 
 def render(status: RunStatus) -> RenderableType:
-    """A table of numbers, what failed, what took longest, what is running."""
+    """A table of counts, failures, the slowest rollouts and those running."""
     facts = Table.grid(padding=(0, 2))
     for name, value in _facts(status):
         facts.add_row(Text(name, style="dim"), Text(value))
@@ -131,15 +130,14 @@ def _lists(status: RunStatus) -> Iterator[RenderableType]:
         yield Text(f"and {len(beat.running) - SHOWN_RUNNING} more")
 
 
-# `stepinto replay`: whether the calls that a run recorded show again what it recorded.
+# `stepinto replay`: check whether recorded calls give the recorded results again.
 
 
 SHOWN = 10
-"""Conversations that are not as recorded."""
+"""Number of differing conversations shown."""
 
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
-    """The options of `stepinto replay`."""
     parser.add_argument("run", type=Path, help="a run folder")
     parser.add_argument(
         "--limit", type=int, metavar="N", help="at most so many more rollouts of each stage"
@@ -150,7 +148,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Replay what was not replayed yet of the rollouts of collect and of eval."""
+    """Replay the rollouts of collect and eval that were not replayed yet."""
     from eval.report.facts import SOURCES
 
     run: Path = options.run
@@ -197,7 +195,7 @@ def _replay(
 
 
 def _benchmarks(config: RunConfig, stage: str) -> Iterator[BenchmarkConfig]:
-    """Where a stage's bugs come from."""
+    """The benchmarks that a stage's bugs come from."""
     evaluated = config.eval.benchmark or config.collect.benchmark
     if stage == "collect":
         yield config.collect.benchmark
@@ -231,7 +229,7 @@ def _show(report: ReplayReport) -> None:
         console.print(f"{counted(report.failed_before, 'rollout')} had failed: nothing to verify")
 
 
-# `stepinto view`: a run as pages for a browser.
+# `stepinto view`: a run as HTML pages.
 
 
 DEFAULT_LIMIT = 1000
@@ -239,7 +237,6 @@ FOLDER = "report"
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
-    """The options of `stepinto view`."""
     parser.add_argument("run", type=Path, help="a run folder")
     parser.add_argument(
         "--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)"
@@ -266,7 +263,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
 
 
 def view(options: argparse.Namespace) -> int:
-    """Write the pages, and say where."""
+    """Write the pages, and print where."""
     from eval.labels import Labels, labels_of
     from eval.report.facts import Selection, sources_of
     from eval.report.pages import ReportRequest, write_report
@@ -303,8 +300,8 @@ def view(options: argparse.Namespace) -> int:
 
 
 def _saved_config(run: Path) -> RunConfig | None:
-    """The run's config. One of another release is no reason to show nothing: it only says which
-    models are scripted, and where questions lie."""
+    """The run's config; None if it is missing or of another release. The pages need it only for
+    which models are scripted and where questions are."""
     if not (run / SAVED_NAME).is_file():
         return None
     try:
@@ -335,7 +332,6 @@ def _limit(text: str) -> int:
 
 
 def add_clean(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument(
         "--all",
         action="store_true",
@@ -346,9 +342,9 @@ def add_clean(parser: argparse.ArgumentParser) -> None:
 
 
 def clean(options: argparse.Namespace) -> int:
-    """Remove the folders and containers whose process has died, and name them.
+    """Remove the folders and containers of dead processes, and list them.
 
-    Those of runs that go on are locked, or tell that their process lives, and stay.
+    Those of live runs are locked, or name a live process, and stay.
     """
     from sandbox.engine import LeftContainers, remove_leftover_containers
 

@@ -1,4 +1,4 @@
-"""What all commands share: where they print, how they end, and the overrides of a config."""
+"""Shared by all commands: output, exit statuses, and config overrides."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from configs.run_config import RunConfig
 from train.processes import is_main_process
 
 FAILED = 1
-"""Exit status where something kept failing, or what was checked is not well."""
+"""Exit status if failures remain or a check failed."""
 STOPPED = 130
-"""Exit status where the user or the budget ended the run early, as for Ctrl-C in a shell."""
+"""Exit status if the user or the budget ended the run early, as for Ctrl-C in a shell."""
 STOPPED_EARLY = "stopped before the end; the same command goes on"
 AGAIN = ", and done again by the next start"
 SHOWN_REASONS = 3
 OF_BUDGET = f"{BudgetExhausted.__name__}: "
-"""How the reason begins with which a budget ends a run."""
+"""Prefix of the reason if a budget ends a run."""
 CONFIG_HELP = "a YAML file, or a run folder"
 
 WIDE = 10_000
-"""Columns of what is no terminal: tables are not cut or folded in files and pipes."""
+"""Columns if there is no terminal: tables in files and pipes are not cut or folded."""
 RULE = 80
-"""Columns of a heading where there is no terminal."""
+"""Columns of a heading if there is no terminal."""
 
-# Ids, paths and what programs printed are no markup of rich's, whatever brackets they hold.
+# Ids, paths and program output may contain brackets, which must not be read as rich markup.
 console = VisibleConsole(
     soft_wrap=True,
     markup=False,
@@ -46,7 +46,7 @@ def heading(title: str) -> None:
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """Let a command take settings after its config; more of them may follow its flags."""
+    """Let a command take settings after its config, and more after its flags."""
     told = "e.g. collect.attempts=4"
     parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help=told)
 
@@ -66,7 +66,7 @@ def add_questions(parser: argparse.ArgumentParser) -> None:
 def question_files(
     options: argparse.Namespace, run: Path, config: RunConfig | None
 ) -> Iterator[Path]:
-    """Those of the command line, what the run's stages keep, and where its config says they lie."""
+    """The question files on the command line, of the run's stages, and of its config."""
     from collect.questions.building import questions_path
     from eval.report.questions import question_files as kept_by_stages
 
@@ -81,8 +81,8 @@ def question_files(
 
 
 def tell_failures(reasons: Sequence[str], then: str = "") -> bool:
-    """Tell of the first few, and whether there are any; `reasons` are those that a start ended
-    with, as `type: message`, and of a spent budget `stopped` tells."""
+    """Print the first few failures; returns whether there are any. `reasons` are those that a start
+    ended with, as `type: message`; `stopped` reports a spent budget."""
     failures = [reason for reason in reasons if not reason.startswith(OF_BUDGET)]
     for reason in failures[:SHOWN_REASONS]:
         tell(f"failed{then}: {reason[:500]}")
@@ -90,12 +90,12 @@ def tell_failures(reasons: Sequence[str], then: str = "") -> bool:
 
 
 def is_spent(reasons: Sequence[str]) -> bool:
-    """Whether a budget is among what a start ended with."""
+    """Whether a start ended because of a budget."""
     return any(reason.startswith(OF_BUDGET) for reason in reasons)
 
 
 def stopped(reasons: Sequence[str] = ()) -> int:
-    """Tell that the user or the budget ended the run early, and give the exit status."""
+    """Report that the user or the budget ended the run early; returns the exit status."""
     spent = [reason for reason in reasons if reason.startswith(OF_BUDGET)]
     tell(spent[0].removeprefix(OF_BUDGET) if spent else STOPPED_EARLY)
     return STOPPED

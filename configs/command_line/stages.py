@@ -1,4 +1,4 @@
-"""The stages, each from a run's config to an exit status, with what it tells the user."""
+"""The stages: each takes a run's config, prints for the user, and returns an exit status."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from eval.standalone.stage import AloneReport
 
 Stage = Callable[[RunConfig], int]
-"""Does one stage, and gives the exit status."""
+"""Runs one stage and returns the exit status."""
 
 
 def collect(config: RunConfig) -> int:
@@ -68,7 +68,7 @@ def _status(summary: RolloutsSummary) -> int:
 
 
 def format_rows(config: RunConfig) -> int:
-    """Make training data of the rollouts."""
+    """Make training data from the rollouts."""
     from format.stage import run_format
 
     heading("format")
@@ -95,7 +95,7 @@ def format_rows(config: RunConfig) -> int:
 
 
 def format_and_push(config: RunConfig) -> int:
-    """The same, and upload it where the config says so."""
+    """Make training data, and upload them if the config says so."""
     return format_rows(config) or push_dataset(config)
 
 
@@ -125,7 +125,7 @@ def _print_step(point: LossPoint, steps: int) -> None:
 
 
 def evaluate(config: RunConfig) -> int:
-    """Measure pairs of models, and subagents alone."""
+    """Evaluate pairs of models, and subagents alone."""
     from eval.stage import run_eval
 
     heading("eval")

@@ -1,4 +1,4 @@
-"""The debugger seam: one session on one failing test, the same for every language."""
+"""The debugger interface: one session on one failing test, the same for every language."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sandbox.debugger.records import (
 class Debugger(Protocol):
     """One debug session in one sandbox.
 
-    Every method answers with a DebugEvent, also where the action is refused or fails. Only the
-    sandbox's own death raises (SandboxDead), and a broken protocol (DebuggerError).
+    Every method returns a DebugEvent, even if the action is refused or fails. Raises only
+    SandboxDead if the sandbox dies, and DebuggerError if the protocol breaks.
     """
 
     @property
@@ -27,15 +27,15 @@ class Debugger(Protocol):
     def start(self, launch: Launch) -> DebugEvent:
         """Launch the test suspended, set the breakpoints, run to the first stop.
 
-        Atomic (Debug2Fix, section 4.2): it answers with the first stop, or with why there is
-        none. A session that runs already is closed first.
+        Atomic (Debug2Fix, section 4.2): it returns the first stop, or why there is none. Closes a
+        session that is already running.
         """
 
     def control(self, action: Action, timeout: float | None = None) -> DebugEvent:
         """Continue, step over, step into or step out, to the next stop.
 
-        Past `timeout` seconds (None: the limits' `action_timeout`) the program is interrupted,
-        and the event shows where it was.
+        After `timeout` seconds (None: the limits' `action_timeout`) the program is interrupted, and
+        the event shows where it was.
         """
 
     def restart(self) -> DebugEvent:
@@ -45,15 +45,15 @@ class Debugger(Protocol):
         """The local variables of a frame, index 0 the innermost, from the `start`-th on."""
 
     def evaluate(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
-        """The value of one expression in a frame, its text from the `start`-th character on."""
+        """The value of one expression in a frame, as text from the `start`-th character on."""
 
     def fields(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
-        """The fields of the object that an expression gives: attributes, or items by key or
-        index, from the `start`-th on."""
+        """The fields of an expression's object: attributes, or items by key or index, from the
+        `start`-th on."""
 
     def stack(self, start: int = 0) -> DebugEvent:
-        """The program's stack from the `start`-th frame outwards, the debugger's and the test
-        runner's own frames left out."""
+        """The program's stack from the `start`-th frame outwards, without frames of the debugger
+        and the test runner."""
 
     def threads(self) -> DebugEvent:
         """Every thread of the program, and its stack."""
@@ -68,7 +68,7 @@ class Debugger(Protocol):
     def list_breakpoints(self) -> DebugEvent: ...
 
     def snapshot(self) -> Snapshot:
-        """The session's state, the stack and the breakpoints, whatever the state allows."""
+        """The session's state, the stack and the breakpoints; allowed in every state."""
 
     def close(self) -> None:
         """End the program and the session. Safe to call twice."""

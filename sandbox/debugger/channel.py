@@ -15,14 +15,14 @@ from sandbox.text import storable
 Json = dict[str, Any]
 
 MARGIN = 5.0
-"""Seconds that the supervisor has beyond its own deadlines, on a busy machine."""
+"""Extra seconds beyond the supervisor's own deadlines, for busy machines."""
 
 
 class Channel:
-    """Requests to a probe, one answer each, told from anything else by the session's nonce.
+    """Requests to a probe with one answer each, recognised by the session's nonce.
 
-    The probe learns the nonce only once the program's own process has been forked off, so a
-    program can't forge an answer by printing one.
+    The probe learns the nonce only after the program's process was forked off, so a program can't
+    forge an answer by printing one.
     """
 
     def __init__(self, terminal: Terminal) -> None:
@@ -42,20 +42,21 @@ class Channel:
         raise DebuggerError(f"the debugger did not start within {timeout:g} s{self._stray_text()}")
 
     def send_line(self, line: bytes) -> None:
-        """One line outside the protocol: how the probe itself is delivered."""
+        """Send a line outside the protocol, as when delivering the probe."""
         self._terminal.send_line(line)
 
     def hello(self, output_chars: int, timeout: float) -> Json:
-        """Give the probe its nonce; the answer tells what it is."""
+        """Send the probe its nonce; its answer describes it."""
         message = {"nonce": self._nonce, "output_chars": output_chars}
         return self._exchange(message, time.monotonic() + timeout)
 
     def request(
         self, action: str, arguments: Mapping[str, Any], timeout: float, grace: float
     ) -> Json:
-        """Ask, and wait for the answer: `timeout` until an interrupt, `grace` more until a kill.
+        """Send a request and wait for its answer: `timeout` until an interrupt, `grace` more until
+        a kill.
 
-        Raises DebuggerError if the probe itself is gone or does not answer in time.
+        Raises DebuggerError if the probe is gone or does not answer in time.
         """
         message = {
             "action": action,
@@ -96,7 +97,8 @@ class Channel:
 
 
 def _fields(line: bytes) -> Json:
-    """An answer. A program's text may have half characters, which JSON spells and no file holds."""
+    """Parse an answer. A program's text may have lone surrogates, which JSON allows but no file can
+    hold."""
     fields: Json = json.loads(line)
     if b"\\ud" in line:
         fields = json.loads(storable(json.dumps(fields, ensure_ascii=False)))

@@ -1,4 +1,4 @@
-"""Brings the Python probe into a sandbox, and loads it there."""
+"""Bring the Python probe into a sandbox, and load it there."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from sandbox.debugger import probe
 
-# Canonical mode would cut lines at 4096 bytes, so the terminal is made raw before anything is
-# sent. The workspace is taken off `sys.path` until the program itself is launched. The modules
-# are taken off `sys.modules` once they are loaded: the program can neither import nor break them,
-# and they outlive the interpreter's own clearing up of modules at its end.
+# Canonical mode would cut lines at 4096 bytes, so the terminal is made raw before anything is sent.
+# The workspace is removed from `sys.path` until the program is launched. The probe's modules are
+# removed from `sys.modules` once loaded, so the program can neither import nor break them, and they
+# outlive the interpreter's clean-up of modules at exit.
 BOOTSTRAP = """\
 def load():
     import sys
@@ -50,15 +50,15 @@ load()()
 
 
 def message_for(magic: bytes) -> bytes:
-    """The probe for an interpreter that tells the magic number of its byte code: compiled, where
-    it is this interpreter's too, for compiling takes a tenth of a launch."""
+    """The probe for an interpreter with this byte-code magic number: compiled if it equals this
+    interpreter's, since compiling takes a tenth of a launch."""
     own = importlib.util.MAGIC_NUMBER.hex().encode("ascii")
     return compiled_message() if magic == own else probe_message()
 
 
 @cache
 def probe_message() -> bytes:
-    """The sources of the probe's modules, in the order they load, as one line of ASCII."""
+    """The sources of the probe's modules, in load order, as one line of ASCII."""
     return json.dumps(_sources()).encode("ascii")
 
 

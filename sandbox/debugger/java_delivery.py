@@ -1,4 +1,4 @@
-"""The Java probe's jar: compiled once for a JDK, kept on the host, delivered into sandboxes."""
+"""The Java probe's jar: compiled once per JDK, cached on the host, delivered into sandboxes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _delivered: WeakKeyDictionary[Sandbox, str] = WeakKeyDictionary()
 
 @cache
 def probe_sources() -> dict[str, bytes]:
-    """The Java sources of the probe and of the test runner, and the declarations of the test
-    frameworks that the runner is compiled against, by path."""
+    """The Java sources, by path, of the probe, of the test runner, and of declarations of the test
+    frameworks to compile the runner against."""
     files = sorted(SOURCES.rglob("*.java"))
     return {file.relative_to(SOURCES).as_posix(): file.read_bytes() for file in files}
 
 
 def deliver_probe(sandbox: Sandbox, jdk: Jdk) -> str:
-    """The probe's jar inside the sandbox, which gets it once.
+    """Copy the probe's jar into the sandbox, once, and return its path.
 
-    Raises DebuggerError where the probe does not compile, SandboxError.
+    Raises DebuggerError if the probe does not compile, or SandboxError.
     """
     if sandbox not in _delivered:
         jar = probe_jar(sandbox, jdk)
@@ -50,15 +50,15 @@ def deliver_probe(sandbox: Sandbox, jdk: Jdk) -> str:
 
 
 def forget_delivery(sandbox: Sandbox) -> None:
-    """Deliver the jar anew at the next start: the one in the sandbox is gone or spoilt."""
+    """Deliver the jar again at the next start: the one in the sandbox is gone or damaged."""
     _delivered.pop(sandbox, None)
 
 
 def probe_jar(sandbox: Sandbox, jdk: Jdk) -> bytes:
-    """The jar for a sandbox's JDK, from the user's cache, compiled where it is not there yet.
+    """The jar for a sandbox's JDK, compiled unless it is in the user's cache.
 
-    The key holds the sources, the JDK and the image, so that an image's javac can only spoil its
-    own sandboxes. Any number of processes may come here at once.
+    The key contains the sources, the JDK and the image, so that an image's javac can only harm its
+    own sandboxes. Safe for several processes.
     """
     place = cache_folder() / f"probe-{_key(sandbox, jdk)}.jar"
     with _compiling:
@@ -77,7 +77,7 @@ def _key(sandbox: Sandbox, jdk: Jdk) -> str:
 
 
 def _compile(sandbox: Sandbox, jdk: Jdk) -> bytes:
-    """Compile in a fresh sandbox, where no program under test has been."""
+    """Compile in a fresh sandbox, in which no program under test has run."""
     sources = probe_sources()
     config = sandbox.config.model_copy(update={"output_limit": 64_000})
     with open_sandbox(config, sandbox.image_digest) as fresh:
@@ -100,7 +100,7 @@ def _javac(jdk: Jdk, sources: list[str]) -> list[str]:
 def _jar(classes: dict[str, bytes]) -> bytes:
     """A jar of StepInto's own classes, without times: the same classes give the same bytes.
 
-    Stored and not deflated: a JVM reads it a little sooner.
+    Stored, not deflated, since a JVM reads it a little sooner.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -117,7 +117,7 @@ def _read(place: Path) -> bytes | None:
 
 
 def _keep(place: Path, jar: bytes) -> None:
-    """Write it whole or not at all. A cache that can't be written is only slower."""
+    """Write the file atomically. Without a writable cache StepInto is only slower."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:

@@ -1,4 +1,4 @@
-"""The Java debugger: the probe, delivered into a sandbox and driven by a session."""
+"""The Java debugger: deliver the probe into a sandbox and drive it by a session."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ PROBE_OPTIONS = (
     "-Xmx128m",
     "-XX:-UsePerfData",
 )
-"""A small JVM that starts soon: it only waits, for the host and for the debuggee."""
+"""A small JVM that starts fast, since it only waits for the host and the debuggee."""
 
-# The jar's name holds the beginning of its digest.
+# The jar's name contains the beginning of its digest.
 _CHECKED = """
 found=$(sha256sum <"$1") && named=${1##*-} || exit 1
 case $found in "${named%.jar}"*) shift; exec "$@" ;; esac
@@ -38,11 +38,11 @@ exit 1
 
 
 class JavaLauncher:
-    """Starts the Java probe, and builds and names what it launches."""
+    """Starts the Java probe, and builds what it launches."""
 
     def __init__(self) -> None:
         self._started: Channel | None = None
-        """A probe on its way, started before the build so that both go on at once."""
+        """A probe that is starting; it starts before the build so that both run in parallel."""
 
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
         try:
@@ -66,7 +66,8 @@ class JavaLauncher:
             channel.hello(limits.output_chars, limits.start_timeout)
         except BaseException:
             channel.close()
-            # The program may have removed or changed the jar: the next start brings it anew.
+            # The program may have removed or changed the jar, so deliver it again at the next
+            # start.
             forget_delivery(sandbox)
             raise
         return channel
@@ -89,7 +90,7 @@ class JavaDebugger(DebugSession):
 
 
 def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
-    """A probe's JVM on its way up; one whose jar is not as it was delivered ends at once.
+    """Start a probe's JVM; it ends at once if its jar was changed since the delivery.
 
     Raises DebuggerError, SandboxError.
     """
@@ -108,7 +109,7 @@ def _start_again(sandbox: Sandbox) -> Channel:
 
 
 def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> Json:
-    """What the probe is to run: a test under the test runner, or a main class."""
+    """The probe's target: a test under the test runner, or a main class."""
     fork = needs_fork(project, found)
     folder = posixpath.join(sandbox.workspace, project.module.root) if fork else project.folder
     return {

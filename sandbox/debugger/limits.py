@@ -9,31 +9,31 @@ MAY_BE_ZERO = ("context_lines", "interrupt_grace")
 
 @dataclass(frozen=True)
 class DebugLimits:
-    """Bounds of a session. Times in seconds, sizes in characters. Raises ValueError for a bound
+    """Bounds of a session. Times are in seconds, sizes in characters. Raises ValueError for a bound
     that leaves nothing."""
 
     start_timeout: float = 60.0
     """Seconds from the launch to the first stop or the end."""
     build_timeout: float = 300.0
-    """For a build tool (Maven, Gradle, a compiler), before the launch."""
+    """Seconds for a build tool (Maven, Gradle, a compiler), before the launch."""
     action_timeout: float = 30.0
-    """Seconds of one action; then the program is interrupted."""
+    """Seconds of one action, after which the program is interrupted."""
     interrupt_grace: float = 3.0
-    """How long an interrupted program has to show where it is."""
+    """Seconds in which an interrupted program must show where it is."""
     value_chars: int = 600
     """Characters of one value."""
     value_depth: int = 6
-    """Containers in containers."""
+    """Nesting of containers."""
     value_items: int = 100
-    """Items of one container."""
+    """Items per container."""
     value_lines: int = 40
     """Lines of one value."""
     output_chars: int = 4_000
-    """Characters of what the program has printed since the last answer; its end is kept."""
+    """Characters of the program's output since the last answer; the end is kept."""
     max_frames: int = 40
     """Frames of one stack."""
     max_values: int = 60
-    """Variables, items or threads that one answer lists; it says where the next ones begin."""
+    """Variables, items or threads in one answer, which says where the next ones begin."""
     context_lines: int = 4
     """Source lines shown above and below a stop."""
 

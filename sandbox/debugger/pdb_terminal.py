@@ -1,9 +1,9 @@
 """pdb's own terminal, typed at line by line: InspectCoder's ablation "without InspectWare".
 
-pdb runs by its own `main`, but reads its commands from the terminal and not from the standard
-input, which the program would share with it and swallow. The program prints into the same
-terminal, so a prompt is no frame: most are told by what pdb prints before them, the others by the
-silence after them. A sleeping or locked main thread does not heed Ctrl-C and is killed.
+pdb runs by its own `main`, but reads its commands from the terminal, not from standard input, which
+the program would consume. The program prints to the same terminal, so most prompts are recognised
+by what pdb prints before them, the others by the silence after them. A main thread that sleeps or
+waits for a lock ignores Ctrl-C and is killed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from sandbox.errors import SandboxDead
 MAX_COMMAND = 8_000
 """Characters of one command."""
 LEAST_WAIT = 0.2
-"""Seconds that a line is given at least, however late it comes in its command."""
+"""Minimum seconds for a line, however late in its command it is typed."""
 SECOND_PROMPT = 0.05
-"""Seconds in which a Ctrl-C that met a prompt brings another."""
+"""Seconds to wait for a second prompt, after a Ctrl-C that met a prompt."""
 KEPT = 256 * 1024
-"""Bytes kept of one reply while it is read: the middle of a longer one is cut."""
+"""Bytes kept of one reply while it is read; the middle of a longer one is cut."""
 TAIL = 4096
-"""Bytes at the end of a reply in which a prompt is looked for."""
+"""Bytes at the end of a reply that are searched for a prompt."""
 SETTLE = 0.002
-"""Seconds of silence after a sure prompt: else a chunk may end where a value quotes one."""
+"""Seconds of silence after a clear prompt: a chunk may end inside a value that quotes one."""
 QUIET = 1.0
-"""Seconds of silence after what may be a prompt, or of anything after one that has passed."""
+"""Seconds of silence after a possible prompt, or after output behind a prompt."""
 
-# pdb clears the namespace of `__main__`, where this runs; and `.pdbrc` may hold anything.
+# pdb clears the namespace of `__main__`, where this runs; `.pdbrc` may hold anything.
 RUN_PDB = """\
 def run():
     import pdb, sys
@@ -57,14 +57,14 @@ ENVIRONMENT = {
     "PYTHON_BASIC_REPL": "1",
 }
 PYTEST_OPTIONS = "-s -q --pdb -p no:cacheprovider"
-"""Given by the environment: on the command line pdb 3.13.0 would read them itself."""
+"""Passed in the environment, since pdb 3.13.0 would parse them on the command line."""
 
-# A recursive `debug` command adds brackets, `commands` has a prompt of its own.
+# A recursive `debug` command adds brackets; `commands` has its own prompt.
 PROMPT = re.compile(r"(?:\(+Pdb\)+|\(com\)|(?:^|\n|\.\.\.   )\.\.\.  ) $")
 PASSED = re.compile(r"(?:^|\n)\(+Pdb\)+ ")
-"""A prompt that something was printed behind."""
+"""A prompt with output behind it."""
 CONTINUED = re.compile(r"(?:^|\n|\.\.\.   )\.\.\.   $")
-"""The prompt for the rest of a statement, from 3.13 on."""
+"""The continuation prompt of a statement, since 3.13."""
 STOP = re.compile(
     r"^> \S[^\n]*\(\d+\)[\w<>.]+\(\)(?:->[^\n]*)?\n(?:-> [^\n]*\n)?\(+Pdb\)+ ", re.MULTILINE
 )
@@ -79,7 +79,7 @@ class Prompt(Enum):
 
     NONE = auto()
     PASSED = auto()
-    """It does, and a thread of the program has printed something behind the prompt."""
+    """It does, and a thread of the program has printed something after the prompt."""
     PERHAPS = auto()
     SURE = auto()
 
@@ -91,14 +91,14 @@ class End(Enum):
     INTERRUPTED = auto()
     """It took too long; Ctrl-C brought the prompt."""
     SILENT = auto()
-    """No prompt came."""
+    """No prompt appeared."""
     EXIT = auto()
-    """pdb itself has ended."""
+    """pdb has ended."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the terminal printed after one line, the prompt included."""
+    """The terminal's output after one line, including the prompt."""
 
     text: str = ""
     truncated: bool = False
@@ -119,11 +119,11 @@ class PdbTerminal:
 
     @property
     def running(self) -> bool:
-        """Whether there is a pdb to type at."""
+        """Whether pdb runs."""
         return self._prompt is not None
 
     def open(self) -> DebugEvent:
-        """Start pdb, or start it anew; it pauses before the program's first line."""
+        """Start or restart pdb; it pauses before the program's first line."""
         self.close()
         began = time.monotonic()
         self._prompt = PromptReader(self._sandbox.spawn(pdb_command(self._sandbox, self._test)))
@@ -137,10 +137,10 @@ class PdbTerminal:
         return event_from_answer(Action.START, arguments, answer, time.monotonic() - began)
 
     def command(self, text: str, timeout: float | None = None) -> DebugEvent:
-        """Type lines at the prompt; `output` is what the terminal printed, bounded.
+        """Type lines at the prompt; `output` is the terminal's output, bounded.
 
-        Past `timeout` seconds (None: the limits' `action_timeout`) the program is interrupted,
-        and if that brings no prompt back, pdb is killed.
+        After `timeout` seconds (None: the limits' `action_timeout`) the program is interrupted, and
+        if that brings no prompt back, pdb is killed.
         """
         began = time.monotonic()
         seconds = self._limits.action_timeout if timeout is None else timeout
@@ -162,7 +162,7 @@ class PdbTerminal:
             prompt.close()
 
     def _type(self, lines: list[str], deadline: float) -> Reply:
-        """Type lines one by one; a statement left open on 3.13 is closed by an empty one."""
+        """Type lines one by one; on 3.13 an empty line closes an unfinished statement."""
         reply = Reply()
         for line in lines:
             reply += self._read(max(deadline - time.monotonic(), LEAST_WAIT), line)
@@ -173,7 +173,7 @@ class PdbTerminal:
         return reply
 
     def _read(self, timeout: float, line: str | None = None) -> Reply:
-        """The reply to a line, or to the start; past the time-out the program is interrupted."""
+        """The reply to a line, or to the start; after the time-out the program is interrupted."""
         assert self._prompt is not None
         running = line is None or line.strip().partition(" ")[0] in RUN_COMMANDS
         typed = b"" if line is None else line.encode("utf-8", "replace") + b"\n"
@@ -188,7 +188,7 @@ class PdbTerminal:
         return Reply(reply.text + again.text, reply.truncated or again.truncated, end)
 
     def _answer(self, action: Action, reply: Reply) -> Json:
-        """A reply as the fields of an answer; a pdb that has ended or is silent is closed."""
+        """Convert a reply to the fields of an answer; close a pdb that has ended or gone silent."""
         answer: Json = {"state": State.RUNTIME, **self._bounded(reply)}
         if reply.end is End.INTERRUPTED:
             answer["stop"] = {"reason": "interrupted"}
@@ -207,7 +207,7 @@ class PdbTerminal:
         return answer
 
     def _bounded(self, reply: Reply) -> Json:
-        """What the terminal printed, without the middle of much."""
+        """The terminal's output, with the middle cut if it is long."""
         text, half = reply.text, self._limits.output_chars // 2
         missing = len(text) - 2 * half
         if len(text) > self._limits.output_chars:
@@ -220,7 +220,7 @@ class PdbTerminal:
 
 
 class PromptReader:
-    """A terminal that answers lines with text and pdb's prompt."""
+    """A terminal at which lines are typed, and text up to pdb's prompt is read."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -228,8 +228,8 @@ class PromptReader:
         self._cut = 0
 
     def ask(self, typed: bytes, timeout: float, running: bool = False) -> Reply:
-        """Type, if there is anything to type, and read up to the next prompt. What came unasked
-        before is part of the reply. `running`: whether this lets the program run on."""
+        """Type, if there is anything to type, and read up to the next prompt. Earlier unread output
+        is part of the reply. `running`: whether this lets the program run on."""
         try:
             while typed and (chunk := self._terminal.read_available(0)):
                 self._add(chunk)
@@ -240,7 +240,7 @@ class PromptReader:
         return self._taken(end)
 
     def exit_code(self, timeout: float = 2.0) -> int:
-        """Of a pdb that has closed its terminal; one that lives on is killed after all."""
+        """The exit code of a pdb that has closed its terminal; kills it if it still runs."""
         deadline = time.monotonic() + timeout
         while self._terminal.alive() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -270,7 +270,7 @@ class PromptReader:
                 return End.SILENT
 
     def _sent(self, typed: bytes) -> bool:
-        """Whether pdb was still there to take it."""
+        """Whether pdb was still there to receive it."""
         try:
             self._terminal.send(typed)
         except SandboxDead:
@@ -293,7 +293,7 @@ class PromptReader:
 
 
 def pdb_command(sandbox: Sandbox, test: str) -> Command:
-    """pdb on a pytest test that has no standard input."""
+    """The command that runs pdb on a pytest test without standard input."""
     script = 'exec "$@" </dev/null'
     program = (sandbox.python, "-c", RUN_PDB, "-m", "pytest", test)
     own = sandbox.config.environment.get("PYTEST_ADDOPTS", "")
@@ -302,7 +302,7 @@ def pdb_command(sandbox: Sandbox, test: str) -> Command:
 
 
 def recognise(text: str, running: bool) -> Prompt:
-    """Whether pdb waits for a command. A program that was set running stops at a place."""
+    """Whether pdb waits for a command. If the program was running, pdb prints where it stops."""
     stops = list(STOP.finditer(text))
     if not PROMPT.search(text):
         seen = stops or (not running and PASSED.search(text))
@@ -313,7 +313,7 @@ def recognise(text: str, running: bool) -> Prompt:
 
 
 def why_untypable(text: str) -> str | None:
-    """Why a text can't be typed at a terminal; None if it can."""
+    """Why a text can't be typed at a terminal, or None."""
     if len(text) > MAX_COMMAND:
         return f"a command of {len(text)} characters is too long: give at most {MAX_COMMAND}"
     control = sorted({char for char in text if ord(char) < 32 and char not in "\n\t"})

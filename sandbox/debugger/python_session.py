@@ -1,4 +1,4 @@
-"""The Python debugger: the probe, delivered into a sandbox and driven by a session."""
+"""The Python debugger: deliver the probe into a sandbox and drive it by a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.debugger.targets import TargetError, parse_target
 
 
 class PythonLauncher:
-    """Starts the Python probe, and reads what a launch names."""
+    """Starts the Python probe, and parses what a launch names."""
 
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
         try:

@@ -1,4 +1,4 @@
-"""The records of a debug session: the same for every language, stored as they are.
+"""The records of a debug session: the same for every language, stored unchanged.
 
 The states are InspectWare's (InspectCoder, section 2.5.1).
 """
@@ -10,16 +10,17 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Where a session is, and so which actions it allows."""
+    """The state of a session, which determines the allowed actions."""
 
     START = "start"
     """Nothing launched yet."""
     RUNTIME = "runtime"
     """Paused before a line of the running program."""
     RUNTIME_ERROR = "runtime_error"
-    """Paused where an exception was just raised; the program can go on."""
+    """Paused at an exception that was just raised; the program can go on."""
     POST_MORTEM = "post_mortem"
-    """An exception ended the test or the program; its frames can be read, nothing can run on."""
+    """An exception ended the test or the program; its frames can be read, but nothing can run
+    on."""
     DONE = "done"
     """The program is gone."""
 
@@ -34,15 +35,15 @@ class StopReason(StrEnum):
     EXCEPTION = "exception"
     """An exception was raised, or has ended the test."""
     INTERRUPTED = "interrupted"
-    """The time-out passed; this is where the program was."""
+    """The time-out passed; the event shows where the program was."""
     EXITED = "exited"
     """The program ended by itself."""
     KILLED = "killed"
-    """The session had to be ended; `DebugEvent.error` says why."""
+    """The session had to be ended; `DebugEvent.error` gives the reason."""
 
 
 class Action(StrEnum):
-    """Everything a session can be asked."""
+    """All actions of a session."""
 
     START = "start"
     CONTINUE = "continue"
@@ -60,7 +61,7 @@ class Action(StrEnum):
     REMOVE_BREAKPOINT = "remove_breakpoint"
     LIST_BREAKPOINTS = "list_breakpoints"
     RAW = "raw"
-    """A line typed into the debugger's own terminal, where the session is one."""
+    """A line typed into the debugger's own terminal, if the session has one."""
     CLOSE = "close"
 
 
@@ -75,7 +76,7 @@ class ErrorKind(StrEnum):
     BAD_REQUEST = "bad_request"
     """No such frame, file, line, function, test or breakpoint; nothing changed."""
     EVALUATION = "evaluation"
-    """The expression or code raised; the program is where it was."""
+    """The expression or code raised; the program has not moved."""
     LAUNCH_FAILED = "launch_failed"
     """The test could not be collected or the program could not be started."""
     BUILD_FAILED = "build_failed"
@@ -85,13 +86,13 @@ class ErrorKind(StrEnum):
     TIMEOUT = "timeout"
     """The action ran past its time-out and was interrupted; the session goes on."""
     UNRESPONSIVE = "unresponsive"
-    """Even the interrupt went unanswered, so the program was killed."""
+    """The interrupt went unanswered too, so the program was killed."""
     CRASHED = "crashed"
-    """The interpreter died of a signal."""
+    """A signal killed the interpreter."""
 
 
 class KillReason(StrEnum):
-    """What kept a program from answering, or ended it: why it was interrupted, killed or lost."""
+    """Why a program was interrupted, killed or lost."""
 
     ENDLESS_LOOP = "endless_loop"
     """Busy in the program's own code."""
@@ -99,11 +100,11 @@ class KillReason(StrEnum):
     DEADLOCK = "deadlock"
     """All threads wait for a lock or for each other."""
     NATIVE_CODE = "native_code"
-    """Busy or blocked in native code, a system call or a sleep, where no interrupt reaches it."""
+    """Busy or blocked in native code, a system call or a sleep, which no interrupt reaches."""
     EXITED = "exited"
-    """The program ended, or cut the debugger off, before it answered."""
+    """The program ended, or closed the debugger's link, before it answered."""
     CRASHED = "crashed"
-    """The interpreter died of a signal."""
+    """A signal killed the interpreter."""
     OUT_OF_MEMORY = "out_of_memory"
 
 
@@ -113,12 +114,12 @@ class Frame:
 
     index: int
     file: str
-    """Relative to the workspace where it lies below it, else absolute."""
+    """Relative to the workspace if below it, otherwise absolute."""
     line: int
     """1-based."""
     function: str
     source: str
-    """The line's text, without its indentation; empty where there is no source."""
+    """The line's text without indentation; empty if there is no source."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +136,13 @@ class Value:
 
 @dataclass(frozen=True)
 class ThreadStack:
-    """One thread of the program, and where it is."""
+    """A thread of the program and its stack."""
 
     name: str
     current: bool
-    """Whether it is the one that stopped, which the other actions look at."""
+    """Whether it is the stopped thread, which the other actions look at."""
     doing: str
-    """running, waiting, blocked on a lock ..., in the debugger's words; empty where unknown."""
+    """running, waiting, blocked on a lock ..., in the debugger's words; empty if unknown."""
     frames: tuple[Frame, ...] = ()
 
 
@@ -153,8 +154,8 @@ class Breakpoint:
     file: str
     """Empty for an exception breakpoint."""
     line: int
-    """Where it is really set: the first executable line at or after the one asked for. 0 for an
-    exception breakpoint."""
+    """The actual line: the first executable line at or after the requested one. 0 for an exception
+    breakpoint."""
     function: str | None = None
     """Set for a function breakpoint."""
     condition: str | None = None
@@ -164,9 +165,9 @@ class Breakpoint:
     exception: str | None = None
     """Set for an exception breakpoint: the exception's class."""
     uncaught: bool = False
-    """Of an exception breakpoint: only where nothing in the program handles the exception."""
+    """For an exception breakpoint: stop only if nothing in the program handles the exception."""
     pending: bool = False
-    """Its class is not loaded yet (Java); bound once it is."""
+    """Its class is not loaded yet (Java); it is bound on loading."""
 
 
 @dataclass(frozen=True)
@@ -179,25 +180,25 @@ class ExceptionInfo:
 
 @dataclass(frozen=True)
 class BreakpointRequest:
-    """A breakpoint to set: a file and a line, a function (`name`, `Class.name`, `file:name`), or
-    an exception."""
+    """A breakpoint to set: a file and a line, a function (`name`, `Class.name`, `file:name`), or an
+    exception."""
 
     file: str | None = None
     line: int | None = None
     function: str | None = None
     condition: str | None = None
-    """An expression of the program's language. In Python that of an exception breakpoint sees the
-    exception as `__exception__`."""
+    """An expression of the program's language. In Python the condition of an exception breakpoint
+    sees the exception as `__exception__`."""
     temporary: bool = False
     exception: str | None = None
-    """An exception's class, its subclasses included: `KeyError`, `java.io.IOException`."""
+    """An exception's class, including its subclasses: `KeyError`, `java.io.IOException`."""
     uncaught: bool = False
-    """With `exception`: stop only where nothing in the program handles it."""
+    """With `exception`: stop only if nothing in the program handles it."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What to debug."""
+    """A program to debug, with its first breakpoints."""
 
     test: str
     """Python: a pytest node id, a unittest name (`pkg.module.Class.method`), or a script with
@@ -206,60 +207,61 @@ class Launch:
     stop_at_entry: bool = True
     """Stop at the first line of the test function, or of the script."""
     stdin: str = ""
-    """What the program reads from its standard input."""
+    """The program's standard input."""
 
 
 @dataclass(frozen=True)
 class DebugEvent:
-    """The answer to one action: what was asked, what it came to, and what was seen.
+    """The answer to one action: the request, the result, and what was seen.
 
     An event with an `error` of kind not_allowed, bad_request or evaluation changed nothing.
     """
 
     action: Action
     arguments: str
-    """What was asked, as a JSON object."""
+    """The request's arguments as a JSON object."""
     state: State
     """After the action."""
     stop_reason: StopReason | None = None
-    """Set where the program stopped or ended during this action."""
+    """Set if the program stopped or ended during this action."""
     file: str | None = None
     line: int | None = None
     function: str | None = None
     depth: int | None = None
-    """Number of frames of the program below the debugger and the test runner, 1 the outermost."""
+    """Number of the program's frames, without those of the debugger and the test runner; 1 is the
+    outermost."""
     thread: str | None = None
     exception: ExceptionInfo | None = None
     return_value: Value | None = None
-    """What the function just left returned, after a step."""
+    """The return value of the function that a step just left."""
     exit_code: int | None = None
-    """The program's, where it ended."""
+    """The program's exit code, if it ended."""
     output: str = ""
-    """What the program wrote since the last stop, bounded."""
+    """The program's output since the last stop, bounded."""
     output_truncated: bool = False
     frames: tuple[Frame, ...] = ()
     values: tuple[Value, ...] = ()
     breakpoints: tuple[Breakpoint, ...] = ()
-    """All of them after a breakpoint action or a start; those hit where the program stopped."""
+    """After a breakpoint action or a start all breakpoints; after a stop those that were hit."""
     threads: tuple[ThreadStack, ...] = ()
-    """All threads, the current one first, after `threads`."""
+    """All threads, the current one first, after the action `threads`."""
     next_start: int | None = None
-    """Where the next page of an inspection begins; None where all was shown."""
+    """Start of an inspection's next page; None if all was shown."""
     source: tuple[str, ...] = ()
     """Numbered lines around the stop, the current one marked."""
     notes: tuple[str, ...] = ()
-    """Remarks the reader needs: a breakpoint that was moved, the nearest valid names ..."""
+    """Remarks for the reader: a breakpoint that was moved, the nearest valid names ..."""
     error_kind: ErrorKind | None = None
     error: str | None = None
     kill_reason: KillReason | None = None
-    """Where the program was interrupted, killed, crashed or lost: what it was at."""
+    """Why the program was interrupted, killed or lost, if it was."""
     allowed: tuple[Action, ...] = ()
-    """What the state allows, where the action was refused."""
+    """The actions that the state allows, if the action was refused."""
     seconds: float = 0.0
 
     @property
     def stops_program(self) -> bool:
-        """Whether the program stopped, which has frames to look at, rather than ended."""
+        """Whether the program stopped, so that it has frames to inspect, rather than ended."""
         return self.stop_reason not in (None, StopReason.EXITED, StopReason.KILLED)
 
 
@@ -269,5 +271,5 @@ class Snapshot:
 
     state: State
     frames: tuple[Frame, ...] = ()
-    """Index 0 the innermost, where the program is paused."""
+    """Index 0 the innermost, if the program is paused."""
     breakpoints: tuple[Breakpoint, ...] = ()

@@ -1,7 +1,7 @@
-"""Debug events as the text that a model reads: one place, whatever the language.
+"""Render debug events as text for models, the same for every language.
 
-The first line says what happened and keeps its shape, for others parse it:
-`Paused at FILE:LINE in FUNCTION (REASON)`.
+The first line says what happened. Others parse it, so it keeps its form: `Paused at FILE:LINE in
+FUNCTION (REASON)`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAUSED = re.compile(
 )
 """The innermost frame of a snapshot."""
 REPEATS = 3
-"""Of one frame in a row: of more, as in a recursion without end, only the first is shown."""
+"""Longer runs of one frame, as in endless recursion, show only the first."""
 THREADS = "Threads, each innermost frame first:"
 HEADINGS = {
     Action.RUN_CODE: (CODE_RAN, CODE_RAN),
@@ -44,11 +44,11 @@ HEADINGS = {
     Action.EVALUATE: ("", ""),
     Action.RAW: ("", ""),
 }
-"""By action: the heading above what it found, and what is said where it found nothing."""
+"""By action: the heading above the results, and the text if there are none."""
 
 
 def render(event: DebugEvent) -> str:
-    """The text of one event. Its parts come in one order, and empty ones are left out."""
+    """The text of one event, with its parts in a fixed order and empty ones left out."""
     parts = [
         _headline(event),
         *_error_details(event),
@@ -81,7 +81,7 @@ def render_snapshot(snapshot: Snapshot) -> str:
 
 
 def read_paused_frame(snapshot: str) -> Frame | None:
-    """The frame that such a text shows as paused; None where there is none."""
+    """Parse the paused frame of a rendered snapshot; None if there is none."""
     found = list(PAUSED.finditer(snapshot))
     if not found or not snapshot.startswith(f"State: {State.RUNTIME}\n"):
         return None
@@ -127,8 +127,8 @@ def _reason(event: DebugEvent) -> str:
 
 
 def _hit(event: DebugEvent) -> Iterable[Breakpoint]:
-    """The breakpoints at which it stopped. A start lists all, also those that were not hit, and
-    those that other threads have come to; an overloaded function's is at more than one line."""
+    """The breakpoints at which it stopped. A start lists all, including those not hit and those
+    that other threads have reached; an overloaded function's may be at several lines."""
     if event.action not in STARTS:
         return event.breakpoints
     hit = [point for point in event.breakpoints if point.hits]
@@ -184,7 +184,7 @@ def _value(value: Value) -> str:
 
 
 def _remarks(value: Value) -> str:
-    """`  (str, cut)`; a type that the debugger does not know is left out."""
+    """`  (str, cut)`; leaves out a type that the debugger does not know."""
     remarks = [value.type] * bool(value.type) + ["cut"] * value.truncated
     return f"  ({', '.join(remarks)})" if remarks else ""
 
@@ -239,5 +239,5 @@ def _breakpoint(point: Breakpoint) -> str:
 
 
 def _indented(text: str) -> str:
-    """Lines after the first are set in, so that no value can look like a heading."""
+    """Indents lines after the first, so that no value can look like a heading."""
     return text.replace("\n", "\n" + INDENT)

@@ -1,4 +1,4 @@
-"""One debug session, whatever the language: the state machine, the deadlines, the records."""
+"""One debug session in any language: the state machine, the deadlines, the records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from sandbox.debugger.records import (
 )
 from sandbox.errors import DebuggerError, SandboxDead
 
-# A probe's answers as records.
+# Converts a probe's answers to records.
 
 
 VERDICT = "a debugged run says nothing about passing or failing; run the test for that"
@@ -46,11 +46,11 @@ ADVICE = {
     KillReason.NATIVE_CODE: "look at the arguments of the call it was in",
     KillReason.OUT_OF_MEMORY: "restart, and stop before it allocates",
 }
-"""By reason: what helps to see more."""
+"""Advice on how to find out more, by reason."""
 
 
 def event_from_answer(action: Action, arguments: str, answer: Json, seconds: float) -> DebugEvent:
-    """One answer of the probe, as the record of the action. Raises DebuggerError."""
+    """Convert one answer of the probe. Raises DebuggerError."""
     stop: Json = answer.get("stop") or {}
     kind, message = _error(action, answer, stop)
     reason = _kill_reason(answer, stop)
@@ -90,7 +90,7 @@ def _thread(fields: Json) -> ThreadStack:
 
 
 def breakpoint_record(fields: Json) -> Breakpoint:
-    """A breakpoint as a probe describes it."""
+    """Convert a breakpoint as a probe describes it."""
     names = Breakpoint.__dataclass_fields__
     return Breakpoint(**{name: value for name, value in fields.items() if name in names})
 
@@ -132,7 +132,7 @@ def _crashed(answer: Json, stop: Json) -> str:
 
 
 def _killed(answer: Json) -> str:
-    """Why the program had to be killed, and where it was."""
+    """Describe why the program had to be killed, and where it was."""
     where = "".join(
         f"\n  {frame['file']}:{frame['line']} in {frame['function']}"
         for frame in answer.get("frames", ())[:5]
@@ -175,10 +175,10 @@ ALLOWED: Mapping[State, tuple[Action, ...]] = {
 }
 """InspectWare's state machine (InspectCoder, section 2.5.1).
 
-There, to set breakpoints post mortem is an example of an invalid action, for pdb loses them with
-the program. Here they are the session's: so post mortem they may be changed, for the restart that
-comes next, and the answer says so. Nothing runs on post mortem, but its frames hold their
-variables still: expressions and code run in them as in a paused program.
+InspectCoder forbids setting breakpoints post mortem, since pdb loses them with the program. Here
+the session keeps them, so they can be changed for the next restart, and the answer says so. Nothing
+can run on post mortem, but the frames still hold their variables, so expressions and code work as
+in a paused program.
 """
 
 
@@ -191,8 +191,7 @@ LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_S
 
 
 class LaunchRefused(Exception):
-    """The launch names nothing that can be run, or it can't be built; the message says what to
-    do."""
+    """The launch names nothing that can be run, or the build fails; the message says what to do."""
 
     def __init__(self, message: str, kind: ErrorKind = ErrorKind.LAUNCH_FAILED) -> None:
         super().__init__(message)
@@ -200,11 +199,10 @@ class LaunchRefused(Exception):
 
 
 class Launcher(Protocol):
-    """What differs between the languages: the probe, and what a launch means to it."""
+    """The language-specific part: the probe, and what a launch means to it."""
 
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
-        """What to run, for the probe, built where it needs to be. Raises LaunchRefused,
-        SandboxDead."""
+        """What the probe is to run, built if needed. Raises LaunchRefused, SandboxDead."""
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
         """Start a probe in the sandbox. Raises DebuggerError, SandboxDead."""
@@ -223,12 +221,12 @@ class DebugSession:
         self._launch: Launch | None = None
         self._state = State.START
         self._requested: list[Json] = []
-        """The launch's breakpoints, until the probe has told what became of them."""
+        """The launch's breakpoints, until the probe has reported them."""
         self._points: dict[int, Json] | None = None
         self._records: dict[int, Breakpoint] = {}
-        """The points by their numbers, as they are shown. There may be thousands."""
+        """Breakpoints by number. There may be thousands."""
         self._child_processes = False
-        """Whether the program is known to have started any."""
+        """Whether the program is known to have started child processes."""
 
     @property
     def state(self) -> State:
@@ -322,7 +320,7 @@ class DebugSession:
         return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _connect(self) -> Channel:
-        """A running probe. One retry: on a busy machine the first start may come too late."""
+        """Start a probe, with one retry: on a busy machine the first start may time out."""
         try:
             return self._launcher.connect(self._sandbox, self._limits)
         except DebuggerError:
@@ -356,7 +354,7 @@ class DebugSession:
         return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _event(self, action: Action, arguments: Json, answer: Json, seconds: float) -> DebugEvent:
-        """The answer as a record; the session's own state follows it."""
+        """Convert the answer to a record and update the session's state."""
         self._learn_breakpoints(action, answer)
         event = event_from_answer(action, json.dumps(arguments), answer, seconds)
         if action in (*LAUNCHES, *BREAKPOINTS):
@@ -370,7 +368,7 @@ class DebugSession:
         return event
 
     def _learn_breakpoints(self, action: Action, answer: Json) -> None:
-        """All of them, or what has changed since the launch."""
+        """Update the known breakpoints: all of them, or the changes since the launch."""
         known = answer.get("all_breakpoints")
         news = answer.get("breakpoint_news") if known is None else {"changed": known, "gone": ()}
         if news is None:
@@ -385,13 +383,13 @@ class DebugSession:
             self._records.pop(number, None)
 
     def _is_last_word(self, event: DebugEvent) -> bool:
-        """Whether an event tells that the program has ended, or what it has not reached."""
+        """Whether an event reports the program's end, or breakpoints that were never reached."""
         unseen = any(not point.hits for point in self._records.values())
         listed = event.action is Action.LIST_BREAKPOINTS or event.state is State.POST_MORTEM
         return event.stop_reason is StopReason.EXITED or (listed and unseen)
 
     def _known_and(self, hit: Iterable[Breakpoint]) -> tuple[Breakpoint, ...]:
-        """All breakpoints, and those just hit that have removed themselves."""
+        """All breakpoints, and temporary ones just hit."""
         gone = (point for point in hit if point.number not in self._records)
         return (*self._records.values(), *gone)
 
@@ -411,7 +409,7 @@ class DebugSession:
 
 
 def failed_state(action: Action) -> State:
-    """After a launch that failed: a restart can be tried again, with the breakpoints kept."""
+    """The state after a failed launch: a restart can be tried again, and breakpoints are kept."""
     return State.DONE if action is Action.RESTART else State.START
 
 

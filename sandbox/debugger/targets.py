@@ -1,4 +1,4 @@
-"""What a launch names: a pytest test, a unittest name, a script or a module."""
+"""Parse what a launch names: a pytest test, a unittest name, a script or a module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = Literal["pytest", "unittest", "script", "module", "name"]
 
 
 class TargetError(ValueError):
-    """The text names nothing that can be launched; the message says what would."""
+    """The text names nothing that can be launched; the message says what could be."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Target:
 
     kind: Kind
     names: tuple[str, ...]
-    """Node ids, dotted names, or a script or module and its arguments; for `name` a bare name of
-    a test, which is looked for among the test files."""
+    """Node ids, dotted names, or a script or module and its arguments; for `name` a test's bare
+    name, which is looked for in the test files."""
 
 
 ACCEPTED = (
@@ -36,16 +36,16 @@ QUOTED = re.compile(
 PARAMETRISED = re.compile(r"(?<!\S)\S+?::[^\s\[]*+\[.*\]")
 SPACED = re.compile(r"(?P<path>[^'\"]+? [^'\"]*?\.py)(?:::[^\s\[]*+(?:\[.*\])?)?")
 WORD_OF_COMMAND = re.compile(r"-.*|.*\.py|.*::.*|(?:.*/)?(?:python[\d.]*|pytest|py\.test|unittest)")
-"""What stands in front of a test in a command, and in no folder's name."""
+"""Words that may precede a test in a command, but occur in no folder's name."""
 VALUED_OPTIONS = ("-W", "-X")
-"""Options of Python that are followed by a value."""
+"""Options of Python that take a value."""
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 def parse_target(text: str) -> Target:
-    """Read a launch's `test`, with or without the command that would run it.
+    """Parse a launch's `test`, with or without the command that would run it.
 
-    Raises TargetError where it names nothing.
+    Raises TargetError if it names nothing.
     """
     if len(text) > MAX_CHARACTERS:
         raise TargetError(f"a test of {len(text)} characters names no test: {ACCEPTED}")
@@ -73,8 +73,8 @@ def is_test_file(path: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Words as a shell splits them; but pytest's ids need no quotes: those in a parametrised id
-    stay, and so do the spaces of its folders where nothing but the id is given."""
+    """Split into words as a shell does, except that pytest's ids need no quotes: quotes inside a
+    parametrised id stay, and so do spaces in folders if the text is a single id."""
     text = text.strip()
     if _is_spaced(text):
         return [text]
@@ -89,7 +89,7 @@ def _split(text: str) -> list[str]:
 
 
 def _is_spaced(text: str) -> bool:
-    """Whether a text as a whole is one file or node id with a space in its folders."""
+    """Whether the whole text is one file or node id with a space in its folders."""
     node = SPACED.fullmatch(text)
     if node is None:
         return False
@@ -98,7 +98,7 @@ def _is_spaced(text: str) -> bool:
 
 
 def _without_command(words: list[str]) -> list[str]:
-    """Drop an interpreter and its own options in front: `python -u -m pytest ...`."""
+    """Drop a leading interpreter and its options: `python -u -m pytest ...`."""
     if words and re.fullmatch(r"(\S*/)?python[\d.]*", words[0]):
         words = words[1:]
         while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
@@ -109,7 +109,7 @@ def _without_command(words: list[str]) -> list[str]:
 
 
 def _runner(words: list[str]) -> Target:
-    """`-m module ...`, or the command of a test runner."""
+    """Parse `-m module ...`, or the command of a test runner."""
     if words[0] == "-m":
         words = words[1:]
         if not words:
@@ -123,7 +123,8 @@ def _runner(words: list[str]) -> Target:
 
 
 def _unittest_arguments(words: list[str]) -> tuple[str, ...]:
-    """What chooses tests, or `discover` and what chooses them for it; the rest is how to print."""
+    """The arguments that choose tests, or `discover` with its own; drops the rest, which is about
+    output."""
     if words[:1] == ["discover"]:
         return tuple(words)
     chosen: list[str] = []
@@ -139,7 +140,7 @@ def _unittest_arguments(words: list[str]) -> tuple[str, ...]:
 
 
 def _ids(words: list[str]) -> tuple[str, ...]:
-    """The node ids and the selections of a pytest command; its other options don't matter here."""
+    """The node ids and selections of a pytest command; its other options don't matter here."""
     ids: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -161,5 +162,5 @@ def _file(words: list[str]) -> Target:
 
 
 def _dotted(name: str) -> str:
-    """`tests/test_cart.py` as unittest names it."""
+    """`tests/test_cart.py` as a dotted name for unittest."""
     return name.removesuffix(".py").strip("./").replace("/", ".") if name.endswith(".py") else name

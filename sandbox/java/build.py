@@ -1,4 +1,4 @@
-"""Builds the module that a test belongs to, when its sources have changed since."""
+"""Build the module that a test belongs to if its sources have changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sandbox.java.project import TOOLS, BuildKind, CompileStep, JavaProject, Mod
 from sandbox.java.scan import OUTPUT_FOLDERS, Scan, is_build_file, scan_workspace
 from sandbox.shell import FOLDER
 
-# Projects without a build file: all sources through javac, jars from `lib/`.
+# Projects without a build file: compiles all sources with javac, with the jars of `lib/`.
 
 
 OUTPUT = f"{FOLDER}/classes"
@@ -41,10 +41,10 @@ FRAMEWORK_JARS = {
     "org.testng": ("testng", "jcommander", "bsh", "slf4j-api"),
     "org.junit": ("junit4", "hamcrest-core"),
     "junit.framework": ("junit4", "hamcrest-core"),
-    # What tasks of HumanEval are given on the class path.
+    # On the class path of HumanEval tasks.
     "org.javatuples": ("javatuples",),
 }
-"""Jars of the distribution that stand in where a test's own framework is not in the workspace."""
+"""Jars of the distribution used if the workspace lacks the test's framework."""
 
 _PACKAGES = r"""
 find . -name "*.java" -type f \
@@ -54,7 +54,7 @@ exit 0
 
 
 def build_plain(job: BuildJob, module: Module, found: Found) -> JavaProject:
-    """Compile all sources; where they do not compile together, only what the target needs.
+    """Compile all sources, or if that fails only those that the target needs.
 
     Raises BuildFailed, SandboxError.
     """
@@ -88,7 +88,7 @@ def _step(jars: Sequence[str], roots: Sequence[str]) -> CompileStep:
 
 
 def _packages(job: BuildJob) -> dict[str, str]:
-    """The package of each source that names one."""
+    """The package of each source that declares one."""
     told = job.run(_PACKAGES)
     packages = {}
     for line in told.output.splitlines():
@@ -99,7 +99,7 @@ def _packages(job: BuildJob) -> dict[str, str]:
 
 
 def _root(path: str, packages: dict[str, str]) -> str:
-    """The folder that a source's package starts in, relative to the workspace."""
+    """The source root of a file, relative to the workspace."""
     folder = posixpath.dirname(path)
     package = packages.get(path, "").replace(".", "/")
     if package and f"/{folder}".endswith(f"/{package}"):
@@ -108,8 +108,8 @@ def _root(path: str, packages: dict[str, str]) -> str:
 
 
 def _without_doubles(sources: Iterable[str], packages: dict[str, str], target: str) -> list[str]:
-    """One file of each class: javac refuses a class that it is given twice. The root that the
-    target lies in comes first."""
+    """Keep one file for each class, since javac refuses duplicates. The target's root comes
+    first."""
     home = _root(target, packages)
     chosen: dict[str, str] = {}
     for path in sorted(sources, key=lambda path: (_root(path, packages) != home, path)):
@@ -137,19 +137,19 @@ def _jars(sandbox: Sandbox, scan: Scan, found: Found) -> list[str]:
     return [*given, *there.output.split()]
 
 
-# Compiles changed sources with the javac calls that the build tool made: the same classes, in a
-# fraction of the tool's time.
+# Recompiles changed sources with the javac calls that the build tool made: the same classes in a
+# fraction of the time.
 
 
 OTHER_LANGUAGES = (".kt", ".groovy", ".scala")
 
 
 def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
-    """Repeat the build tool's calls of javac, from the first that a change concerns on.
+    """Repeat the build tool's javac calls, starting at the first one that a change affects.
 
-    False, and nothing is done, where only the tool itself would surely do the same: something
-    else than a Java source has changed, the calls are not known, or some sources are generated or
-    in another language. Raises BuildFailed, SandboxError.
+    Returns False, and does nothing, if only the tool itself would surely give the same result: a
+    file other than a Java source has changed, the calls are unknown, or some sources are generated
+    or in another language. Raises BuildFailed, SandboxError.
     """
     roots = [tuple(_relative(job, root) for root in step.source_roots) for step in project.steps]
     if not changed or not roots or not all(_plain(root) for own in roots for root in own):
@@ -167,7 +167,7 @@ def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
 
 
 def _compiled(job: BuildJob, step: CompileStep, sources: list[str]) -> bool:
-    """False where javac fails for another reason than the sources': the class path may be gone."""
+    """False if javac fails for another reason than the sources, such as a missing class path."""
     try:
         compile_sources(job, step, sources)
     except BuildFailed as error:
@@ -178,7 +178,7 @@ def _compiled(job: BuildJob, step: CompileStep, sources: list[str]) -> bool:
 
 
 def _plain(root: str) -> bool:
-    """Whether a root holds written sources, not generated ones, which the scan leaves out."""
+    """Whether a root holds hand-written sources; the scan leaves generated ones out."""
     parts = root.split("/")
     above = parts[: parts.index("src")] if "src" in parts else parts
     return not {"..", *OUTPUT_FOLDERS} & set(above)
@@ -196,11 +196,11 @@ def _relative(job: BuildJob, root: str) -> str:
     return posixpath.relpath(root, job.sandbox.workspace)
 
 
-# The JUnit Platform's launcher, where a class path has an engine of JUnit 5 and no launcher.
+# Adds the JUnit Platform launcher if a class path has a JUnit 5 engine and no launcher.
 
 
 _ENGINE = re.compile(r"junit-platform-(engine|commons)-([\w.-]+?)\.jar$")
-# Maven keeps versions side by side in a module's folder; Gradle one folder deeper, by hash.
+# Maven keeps versions side by side in a module's folder; Gradle one level deeper, by hash.
 _FIND = r"""
 for jar; do
     [ -f "$jar" ] && { echo "$jar"; exit 0; }
@@ -211,7 +211,7 @@ exit 0
 
 def with_launcher(sandbox: Sandbox, project: JavaProject) -> JavaProject:
     """Add the launcher of the engine's version from the local repository, if it is needed and
-    there: build tools add it themselves when they run tests."""
+    available. Build tools add it themselves when they run tests."""
     names = [posixpath.basename(path) for path in project.class_path]
     if any(name.startswith("junit-platform-launcher") for name in names):
         return project
@@ -225,8 +225,8 @@ def with_launcher(sandbox: Sandbox, project: JavaProject) -> JavaProject:
 
 
 def _find(sandbox: Sandbox, engine: str, version: str) -> list[str]:
-    """The launcher beside an engine's jar, in a Maven repository, in Gradle's cache or in a
-    folder of jars."""
+    """Find the launcher near an engine's jar, in a Maven repository, Gradle's cache or a folder of
+    jars."""
     folder = posixpath.dirname(engine)
     name = f"junit-platform-launcher-{version}.jar"
     maven = posixpath.join(folder, "../../junit-platform-launcher", version, name)
@@ -242,22 +242,22 @@ BUILD_TIMEOUT = 300.0
 
 @dataclass(frozen=True)
 class _Built:
-    """What a sandbox's module was when it was built last."""
+    """The state of a module at its last build."""
 
     scan: Scan
     target: str
     project: JavaProject
     outputs: str
-    """A digest of its classes; empty where only the build tool knows what it made."""
+    """A digest of its classes; empty if only the build tool knows its outputs."""
 
 
 @dataclass
 class _Workspace:
-    """What is known of one sandbox's workspace."""
+    """The known state of one sandbox's workspace."""
 
     tools: frozenset[str]
     scan: Scan | None = None
-    """How it was seen last."""
+    """The last scan."""
     built: dict[Module, _Built] = field(default_factory=dict)
 
 
@@ -267,11 +267,11 @@ _workspaces: WeakKeyDictionary[Sandbox, _Workspace] = WeakKeyDictionary()
 def built_test(
     sandbox: Sandbox, test: str, timeout: float = BUILD_TIMEOUT
 ) -> tuple[Found, JavaProject]:
-    """Find what `test` names in the workspace (see `names.parse_name` for its forms), and build
-    the module it lies in, with the modules that one needs.
+    """Find what `test` names in the workspace (see `names.parse_name` for its forms), and build its
+    module with the modules that it depends on.
 
-    Quick where nothing has changed since the last call on this sandbox. Raises JavaError: a
-    NoSuchTest, a BuildFailed with the compiler's errors, a JavaUnavailable; SandboxError.
+    Fast if nothing has changed since the last call on this sandbox. Raises JavaError (NoSuchTest,
+    BuildFailed with the compiler's errors, JavaUnavailable) or SandboxError.
     """
     jdk = find_jdk(sandbox)
     workspace = _workspace(sandbox)
@@ -293,7 +293,7 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
             if not recompile(job, project, changes):
                 project = _with_tool(job, module, found)
         except BuildFailed:
-            # What javac made is gone, and the next attempt starts from the same changes.
+            # javac's outputs are gone; the next attempt starts from the same changes.
             workspace.built[module] = _as_built(job, known.scan, found, known.project)
             raise
     else:
@@ -304,14 +304,14 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
 
 
 def _intact(known: _Built, module: Module, scan: Scan, found: Found) -> bool:
-    """Whether what was built is there as it was: nobody has cleaned or compiled since. Without a
-    build tool, what is compiled follows the target."""
+    """Whether the build's outputs are unchanged, so nobody has cleaned or compiled since. Without a
+    build tool, the compiled sources depend on the target."""
     same = known.target == found.file or module.kind is not BuildKind.PLAIN
     return same and scan.outputs.get(known.project.class_roots, "") in (known.outputs, "")
 
 
 def _as_built(job: BuildJob, scan: Scan, found: Found, project: JavaProject) -> _Built:
-    """What the build itself wrote is no change; what was edited meanwhile is one."""
+    """Record a build. Files that the build wrote are no changes; files edited meanwhile are."""
     roots = project.class_roots
     after = scan_workspace(job.sandbox, outputs=[roots] if project.class_path else [])
     seen = Scan({**after.stamps, **scan.stamps})
@@ -319,7 +319,7 @@ def _as_built(job: BuildJob, scan: Scan, found: Found, project: JavaProject) -> 
 
 
 def _changes(known: _Built, module: Module, scan: Scan) -> set[str]:
-    """What has changed of what a build looks at."""
+    """The changed files that are inputs of a build."""
     changed = scan.changed(known.scan)
     if module.kind is BuildKind.PLAIN:
         return {path for path in changed if path.endswith((".java", ".jar"))}
@@ -327,7 +327,7 @@ def _changes(known: _Built, module: Module, scan: Scan) -> set[str]:
 
 
 def _may_be_input(path: str) -> bool:
-    """Whether a new file may matter to a build; what a test run leaves behind does not."""
+    """Whether a new file may be a build input; files that a test run leaves behind are not."""
     sources = path.endswith((".java", *OTHER_LANGUAGES)) or "src" in path.split("/")
     return sources or is_build_file(path)
 
@@ -351,10 +351,10 @@ def java_command(
     sandbox: Sandbox, jdk: Jdk, project: JavaProject, jar: str, program: Sequence[str]
 ) -> list[str]:
     """The command of a plain JVM that runs a program (its class, then arguments) on a project's
-    class path, with StepInto's own `jar` at the end of it, where it is in nobody's way.
+    class path, with StepInto's own `jar` last, so that it hides nothing.
 
-    Other projects' jars come before the project's own classes, so that none of these stands in
-    for, say, an assertion of a test library.
+    Jars of other projects come before the project's own classes, so that these can't replace, say,
+    an assertion of a test library.
     """
     own = re.compile(rf"{re.escape(sandbox.workspace)}/(.*/)?({'|'.join(OUTPUT_FOLDERS)})/")
     first = [path for path in project.class_path if path.endswith(".jar") and not own.match(path)]
@@ -362,9 +362,9 @@ def java_command(
     class_path = ":".join([*first, *rest, jar])
     options = project.jvm_options or ("-ea",)
     given = [option for option in options if re.match(r"-XX:\+Use\w+GC$", option)]
-    # Fewer threads and less memory than the JVM's own choice, which goes by the host's cores.
+    # Fewer threads and less memory than the JVM would choose from the host's cores.
     collector = [] if given else ["-XX:+UseSerialGC"]
-    # A heap beyond the sandbox's limit would end in a crash and not in an OutOfMemoryError.
+    # A heap above the sandbox's limit would end in a crash instead of an OutOfMemoryError.
     heap = f"-Xmx{sandbox.config.memory_mb // 2}m"
     bounds = [] if any(option.startswith("-Xmx") for option in options) else [heap]
     return [jdk.java, *collector, *bounds, *options, "-cp", class_path, *program]

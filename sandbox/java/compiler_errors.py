@@ -1,4 +1,4 @@
-"""Cuts what a failing build printed down to what matters: the compiler's errors."""
+"""Reduce a failing build's output to the compiler's errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 MAX_ERRORS = 8
 MAX_LINES = 15
-"""Lines shown of a build that fails for another reason than the compiler's."""
+"""Lines shown if a build fails for a reason other than compiler errors."""
 MAX_WIDTH = 300
 
 _JAVAC = re.compile(
@@ -34,13 +34,13 @@ class CompilerError:
     file: str
     line: int
     text: str
-    """What is wrong, with the symbol and its location where the compiler names them."""
+    """The message, with the symbol and its location if the compiler names them."""
 
 
 def shown_errors(output: str, workspace: str, source_line: Callable[[str, int], str]) -> str:
     """The errors in a build's output as text, at most a screenful.
 
-    `source_line` gives the text of a line of a file of the workspace, empty where it can't.
+    `source_line` returns a line of a workspace file, empty if it can't be read.
     """
     errors = list(dict.fromkeys(compiler_errors(output, workspace)))
     if not errors:
@@ -56,7 +56,7 @@ def shown_errors(output: str, workspace: str, source_line: Callable[[str, int], 
 
 
 def compiler_errors(output: str, workspace: str) -> Iterator[CompilerError]:
-    """The errors of javac, of Maven and of Gradle, in order."""
+    """The errors of javac, Maven or Gradle, in order."""
     lines = output.splitlines()
     for index, line in enumerate(lines):
         match = _MAVEN.match(line) or _JAVAC.match(line)
@@ -75,7 +75,7 @@ def compiler_errors(output: str, workspace: str) -> Iterator[CompilerError]:
 
 
 def _reasons(output: str) -> list[str]:
-    """Why a build failed that did compile: what Gradle or Maven say, else the last lines."""
+    """Why a build failed that did compile: messages of Gradle or Maven, else the last lines."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
     gradle = next((i for i, line in enumerate(lines) if "What went wrong" in line), None)
     if gradle is not None:
@@ -85,6 +85,6 @@ def _reasons(output: str) -> list[str]:
     told = [line for line in lines if line.startswith(("[ERROR]", "[FATAL]"))]
     maven = [line for line in told if not _MAVEN_NOISE.match(line)]
     if len(maven) <= 1:
-        # "Error executing Maven", and the reason in the stack trace below it.
+        # Maven prints "Error executing Maven", and the reason in the stack trace below it.
         maven += [line for line in lines if _EXCEPTION.match(line)]
     return maven[:MAX_LINES] or lines[-MAX_LINES:]

@@ -1,18 +1,18 @@
-"""What can go wrong between a Java test's name and its running.
+"""Errors of finding, building and running a Java test.
 
 JavaError
 ├── JavaUnavailable    the sandbox has no JDK, or not the build tool that the project needs
-├── BuildFailed        the program does not compile, or its build tool gives up
-│   └── BuildTimedOut  the build tool was still at it when its time was up
-└── NoSuchTest         the name is no test's and no main class's
+├── BuildFailed        the program does not compile, or its build tool fails
+│   └── BuildTimedOut  the build tool reached its time-out
+└── NoSuchTest         nothing has that name
 
-To an agent, each is an answer. For a verdict, a build that fails for another reason than the
+Agents get each of them as an answer. For a verdict, a build that fails for a reason outside the
 sources may be the machine's fault: see `collect.scoring`.
 """
 
 
 class JavaError(Exception):
-    """Base of the errors raised by `sandbox.java`; the message says what to do."""
+    """Base of the errors of `sandbox.java`; the message says what to do."""
 
 
 class JavaUnavailable(JavaError):
@@ -29,8 +29,8 @@ class BuildFailed(JavaError):
 
 
 class BuildTimedOut(BuildFailed):
-    """The build did not end in its time, which a busy machine's may not either."""
+    """The build did not end in time, maybe because the machine is busy."""
 
 
 class NoSuchTest(JavaError):
-    """Nothing of that name; the message gives the nearest names."""
+    """Nothing has that name; the message gives the nearest names."""

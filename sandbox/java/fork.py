@@ -1,5 +1,5 @@
-"""The build tool's own JVM for a test, made to call back to the debugger: the fallback where the
-class path is not known, or its test framework can only be run by the build tool."""
+"""Debug in the build tool's own JVM for a test, which connects back to the debugger. The fallback
+if the class path is unknown, or if only the build tool can run the test framework."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sandbox.java.project import BuildKind, JavaProject, Module
 from sandbox.shell import FOLDER, write_bytes
 
 AGENT = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=127.0.0.1:{port}"
-"""`{port}` is the probe's to fill in: it listens before the build tool starts."""
+"""The probe fills in `{port}`, on which it listens before the build tool starts."""
 GRADLE_SCRIPT = f"{FOLDER}/fork.gradle"
 _GRADLE_SCRIPT = """\
 allprojects {
@@ -41,7 +41,7 @@ def needs_fork(project: JavaProject, found: Found) -> bool:
 
 
 def fork_command(sandbox: Sandbox, jdk: Jdk, module: Module, found: Found) -> list[str]:
-    """The build tool's command that runs one test in a JVM which waits for the debugger."""
+    """The build tool's command that runs one test in a JVM that waits for the debugger."""
     if module.kind is BuildKind.MAVEN:
         test = [f"-Dtest={found.selector}", "-DfailIfNoTests=false"]
         quiet = ["-Dsurefire.failIfNoSpecifiedTests=false", "-DtrimStackTrace=false"]

@@ -1,4 +1,4 @@
-"""Builds with Gradle, and asks it in the same run how it compiles and runs tests."""
+"""Build with Gradle, and ask it in the same run how it compiles and runs tests."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TASK = "stepintoDescribe"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 MISSING = 127
 
-# The project's own Gradle where its wrapper has it already, else the one on PATH. A user's cache
-# that can't be written is read from where it is, which Gradle can from 6.2 on.
+# Uses the Gradle of the project's wrapper if that is already downloaded, otherwise the one on PATH.
+# A user's read-only cache is read in place, which Gradle can from 6.2 on.
 _TOOL = r"""
 home=$(awk -F: -v id="$(id -u)" '$3 == id {print $6}' /etc/passwd 2>/dev/null)
 wrapper=gradle/wrapper/gradle-wrapper.properties
@@ -64,7 +64,7 @@ def _describe_script() -> bytes:
 
 
 def build_gradle(job: BuildJob, module: Module) -> JavaProject:
-    """Build a module with the modules it needs.
+    """Build a module with its dependencies.
 
     Raises BuildFailed, JavaUnavailable, SandboxError.
     """
@@ -73,7 +73,7 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
         "stepinto.folder": job.absolute(module.folder),
         "stepinto.sources": module.source_set,
         "stepinto.output": DESCRIPTION,
-        # Settings of the project that would leave a process behind or a task out.
+        # Overrides project settings that would leave a process behind or skip a task.
         "org.gradle.daemon": "false",
         "org.gradle.configuration-cache": "false",
         "org.gradle.configureondemand": "false",
@@ -88,15 +88,15 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
         if posixpath.basename(SCRIPT) in output:
-            # No compiler's fault: this build is of no kind that the script knows.
+            # Not a compiler error: the script does not support this build.
             return unknown_project(job.absolute(module.folder), module)
         raise build_failed(job.sandbox, "gradle", output)
     return _project(job, module)
 
 
 def gradle_command(sandbox: Sandbox, jdk: Jdk, arguments: Sequence[str]) -> list[str]:
-    """The command of a `gradle`, to be run in the build's root; it exits with MISSING where there
-    is none. Without a daemon that would outlive it, and with the configured options."""
+    """The command of a `gradle` with the configured options, to be run in the build's root. Runs
+    without a daemon, which would outlive it; exits with MISSING if there is no Gradle."""
     configured = sandbox.config.java.gradle_options
     given = ["--offline"] if configured is None else list(configured)
     options = ["--no-daemon", "--console=plain", *given, *arguments]
@@ -105,7 +105,7 @@ def gradle_command(sandbox: Sandbox, jdk: Jdk, arguments: Sequence[str]) -> list
 
 
 def _project(job: BuildJob, module: Module) -> JavaProject:
-    """Read what the build has told of itself."""
+    """Read the build's description of itself."""
     try:
         told: Mapping[str, Any] = json.loads(read_text(job.sandbox, DESCRIPTION))
     except (SandboxFileError, json.JSONDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Compiles with javac itself: projects without a build tool, and changed sources of others."""
+"""Compile with javac directly: projects without a build tool, and changed sources of others."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sandbox.text import source_lines
 
 FAST = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1")
 MAX_ERRORS = 100
-"""Asked of javac; fewer are shown."""
+"""The limit passed to javac; fewer are shown."""
 
-# A class whose source is gone must not be found by what still uses it.
+# Sources must not find an old class whose own source is gone.
 _COMPILE = """
 mkdir -p "$1" && find "$1" -name "*.class" -exec rm -f {} +
 shift; exec "$@"
@@ -42,14 +42,14 @@ def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) ->
 
 
 def timed_out(tool: str) -> BuildTimedOut:
-    """Why a build came to nothing whose time was up."""
+    """The error for a build that ran out of time."""
     return BuildTimedOut(
         f"the build failed: `{tool}` was still at it at the time-out (DebugLimits.build_timeout)"
     )
 
 
 def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
-    """Why a build failed, for who has to mend it."""
+    """The error for a failed build, with what is needed to fix it."""
     shown = shown_errors(output, sandbox.workspace, _SourceLines(sandbox).get)
     found = next(compiler_errors(output, sandbox.workspace), None)
     message = f"the build failed ({tool}); mend this, then start again:\n{shown}"
@@ -57,13 +57,13 @@ def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
 
 
 def _quoted(word: str) -> str:
-    """As javac's argument files want it."""
+    """Quote a word for javac's argument files."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 class _SourceLines:
-    """Lines of the workspace's files, each file read once."""
+    """Reads lines of the workspace's files, each file once."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -81,7 +81,7 @@ class _SourceLines:
 
 
 def split_options(text: str) -> list[str]:
-    """The words of a JVM's or a compiler's option text."""
+    """Split a JVM's or a compiler's option text into words."""
     try:
         return shlex.split(text)
     except ValueError:

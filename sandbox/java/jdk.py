@@ -1,4 +1,4 @@
-"""Finds the JDK inside a sandbox."""
+"""Find the JDK inside a sandbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HINT = (
     "set sandbox.java.java_home to its folder"
 )
 
-# A link is followed by hand where readlink has no -f. JDK 8 keeps a second `java` in `jre/`.
+# Follows links itself, since some readlink has no -f. JDK 8 has a second `java` in `jre/`.
 _FIND = r"""
 home_of() { p=$(command -v "$1") && p=$(readlink -f "$p") && p=${p%/bin/*} && echo "${p%/jre}"; }
 tell() {
@@ -43,7 +43,7 @@ class Jdk:
     version: str
     """`17.0.15`, `1.8.0_402`."""
     tools_jar: str | None = None
-    """JDK 8 keeps the debugger's interface in a jar of its own."""
+    """JDK 8 has a separate jar with the debugger interface."""
 
     @property
     def feature(self) -> int:
@@ -63,14 +63,14 @@ _found: WeakKeyDictionary[Sandbox, Jdk] = WeakKeyDictionary()
 
 
 def find_jdk(sandbox: Sandbox) -> Jdk:
-    """The sandbox's JDK, asked for once. Raises JavaUnavailable, SandboxDead."""
+    """The sandbox's JDK, cached. Raises JavaUnavailable, SandboxDead."""
     if sandbox not in _found:
         _found[sandbox] = _look(sandbox)
     return _found[sandbox]
 
 
 def feature_of(version: str) -> int:
-    """The 17 of `17.0.15`, the 8 of `1.8.0_402`; 0 where there is none."""
+    """The 17 of `17.0.15`, the 8 of `1.8.0_402`; 0 if there is none."""
     match = re.match(r"(?:1\.)?(\d+)", version)
     return int(match[1]) if match else 0
 

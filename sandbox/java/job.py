@@ -1,4 +1,4 @@
-"""One build: where, with what, and until when."""
+"""One build: its place, its tools, and its deadline."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from sandbox.java.scan import Scan
 from sandbox.shell import Captured, capture
 
 LEAST = 1.0
-"""Seconds that a tool gets at least, for an error of its own."""
+"""Seconds that a tool gets at least, so that it can report its own error."""
 
 
 @dataclass(frozen=True)
 class BuildJob:
-    """What all builders need."""
+    """The inputs that all builders need."""
 
     sandbox: Sandbox
     jdk: Jdk
     scan: Scan
-    """The workspace as it is built."""
+    """The workspace as it is being built."""
     deadline: float
-    """Of `time.monotonic`."""
+    """On the clock of `time.monotonic`."""
 
     def run(self, script: str, *arguments: str, folder: str = ".") -> Captured:
         """Run a script of `sh` in a folder of the workspace, until the deadline at most."""
@@ -32,5 +32,5 @@ class BuildJob:
         return capture(self.sandbox, script, *arguments, cwd=self.absolute(folder), timeout=left)
 
     def absolute(self, path: str) -> str:
-        """A path relative to the workspace, or absolute already, inside the sandbox."""
+        """The absolute path, inside the sandbox, of a path relative to the workspace."""
         return posixpath.normpath(posixpath.join(self.sandbox.workspace, path))

@@ -1,4 +1,4 @@
-"""Finds the test or the main class that a launch names, in the workspace's sources."""
+"""Find the test or the main class that a launch names, in the workspace's sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sandbox.java.errors import NoSuchTest
 from sandbox.java.scan import Scan
 from sandbox.shell import capture
 
-# The classes and methods of a Java source file, as far as finding a test needs them.
+# Reads the classes and methods of a Java source file, as far as finding a test needs them.
 
 
 _NOISE = re.compile(
@@ -53,13 +53,13 @@ TEST_ANNOTATIONS = frozenset(
 
 @dataclass(frozen=True)
 class Method:
-    """One method that has a body."""
+    """A method that has a body."""
 
     name: str
     test: bool
     """Whether a test framework's annotation marks it."""
     entry: bool
-    """Whether a program can start there."""
+    """Whether it is a `main` that a program can start at."""
 
 
 @dataclass
@@ -67,9 +67,9 @@ class JavaClass:
     """One class of a file."""
 
     name: str
-    """As the JVM names it, with its package and its outer classes: `demo.Outer$Inner`."""
+    """The JVM's name for it, with its package and its outer classes: `demo.Outer$Inner`."""
     parent: str | None
-    """What it extends, as written."""
+    """The class that it extends, as written in the source."""
     concrete: bool
     methods: list[Method] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ class JavaClass:
 
 @dataclass(frozen=True)
 class Outline:
-    """One source file."""
+    """The package and classes of one source file."""
 
     package: str
     classes: tuple[JavaClass, ...]
@@ -92,7 +92,7 @@ class Outline:
 
 
 def outline(text: str) -> Outline:
-    """Read a file. What is no Java gives few classes or none, never an error."""
+    """Read a file. Text that is not Java gives few classes or none, never an error."""
     plain = _NOISE.sub(_blank, text)
     match = _PACKAGE.search(plain)
     package = match[1] if match else ""
@@ -101,14 +101,14 @@ def outline(text: str) -> Outline:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """A literal or a comment without what could be taken for code."""
+    """Blank out a literal or a comment, so that nothing in it is taken for code."""
     return '""' if match[0][0] == '"' else " "
 
 
 def _classes(text: str, package: str) -> Iterator[JavaClass]:
-    """Walk the blocks; the text before a block's brace tells what it is.
+    """Walk the blocks; the text before a block's brace says what it is.
 
-    What stands in parentheses is passed over: the array of an annotation, a lambda's body.
+    Skips what is in parentheses: an annotation's array, a lambda's body.
     """
     open_blocks: list[JavaClass | Literal["other"]] = []
     start = depth = 0
@@ -129,7 +129,7 @@ def _classes(text: str, package: str) -> Iterator[JavaClass]:
 
 
 def _block(head: str, around: list[JavaClass | Literal["other"]], package: str) -> JavaClass | None:
-    """The class that a block is the body of; a method is noted with its class."""
+    """The class whose body the block is; a method is added to its class."""
     outer = around[-1] if around else None
     if outer == "other":
         return None
@@ -149,7 +149,7 @@ def _method(name: str, parameters: str, head: str) -> Method:
     return Method(name, bool(annotations & TEST_ANNOTATIONS), entry)
 
 
-# A workspace's Java sources: found by path or by text, outlined, and with their parents.
+# Finds a workspace's Java sources by path or by text, and reads each with its parents.
 
 
 MAX_PARENTS = 10
@@ -170,11 +170,11 @@ class Sources:
 
     @property
     def paths(self) -> list[str]:
-        """Of all sources, relative to the workspace."""
+        """The paths of all sources, relative to the workspace."""
         return self._scan.sources
 
     def files(self, path: str) -> Iterator[str]:
-        """Sources whose path ends so; a `*` stands for any text."""
+        """Sources whose path ends like this; a `*` stands for any text."""
         wanted = posixpath.normpath(path.removeprefix(f"{self._sandbox.workspace}/")).lstrip("/")
         for source in self._scan.sources:
             if source == wanted or fnmatchcase(f"/{source}", f"*/{wanted}"):
@@ -200,11 +200,11 @@ class Sources:
         return self._outlines[file]
 
     def text(self, file: str) -> str:
-        """A source, decoded as UTF-8 with replacement; empty where it can't be read."""
+        """A source, decoded as UTF-8 with replacement; empty if it can't be read."""
         try:
             return self._sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
         except SandboxFileError:
-            # A link, or gone since the look at the workspace.
+            # A link, or a file deleted since the scan.
             return ""
 
     def tests(self, file: str, chosen: JavaClass) -> Iterator[Method]:
@@ -217,7 +217,7 @@ class Sources:
                     yield method
 
     def family(self, file: str, chosen: JavaClass) -> Iterator[tuple[str, JavaClass]]:
-        """A class and its parents, as far as the workspace has their sources."""
+        """A class and those of its parents whose sources are in the workspace."""
         for _ in range(MAX_PARENTS):
             yield file, chosen
             simple = (chosen.parent or "").rpartition(".")[2]
@@ -235,7 +235,7 @@ class Sources:
             file, chosen = following
 
 
-# Reads what a launch names: a test, a main class, or the build tool's command for a test.
+# Parses what a launch names: a test, a main class, or a build tool's command for a test.
 
 
 ACCEPTED = (
@@ -249,14 +249,14 @@ NAME = re.compile(r"[\w.$/*-]+")
 
 @dataclass(frozen=True)
 class Named:
-    """What a text names, not looked up yet."""
+    """A parsed launch text, not looked up yet."""
 
     name: str
     """A class, a class and a method joined by a dot, a method, or a file's path."""
     method: str | None = None
-    """Where it is told apart from the class."""
+    """Set if the text separates it from the class."""
     arguments: tuple[str, ...] = ()
-    """Of a main class."""
+    """Arguments for a main class."""
     main: bool = False
     """Whether it can only be a main class."""
     module: str | None = None
@@ -264,7 +264,7 @@ class Named:
 
 
 def parse_name(text: str) -> Named:
-    """Read a launch's `test`. Raises NoSuchTest where it names nothing."""
+    """Parse a launch's `test`. Raises NoSuchTest if it names nothing."""
     if len(text) > MAX_CHARACTERS:
         raise NoSuchTest(f"a test of {len(text)} characters names no test: {ACCEPTED}")
     words = _words(text)
@@ -285,7 +285,7 @@ def parse_name(text: str) -> Named:
 
 
 def _words(text: str) -> list[str]:
-    """Words as a shell splits them; one test's parameter list stays in one."""
+    """Split into words as a shell does, but keep a test's parameter list in one word."""
     joined = re.sub(r"\([^()]*\)\s*$", "", text.strip())
     try:
         return shlex.split(joined)
@@ -294,7 +294,7 @@ def _words(text: str) -> list[str]:
 
 
 def _split_method(text: str) -> Named:
-    """`Class#method`, `Class::method`, with a parameter list, an invocation's index or a line."""
+    """Parse `Class#method` or `Class::method`, with an optional parameter list, index or line."""
     plain = re.sub(r"(\(.*\)|\[.*\]|(?<=\.java):\d+)+$", "", text.strip())
     name, _, method = plain.replace("::", "#").partition("#")
     if not NAME.fullmatch(name) or (method and not re.fullmatch(r"[\w$*]+", method)):
@@ -354,7 +354,7 @@ def _java(words: list[str]) -> Named:
 
 
 NEAREST = 6
-"""Names shown in place of one that does not exist."""
+"""Number of similar names shown if a name does not exist."""
 FRAMEWORKS = ("org.junit", "junit.framework", "org.testng", "spock.", "net.jqwik")
 
 
@@ -363,11 +363,11 @@ class Found:
     """A test or a main class."""
 
     file: str
-    """Its source, relative to the workspace."""
+    """Its source file, relative to the workspace."""
     class_name: str
-    """As the JVM names it: `demo.Outer$Inner`."""
+    """The JVM's name for it: `demo.Outer$Inner`."""
     method: str | None
-    """The test method; None for all of a class, and for a main class."""
+    """The test method; None for a whole class or a main class."""
     methods: tuple[str, ...]
     """The test methods that will run; `main` for a main class."""
     test: bool
@@ -376,18 +376,18 @@ class Found:
 
     @property
     def selector(self) -> str:
-        """As the test runner takes it."""
+        """The selector that the test runner takes."""
         return f"{self.class_name}#{self.method}" if self.method else self.class_name
 
 
 class Lookup:
-    """Looks in one workspace."""
+    """Looks up names in one workspace."""
 
     def __init__(self, sandbox: Sandbox, scan: Scan) -> None:
         self._sources = Sources(sandbox, scan)
 
     def find(self, named: Named) -> Found:
-        """Raises NoSuchTest with the nearest names, SandboxDead."""
+        """Raises NoSuchTest with the nearest names, or SandboxDead."""
         candidates = list(self._candidates(named)) or list(self._searched(named))
         if not candidates:
             raise NoSuchTest(self._nothing(named))
@@ -395,7 +395,7 @@ class Lookup:
         return self._found(*chosen, named)
 
     def _candidates(self, named: Named) -> Iterator[tuple[str, JavaClass, str | None]]:
-        """Classes in files of their own name, and the method that the name has at its end."""
+        """Classes in files named after them, with the method at the end of the name, if any."""
         if named.name.endswith(".java") or "/" in named.name:
             path = named.name if named.name.endswith(".java") else f"{named.name}.java"
             for file in self._sources.files(path):
@@ -412,7 +412,7 @@ class Lookup:
     def _of_file(
         self, file: str, method: str | None
     ) -> Iterator[tuple[str, JavaClass, str | None]]:
-        """The file's first class, or the one of its classes that has the method."""
+        """The file's first class, or the class in it that has the method."""
         classes = self._sources.outline(file).classes
         with_method = [each for each in classes if method and each.method(method)]
         stem = posixpath.basename(file).removesuffix(".java")
@@ -424,7 +424,7 @@ class Lookup:
     def _of_parts(
         self, file: str, parts: list[str], method: str | None
     ) -> Iterator[tuple[str, JavaClass, str | None]]:
-        """`Outer`, `Outer.Inner` or `Outer.method` within the file of `Outer`."""
+        """Resolve `Outer`, `Outer.Inner` or `Outer.method` in the file of `Outer`."""
         outer, *inner = parts
         for each in self._sources.outline(file).classes:
             names = each.name.rpartition(".")[2].split("$")
@@ -440,7 +440,7 @@ class Lookup:
         return any(each.name == nested for each in self._sources.outline(file).classes)
 
     def _searched(self, named: Named) -> Iterator[tuple[str, JavaClass, str | None]]:
-        """Classes in files of another name, and bare names of test methods."""
+        """Classes in files with another name, and test methods named without a class."""
         parts = [part for part in re.split(r"[.$/]", named.name.removesuffix(".java")) if part]
         tail = [part for part in parts if re.fullmatch(r"\w+", part)][-2:]
         if not tail:
@@ -482,7 +482,7 @@ class Lookup:
         return Found(file, chosen.name, None, tests, True, (), imports)
 
     def _abstract(self, file: str, chosen: JavaClass) -> str:
-        """Where the tests of a class run that has no objects of its own."""
+        """Explain where the tests of an abstract class run."""
         name = chosen.simple_name
         heirs = [
             each.name
@@ -494,7 +494,7 @@ class Lookup:
         return f"{chosen.name} ({file}) is abstract, so that no test of it can run{shown}"
 
     def _require_method(self, file: str, chosen: JavaClass, method: str) -> None:
-        """A test method may be inherited, from the workspace or from a library."""
+        """Raise NoSuchTest unless the class has the method, inherits it, or may from a library."""
         family = list(self._sources.family(file, chosen))
         if any(each.method(method) for _, each in family):
             return
@@ -517,7 +517,7 @@ class Lookup:
         return f"there is no {what} {shown}{self._nearest_classes(*simple[-2:])}; {ACCEPTED}"
 
     def _nearest_classes(self, *names: str) -> str:
-        """Sources with like names, those of tests first where none is alike."""
+        """Sources with similar names; if none is similar, those of tests first."""
         stems = {
             posixpath.basename(path).removesuffix(".java"): path for path in self._sources.paths
         }
@@ -534,7 +534,8 @@ class Lookup:
 def _preferred(
     candidates: list[tuple[str, JavaClass, str | None]], module: str | None
 ) -> tuple[str, JavaClass, str | None]:
-    """One of several of the same name: in the module that was named, a test, the shortest path."""
+    """Choose among classes of the same name: the named module first, then tests, then short
+    paths."""
 
     def rank(candidate: tuple[str, JavaClass, str | None]) -> tuple[bool, bool, int]:
         file = candidate[0]

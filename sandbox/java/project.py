@@ -1,4 +1,4 @@
-"""What a Java project is to StepInto: how it is built, and what runs its tests."""
+"""How StepInto sees a Java project: what builds it, and what runs its tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BuildKind(StrEnum):
     MAVEN = "maven"
     GRADLE = "gradle"
     PLAIN = "plain"
-    """Sources and no build file: javac."""
+    """Sources without a build file: javac."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,20 @@ class Module:
 
     kind: BuildKind
     root: str
-    """Where the build tool is started; `.` for the workspace itself."""
+    """Where the build tool runs; `.` is the workspace itself."""
     folder: str
     source_set: str = "test"
-    """Gradle's name for the sources that the tests are among."""
+    """Gradle's name for the source set of the tests."""
 
 
 @dataclass(frozen=True)
 class CompileStep:
-    """One call of javac, as the build tool makes it."""
+    """One javac call of the build tool."""
 
     output: str
-    """Absolute path of the folder of classes."""
+    """Absolute path of the classes' folder."""
     source_roots: tuple[str, ...]
-    """Absolute paths of the folders whose sources, all of them, it is given."""
+    """Absolute paths of the folders all of whose sources it compiles."""
     options: tuple[str, ...]
 
 
@@ -55,19 +55,19 @@ class JavaProject:
     folder: str
     """The working folder of tests."""
     class_path: tuple[str, ...]
-    """The whole class path of tests, the project's own classes first; empty where only the build
-    tool knows it."""
+    """The whole class path of tests, the project's own classes first; empty if only the build tool
+    knows it."""
     class_roots: tuple[str, ...]
-    """Folders of the project's own classes, those of other modules of the build included."""
+    """Folders of the project's own classes, including those of other modules of the build."""
     source_roots: tuple[str, ...]
     jvm_options: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[CompileStep, ...] = ()
-    """How the build tool compiles it, in order; empty where that is not known for sure."""
+    """How the build tool compiles it, in order; empty if not known for sure."""
 
 
 def unknown_project(folder: str, module: Module) -> JavaProject:
-    """A module of the usual layout, in an absolute `folder`, whose build tool does not tell its
+    """A module of the usual layout in an absolute `folder`, whose build tool does not print its
     class path."""
     sources = [f"{folder}/src/main/java", f"{folder}/src/{module.source_set}/java"]
     return JavaProject(
@@ -80,8 +80,8 @@ def unknown_project(folder: str, module: Module) -> JavaProject:
 
 
 def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) -> Module:
-    """The module that a source file belongs to; of two build files in a folder the first whose
-    tool (`mvn`, `gradle`) is there decides, Maven's before Gradle's."""
+    """The module of a source file. If a folder has two build files, the first whose tool (`mvn`,
+    `gradle`) is installed decides, Maven's before Gradle's."""
     for folder in _folders_above(file):
         kinds = _kinds(scan, folder)
         if kinds:
@@ -93,7 +93,7 @@ def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) 
 
 
 def missing_tool(module: Module) -> JavaUnavailable:
-    """What to do where a module's build tool is not there."""
+    """Explain what to do if a module's build tool is missing."""
     return JavaUnavailable(
         f"the project in {module.root} is built by {module.kind.capitalize()}, and the sandbox "
         f"has no `{TOOLS[module.kind]}`: install it (Debian: apt-get install {module.kind}), or "
@@ -116,13 +116,13 @@ def _kinds(scan: Scan, folder: str) -> list[BuildKind]:
 
 
 def _source_set(folder: str, file: str) -> str:
-    """The source set that a file lies in, by Gradle's layout: `test` of `src/test/java/...`."""
+    """A file's source set by Gradle's layout: `test` of `src/test/java/...`."""
     match = re.match(r"src/([\w-]+)/", posixpath.relpath(file, folder))
     return match[1] if match and match[1] != "main" else "test"
 
 
 def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
-    """Where the whole build starts that a module is part of."""
+    """The root of the build that a module is part of."""
     above = _folders_above(posixpath.join(folder, "file"))
     if kind is BuildKind.GRADLE:
         settings = (f for f in above if any(scan.has(_join(f, name)) for name in SETTINGS_FILES))
@@ -145,7 +145,7 @@ def _lists_module(sandbox: Sandbox, pom: str, module: str) -> bool:
 
 
 def _folders_above(file: str) -> list[str]:
-    """The folders that a file is in, the innermost first, the workspace (`.`) last."""
+    """A file's parent folders, innermost first, the workspace (`.`) last."""
     folders = []
     folder = posixpath.dirname(posixpath.normpath(file))
     while folder not in ("", ".", "/"):

@@ -1,4 +1,4 @@
-"""What lies in a Java workspace, and what has changed there: one quick look inside the sandbox."""
+"""Scan a Java workspace for files and changes, in one command inside the sandbox."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SETTINGS_FILES = ("settings.gradle", "settings.gradle.kts")
 OUTPUT_FOLDERS = ("target", "build", "out", "bin")
 SCAN_TIMEOUT = 60.0
 
-# The folders that build tools write to are left out, but not packages of those names. A file's
-# change of status (%z) can't be set back, as the time of its content can.
+# Leaves out the folders that build tools write to, but not packages of those names. Unlike the
+# modification time, a file's change time (%z) can't be set back.
 _SCAN = r"""
 list=$0/scan-$$
 built=$(find . -maxdepth 3 \( -name pom.xml -o -name "*.gradle" -o -name "*.gradle.kts" \) |
@@ -51,14 +51,14 @@ rm -f "$list"
 
 @dataclass(frozen=True)
 class Scan:
-    """The files of a workspace, build outputs left out, by path relative to it."""
+    """The files of a workspace without build outputs, by path relative to it."""
 
     stamps: Mapping[str, str] = field(default_factory=dict)
-    """Size and times of each."""
+    """Size and times of each file."""
     digest: str = ""
-    """Of all stamps."""
+    """Digest of all stamps."""
     outputs: Mapping[tuple[str, ...], str] = field(default_factory=dict)
-    """A digest of the classes, by the folders that were asked for."""
+    """A digest of the classes for each requested tuple of folders."""
 
     @property
     def sources(self) -> list[str]:
@@ -69,7 +69,7 @@ class Scan:
         return path in self.stamps
 
     def changed(self, earlier: Scan) -> set[str]:
-        """What was added, removed or changed since."""
+        """Files added, removed or changed since an earlier scan."""
         return {
             path
             for path in {*self.stamps, *earlier.stamps}
@@ -80,10 +80,10 @@ class Scan:
 def scan_workspace(
     sandbox: Sandbox, last: Scan | None = None, outputs: Sequence[tuple[str, ...]] = ()
 ) -> Scan:
-    """Look at all files, and at the classes in some output folders.
+    """Scan all files, and the classes in some output folders.
 
-    Where nothing has changed since the `last` look its list is spared. Raises JavaError where it
-    takes too long, SandboxError.
+    If nothing has changed since the `last` scan, its list is reused. Raises JavaError if it takes
+    too long, or SandboxError.
     """
     known = last.digest if last is not None else ""
     arguments = [known, *("\n".join(roots) for roots in outputs)]
@@ -110,7 +110,7 @@ def _stamps(lines: Sequence[str]) -> dict[str, str]:
 
 
 def is_build_file(path: str) -> bool:
-    """Whether a file tells a build tool what to do."""
+    """Whether a file configures a build tool."""
     name = posixpath.basename(path)
     folder = posixpath.dirname(path)
     return (

@@ -1,1 +1,1 @@
-"""The ways to train: on conversations, on pairs of them, and on rewards; a file each."""
+"""The training methods: on conversations, on pairs of them, and on rewards; one file each."""

@@ -1,4 +1,4 @@
-"""The seam between the stage and what it trains with."""
+"""The interface between the train stage and its training methods."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from train.tokenization import Tokenization
 
 
 class Method(Protocol):
-    """One way to train: its data, and the trainer over them. The rest is the stage's."""
+    """A training method: its data, and the trainer over them. The stage does the rest."""
 
     @property
     def other_facts(self) -> Any:
-        """What besides config and data makes a training another one, as JSON; None: nothing."""
+        """Facts besides config and data that distinguish this training, as JSON; None: nothing."""
 
     def check(self) -> None:
-        """Raise ConfigError where the config can't work, before anything is loaded."""
+        """Raise ConfigError if the config can't work, before anything is loaded."""
 
     def data(self, run: Path) -> Path:
-        """The file of rows. Raises ConfigError where there is none."""
+        """The file of rows. Raises ConfigError if there is none."""
 
     def repositories(self, data: Path) -> set[str]:
-        """Whose bugs the rows are about; empty where they don't say."""
+        """Repositories whose bugs the rows are about; empty if unknown."""
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
-        """Make the rows ready for the trainer, and say what training on them would meet.
+        """Encode the rows for the trainer, and report on them.
 
-        Raises ConfigError where training can't work.
+        Raises ConfigError if training can't work.
         """
 
     def trainer(
         self, job: Job, model: Any, tokenization: Tokenization
     ) -> AbstractContextManager[Any]:
-        """TRL's trainer over the prepared rows; what it holds is let go at the block's end."""
+        """TRL's trainer over the prepared rows; its resources are freed at the end of the block."""
 
 
-# The method that a config names.
+# Chooses the method that a config names.
 
 
 def open_method(config: TrainConfig, bench: QuestionBench | None) -> Method:

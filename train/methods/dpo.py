@@ -1,4 +1,4 @@
-"""Direct preference optimisation: the better of two attempts at a question is made likelier."""
+"""Direct preference optimisation: makes the better of two attempts at a question likelier."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from train.rows import load_rows, repositories_in
 from train.tokenization import Tokenization
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
-# Pairs of conversations as token ids and masks, in an Arrow file that is read by memory map.
+# Pairs of conversations as token ids and masks, in a memory-mapped Arrow file.
 #
-# Both sides come out of the same rendering as the rows of supervised training, so the tools'
-# answers bear no more weight here than there.
+# Both sides are rendered like the rows of supervised training, so tool answers are masked here as
+# there.
 
 
 IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
@@ -51,16 +51,16 @@ READ = (*MESSAGES, "why", "chosen_trained_turns", "chosen_id", "rejected_id")
 
 @dataclass
 class _Counts:
-    """Of the pairs that the config takes."""
+    """Counts of the selected pairs."""
 
     written: int = 0
     left_out: int = 0
     tokens: int = 0
-    """Of the written ones."""
+    """Tokens of the written pairs."""
     trained_tokens: int = 0
 
     def add(self, sides: Sequence[Encoded]) -> None:
-        """Count a pair that is written."""
+        """Count a written pair."""
         self.written += 1
         self.tokens += sum(len(side.input_ids) for side in sides)
         self.trained_tokens += sum(side.trained for side in sides)
@@ -71,8 +71,8 @@ def encode_pairs(
 ) -> Preflight:
     """Write the pairs of a split to `target`, and report on both sides of each as rows.
 
-    A pair of which one side is longer than `max_length` is left out: a conversation without its
-    end is neither better nor worse. Raises ConfigError where no pair is left.
+    Leaves out a pair if one side is longer than `max_length`: without its end a conversation is
+    neither better nor worse. Raises ConfigError if no pair is left.
     """
     rows = pq.read_metadata(split).num_rows
     checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, 2 * rows)
@@ -97,7 +97,7 @@ def _write(pairs: Iterator[dict[str, list[int]]], target: Path) -> None:
 
 
 def _report(checks: PreflightRun, counts: _Counts) -> Preflight:
-    """What the checks found in all sides, with the numbers of what is trained."""
+    """The checks' findings in all sides, with the counts of trained pairs."""
     trained = {
         "pairs": counts.written,
         "pairs_left_out": counts.left_out,
@@ -133,7 +133,7 @@ def _encoded(
 
 
 def _side(row: dict[str, Any], name: str) -> dict[str, Any]:
-    """One side as a row of conversations; of the worse one, every turn counts."""
+    """One side as a row of conversations; of the rejected one, every turn counts."""
     return {
         "messages": row["prompt"] + row[name],
         "tools": row["tools"],
@@ -143,7 +143,7 @@ def _side(row: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _pair(row: dict[str, Any], chosen: Encoded, rejected: Encoded) -> dict[str, list[int]]:
-    """Ids and masks, divided where the first of the two has its first trained token."""
+    """Ids and masks; the prompt ends before the first trained token of either side."""
     start = min(chosen.mask.index(1), rejected.mask.index(1))
     if chosen.input_ids[:start] != rejected.input_ids[:start]:
         raise ConfigError(
@@ -169,12 +169,12 @@ FIXED = (
     "truncation_mode",
     "dataset_num_proc",
 )
-"""Options that the stage needs as they are, or that change nothing on encoded rows."""
+"""Options that the stage sets itself, or that have no effect on encoded rows."""
 
 
 @dataclass(frozen=True)
 class PreferenceOptimization:
-    """On the train split of `RUN/sft/preferences`."""
+    """Trains on the train split of `RUN/sft/preferences`."""
 
     config: TrainConfig
     other_facts: Any = None
@@ -217,11 +217,11 @@ class PreferenceOptimization:
         )
 
 
-# TRL's DPOTrainer over rows that are encoded and masked already.
+# TRL's DPOTrainer over rows that are already encoded and masked.
 
 
 class MaskedPairs(DataCollatorForPreference):  # type: ignore[misc]
-    """Counts those tokens of both sides that their masks name, rather than all after the prompt."""
+    """Counts the tokens that each side's mask selects, rather than all after the prompt."""
 
     def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
         batch: dict[str, Any] = super().torch_call(examples)
@@ -237,5 +237,5 @@ class PairTrainer(DPOTrainer):  # type: ignore[misc]
     """Takes rows of `prompt_ids`, `chosen_ids`, `rejected_ids` and the masks of the last two."""
 
     def _prepare_dataset(self, dataset: Any, *arguments: Any) -> Any:
-        # TRL 1.16 would tokenise again, and has no option to leave that out.
+        # TRL 1.16 would tokenise again, with no option to skip it.
         return dataset

@@ -1,5 +1,5 @@
-"""Group relative policy optimisation: of several attempts at a question, those that come to a
-better answer in a real debug session are made likelier."""
+"""Group relative policy optimisation: makes the better of several attempts at a question likelier,
+as measured in real debug sessions."""
 
 from __future__ import annotations
 
@@ -42,19 +42,18 @@ from train.rows import load_rows
 from train.tokenization import Tokenization, set_serving_template
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
-# Real debug sessions as TRL's GRPOTrainer drives them: one environment an episode at a time.
+# Real debug sessions as TRL's GRPOTrainer drives them, one environment per episode.
 #
-# TRL finds an environment's tools among the public functions of its class, and then takes what
-# the instance has under the same names. There stand the Debug Subagent's own tools: each is its
-# schema, which chat templates render as it is, and can be called. So no name, argument or
-# description can differ from what rollouts are collected with.
+# TRL finds an environment's tools by the public functions of its class, then uses the instance's
+# attributes of the same names. Those are the Debug Subagent's own tools, both schema and callable,
+# so names, arguments and descriptions are the same as in collected rollouts.
 
 
 DEAD = "Error: the sandbox has failed."
 
 
 class ToolMethod(dict[str, Any]):
-    """A tool as chat templates take it, a schema, and as TRL does, something that is called."""
+    """A tool that is a schema (for chat templates) and can be called (for TRL)."""
 
     def __init__(self, schema: ToolSchema, call: Callable[..., str]) -> None:
         super().__init__(schema)
@@ -66,7 +65,7 @@ class ToolMethod(dict[str, Any]):
 
 
 class Episodes:
-    """All environments of a training, and how often one has failed of late."""
+    """All environments of a training, and how many episodes in a row have failed."""
 
     def __init__(
         self,
@@ -77,16 +76,16 @@ class Episodes:
         give_up_after: int,
         failures: Path,
     ) -> None:
-        """`instances` are by id. A sandbox that can't be opened is tried again `retries` times;
-        after `give_up_after` failed episodes in a row training ends. Why episodes failed is
-        written to `failures`, a line each."""
+        """`instances` are by id. Opening a sandbox is retried `retries` times; after
+        `give_up_after` failed episodes in a row training ends. The reason of each failure is
+        appended to `failures`, one line each."""
         self._settings, self._instances = settings, instances
         self._retries, self._failures = retries, failures
         self._in_a_row = CircuitBreaker(give_up_after, "episode")
         self._environments: list[DebugEnvironment] = []
 
     def factory(self, language: str) -> Callable[[], DebugEnvironment]:
-        """What makes environments for a language's bugs."""
+        """A factory of environments for bugs in a language."""
         schemas = tool_schemas(language, self._settings.agents)
         kind = environment_class(language, schemas)
 
@@ -98,7 +97,7 @@ class Episodes:
         return make
 
     def open(self, question: Question) -> Episode:
-        """An episode for a question. Raises SandboxError where none can be had."""
+        """Open an episode for a question. Raises SandboxError if no sandbox opens."""
         instance = self._instances[question.instance_id]
         for _ in range(self._retries):
             with suppress(SandboxError):
@@ -106,7 +105,7 @@ class Episodes:
         return Episode(self._settings, instance, question)
 
     def note(self, failure: str | None) -> None:
-        """Count an ended episode. Raises SandboxError where it is time to give up."""
+        """Count an ended episode. Raises SandboxError after too many failures in a row."""
         if failure:
             with self._failures.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(failure) + "\n")
@@ -117,15 +116,15 @@ class Episodes:
             )
 
     def close(self) -> None:
-        """Close whatever is still open."""
+        """Close all open episodes."""
         for environment in self._environments:
             environment._close()
 
 
 class DebugEnvironment:
-    """One episode after the other, each in a sandbox of its own.
+    """Runs one episode after the other, each in its own sandbox.
 
-    Where the sandbox fails, the episode has a `failure`, and says nothing of the model.
+    If the sandbox fails, the episode has a `failure` and counts as no evidence about the model.
     """
 
     def __init__(self, episodes: Episodes, schemas: list[ToolSchema]) -> None:
@@ -133,13 +132,13 @@ class DebugEnvironment:
         self.episode: Episode | None = None
         self.failure: str | None = None
         self.score: Any = None
-        """What the episode is worth, once that was asked for."""
+        """The episode's score, cached once computed."""
         self._ended = True
         for schema in schemas:
             setattr(self, schema["function"]["name"], ToolMethod(schema, self._call))
 
     def reset(self, *, question: str, **row: Any) -> None:
-        """Begin the episode of a row: `question` is a question's record as JSON."""
+        """Begin the episode of a row; `question` is a question's record as JSON."""
         self._close()
         self.episode, self.failure, self.score, self._ended = None, None, None, False
         try:
@@ -150,7 +149,7 @@ class DebugEnvironment:
             self._fail(error)
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """What a tool answers; a failure of the sandbox ends the episode, not the training."""
+        """Call a tool. If the sandbox fails, this ends the episode, not the training."""
         if self.episode is None or self.failure is not None:
             return DEAD
         try:
@@ -160,7 +159,7 @@ class DebugEnvironment:
             return DEAD
 
     def _end(self) -> None:
-        """Close the sandbox once the episode is over, and count it, the first time."""
+        """Close the sandbox and count the episode, once."""
         if self._ended:
             return
         self._ended = True
@@ -173,28 +172,28 @@ class DebugEnvironment:
 
     def _close(self) -> None:
         if self.episode is not None:
-            # What it had to tell is known; the next start removes what may have been left.
+            # Leftovers are removed at the next start.
             with suppress(SandboxError):
                 self.episode.close()
 
 
 def end_episode(environment: DebugEnvironment) -> None:
-    """Close the sandbox of an episode that is over, and count it; safe to call again.
+    """Close the sandbox of a finished episode, and count it; safe to call again.
 
-    No method, since TRL would offer that to the model. Raises SandboxError where too many episodes
+    Not a method, since TRL would offer that to the model. Raises SandboxError if too many episodes
     in a row have failed.
     """
     environment._end()
 
 
 def environment_class(language: str, schemas: list[ToolSchema]) -> type[DebugEnvironment]:
-    """An environment with a public function for each of the tools, by which TRL finds them."""
+    """An environment class with a public function for each tool, which is how TRL finds them."""
     functions = {schema["function"]["name"]: _method(schema["function"]) for schema in schemas}
     return type(f"{language.title()}DebugEnvironment", (DebugEnvironment,), functions)
 
 
 def _method(function: Mapping[str, Any]) -> Callable[..., str]:
-    """A method that calls the tool, with the docstring that TRL asks for."""
+    """A method that calls the tool, with the docstring that TRL requires."""
     name, properties = function["name"], function["parameters"].get("properties", {})
 
     def method(self: DebugEnvironment, **arguments: Any) -> str:
@@ -208,11 +207,11 @@ def _method(function: Mapping[str, Any]) -> Callable[..., str]:
     return method
 
 
-# What an episode is worth: the scorer's verdict on its final answer, and a little shaping.
+# An episode's reward: the scorer's verdict on the final answer, plus a little shaping.
 #
-# Each part is a reward function of TRL's, logged and weighed by itself. An episode whose sandbox
-# failed has no reward in any of them: TRL then leaves it out of its group's mean, and its
-# advantage is zero, so that it moves the model neither way.
+# Each part is a separate TRL reward function, logged and weighted by itself. If the sandbox failed,
+# all parts are None: TRL then leaves the episode out of its group's mean, and its advantage is
+# zero.
 
 
 Message = Mapping[str, Any]
@@ -221,7 +220,7 @@ Reward = Callable[..., list[float | None]]
 
 @dataclass(frozen=True)
 class Score:
-    """One episode, part by part; `RewardSettings` says what each is."""
+    """An episode's score by part; `RewardSettings` describes the parts."""
 
     correct: float
     facts: float
@@ -233,7 +232,7 @@ PARTS = tuple(Score.__dataclass_fields__)
 
 
 def final_answer(completion: Sequence[Message]) -> str:
-    """The text of the last message, where that is the model's."""
+    """The text of the last message if it is the model's."""
     last = completion[-1] if completion else {}
     return str(last.get("content") or "") if last.get("role") == "assistant" else ""
 
@@ -241,12 +240,12 @@ def final_answer(completion: Sequence[Message]) -> str:
 def score_episode(
     episode: Episode, completion: Sequence[Message], settings: RewardSettings
 ) -> Score:
-    """What came of an episode, of which `completion` is the conversation after its prompt."""
+    """Score an episode; `completion` is the conversation after its prompt."""
     text = final_answer(completion)
     verdict = score_text(episode.question, text)
     counts = episode.has_session or not settings.require_session
     calls = sum(len(message.get("tool_calls") or ()) for message in completion)
-    # Those that TRL could not give to any tool, beside those that a tool has refused.
+    # Calls that TRL could not match to a tool; the outcomes include those that a tool refused.
     lost = max(calls - len(episode.outcomes), 0)
     return Score(
         correct=float(verdict.correct and counts),
@@ -259,7 +258,7 @@ def score_episode(
 def scored(
     environment: DebugEnvironment, completion: Sequence[Message], settings: RewardSettings
 ) -> Score | None:
-    """The score of an ended episode, and its sandbox closed; None where that failed."""
+    """End the episode and score it; None if its sandbox failed."""
     episode = environment.episode
     if environment.failure is not None or episode is None:
         end_episode(environment)
@@ -272,12 +271,12 @@ def scored(
 
 
 def reward_functions(settings: RewardSettings) -> list[Reward]:
-    """One for each part of a score, in the order of `PARTS`."""
+    """One reward function for each part of a score, in the order of `PARTS`."""
     return [_reward(part, settings) for part in PARTS]
 
 
 def reward_weights(settings: RewardSettings) -> list[float]:
-    """In the same order."""
+    """The weights, in the order of `PARTS`."""
     return [float(getattr(settings, part)) for part in PARTS]
 
 
@@ -303,13 +302,13 @@ def _reward(part: str, settings: RewardSettings) -> Reward:
 
 MESSAGES = pa.list_(pa.struct({"role": pa.string(), "content": pa.string()}))
 SCHEMA = pa.schema({"prompt": MESSAGES, "environment": pa.string(), "question": pa.string()})
-"""`environment` is the bug's language, by which TRL chooses the tools; `question` is what the
-environment is reset with."""
+"""`environment` is the bug's language, by which TRL chooses the tools; `question` is passed to the
+environment's `reset`."""
 
 
 def chosen_questions(path: Path, held_out: HeldOutConfig) -> list[Question]:
-    """The questions of a file of `stepinto bench questions`, or of a split of prompts, but for
-    those on bugs that are held out. Raises ConfigError."""
+    """The questions in a file of `stepinto bench questions` or a split of prompts, without those
+    about held-out bugs. Raises ConfigError."""
     if path.suffix == ".jsonl":
         every = read_questions(path)
     else:
@@ -326,7 +325,7 @@ def _prompt(question: Question, agents: AgentsConfig) -> list[dict[str, str]]:
 def prompt_lengths(
     questions: Sequence[Question], agents: AgentsConfig, tokenizer: Any
 ) -> list[int]:
-    """Tokens of each question's prompt, its tools included."""
+    """Tokens of each question's prompt, including its tools."""
     tools = {name: tool_schemas(name, agents) for name in {each.language for each in questions}}
     return [
         len(
@@ -343,8 +342,7 @@ def prompt_lengths(
 
 
 def write_question_rows(questions: Sequence[Question], agents: AgentsConfig, target: Path) -> None:
-    """Write the rows. The prompts are made anew, so that they are what the `agents` section says
-    now."""
+    """Write the rows. Prompts are rendered again, with the current `agents` section."""
     target.parent.mkdir(parents=True, exist_ok=True)
     rows = [
         {
@@ -366,12 +364,12 @@ OPTIONS = {name: setting for name, setting in NAMED.items() if name != "max_leng
     "reward_weights": "grpo.rewards",
 }
 FIXED = ("output_dir", "save_strategy", "remove_unused_columns", "max_tool_calling_iterations")
-"""Options that the stage needs as they are; the last is `agents.sub_max_steps`."""
+"""Options that the stage sets itself; the last is `agents.sub_max_steps`."""
 
 
 @dataclass(frozen=True)
 class RewardOptimization:
-    """On the train split of `RUN/sft/prompts`, or on a file of questions."""
+    """Trains on the train split of `RUN/sft/prompts`, or on a file of questions."""
 
     config: TrainConfig
     bench: QuestionBench
@@ -404,8 +402,7 @@ class RewardOptimization:
         return {question.repository for question in chosen_questions(data, self.bench.held_out)}
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
-        """Raises ConfigError, also where a question is about a bug that is none of the
-        benchmark's."""
+        """Raises ConfigError, also if a question's bug is not in the benchmark."""
         questions = chosen_questions(job.data, self.bench.held_out)
         instances_of(self._benchmark(), questions)
         agents = self.bench.runtime.agents
@@ -436,7 +433,7 @@ class RewardOptimization:
         languages = {str(question.language) for question in questions}
         try:
             with warnings.catch_warnings():
-                # That environments are experimental, which tests against this TRL make up for.
+                # TRL warns that environments are experimental; our tests cover this TRL version.
                 warnings.simplefilter("ignore", UserWarning)
                 yield self._trainer(
                     job, model, _served_tokenizer(tokenization), episodes, languages
@@ -485,9 +482,9 @@ class RewardOptimization:
 
 
 def _served_tokenizer(tokenization: Tokenization) -> Any:
-    """A tokenizer with which episodes are held as the model is served.
+    """A tokenizer that renders episodes as the served model sees them.
 
-    Raises ConfigError where no parser of its replies is known.
+    Raises ConfigError if no parser of its replies is known.
     """
     tokenizer = deepcopy(tokenization.tokenizer)
     set_serving_template(tokenizer, tokenization.templates.serving)

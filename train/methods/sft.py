@@ -1,4 +1,4 @@
-"""Supervised fine-tuning: the rows' assistant turns are learned as they stand."""
+"""Supervised fine-tuning on the rows' assistant turns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from train.trainer import build_trainer, check_trainer_arguments
 
 @dataclass(frozen=True)
 class SupervisedFineTuning:
-    """On the train split of `RUN/sft/`."""
+    """Trains on the train split of `RUN/sft/`."""
 
     config: TrainConfig
     other_facts: Any = None

@@ -1,1 +1,1 @@
-"""What is checked of rows, tokenizer, templates and weights before anything is trained."""
+"""Checks of rows, tokenizer, templates and weights before training."""

@@ -1,4 +1,4 @@
-"""Whether the mask has the assistant's turns, whole, and nothing else."""
+"""Check that the mask covers the assistant's turns completely, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from train.preflight.rendered import RenderedRow, Reply, shared_length
 from train.preflight.report import Finding, Verdict, excerpt
 
 STOP = re.compile(r"\s*(<[^<>\s]{1,40}>)?\s*")
-"""What may follow a reply in its mask: a token to stop at which is rendered with what follows, as
-GLM's `<|observation|>` is."""
+"""What may follow a reply in its mask: a stop token rendered with the next message, such as GLM's
+`<|observation|>`."""
 OTHER_STOP = re.compile(r"[<|\[\s]*([^<>\s]{1,40}>)?\s*")
-"""What may follow where the reply's own stop token begins like the one that is rendered."""
+"""What may follow if the reply's own stop token begins like the rendered one."""
 
 
 class MasksAreTurns:
-    """What the masked-in tokens decode to is what the assistant said, turn by turn."""
+    """Checks that the trained tokens decode to what the assistant said, turn by turn."""
 
     name = "masks_are_turns"
     every_row = False
@@ -32,7 +32,6 @@ class MasksAreTurns:
         self.first_wrong = ""
 
     def add(self, row: RenderedRow) -> None:
-        """See `Check`."""
         self.rows += 1
         self.turns += len(row.replies)
         self.unplaced += regions(row).count(None)
@@ -41,7 +40,6 @@ class MasksAreTurns:
             self.first_wrong = self.first_wrong or f"conversation {row.conversation_id}, {fault}"
 
     def finding(self) -> Finding:
-        """See `Check`."""
         verdict = Verdict.FAILED if self.wrong else Verdict.PASSED
         if self.turns and self.turns == self.unplaced:
             verdict = Verdict.NOT_CHECKED
@@ -62,9 +60,9 @@ class MasksAreTurns:
 
 
 def faults(row: RenderedRow) -> Iterator[str]:
-    """What is wrong with the row's mask, a text for each turn.
+    """Describe what is wrong with the row's mask, one text per turn.
 
-    A reply that is not where it is when served is another check's.
+    Replies that are rendered elsewhere when served are left to another check.
     """
     places = regions(row)
     if places and places[0] and _masked(row, (-1, places[0][0])):
@@ -77,7 +75,7 @@ def faults(row: RenderedRow) -> Iterator[str]:
 
 
 def regions(row: RenderedRow) -> list[Span | None]:
-    """From each reply's generation prompt to the next one's; None where that can't be told."""
+    """From each reply's generation prompt to the next one's; None if unknown."""
     begins: list[int | None] = []
     for reply in row.replies:
         place = len(reply.prompt) - len(row.generation_prompt)
@@ -88,7 +86,7 @@ def regions(row: RenderedRow) -> list[Span | None]:
 
 
 def _masked(row: RenderedRow, region: Span) -> list[int]:
-    """The places of the trained tokens that end inside of a region of the text."""
+    """The indices of the trained tokens that end inside a region of the text."""
     encoded = row.encoded
     return [
         place
@@ -106,7 +104,7 @@ def _fault(row: RenderedRow, reply: Reply, masked: list[int]) -> str | None:
     left_out = [row.encoded.input_ids[i] for i in inside if not row.encoded.mask[i]]
     text = str(row.tokenizer.decode(left_out))
     if text.strip():
-        # Reasoning and reply may be marked apart, with white space between them.
+        # Reasoning and reply may be marked separately, with white space between them.
         return f"{excerpt(text)} in its middle is not trained"
     return _text_fault(row, reply, inside)
 
@@ -130,17 +128,18 @@ def _text_fault(row: RenderedRow, reply: Reply, places: range) -> str | None:
 
 
 def _expected(row: RenderedRow, reply: Reply) -> tuple[str, re.Pattern[str]]:
-    """What must be trained of a reply, and what may follow it."""
+    """The text of a reply that must be trained, and what may follow it."""
     start, expected = len(reply.prompt), reply.text or ""
     if row.text.startswith(expected, start):
         return expected.strip(), STOP
-    # The last message of a conversation may end in its own way: `<|return|>`, not `<|end|>`.
+    # The last message of a conversation may end differently: `<|return|>`, not `<|end|>`.
     following = row.text[start : start + len(expected)]
     return expected[: shared_length(expected, following)].rstrip("<|[ \n").lstrip(), OTHER_STOP
 
 
 def said_texts(reply: Reply) -> Iterator[str]:
-    """What of a message must be in its rendering: its text, and its calls' names and texts."""
+    """The parts of a message that must be in its rendering: its text, and its calls' names and
+    arguments."""
     yield reply.message.get("content") or ""
     for call in reply.calls:
         yield call["name"]
@@ -160,16 +159,16 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _holds(body: str, text: str) -> bool:
-    """Whether a text is in the rendering, as it is or as JSON, whatever its white space."""
+    """Whether a text is in the rendering, plain or as JSON, ignoring white space."""
     forms = (text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1])
     return any("".join(form.split()) in "".join(body.split()) for form in forms)
 
 
-# Whether every row has something to train on.
+# Checks that every row has trained tokens.
 
 
 class MasksNotEmpty:
-    """Every row has something to train on."""
+    """Checks that every row has something to train on."""
 
     name = "masks_not_empty"
     every_row = True
@@ -180,7 +179,7 @@ class MasksNotEmpty:
         self.first_empty: str | None = None
 
     def add(self, row: RenderedRow) -> None:
-        """See `Check`. A row all of whose turns are left out on purpose is not meant."""
+        """Skips rows all of whose turns are left out on purpose."""
         self.rows += 1
         turns = row.row.get("trained_turns")
         if row.encoded.trained or (turns and not any(turns)):
@@ -189,7 +188,6 @@ class MasksNotEmpty:
         self.first_empty = self.first_empty or row.conversation_id
 
     def finding(self) -> Finding:
-        """See `Check`."""
         if not self.rows:
             number, verdict = "there is no row", Verdict.FAILED
         else:

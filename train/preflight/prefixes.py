@@ -1,4 +1,4 @@
-"""Whether what is served at each step is what was trained."""
+"""Check that what is served at each step is what was trained."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from train.preflight.rendered import RenderedRow, Reply, shared_length
 from train.preflight.report import Finding, Verdict, excerpt
 
 MERGED_SHARE = 0.01
-"""Of the replies: how many may begin inside of a token. A prompt alone ends in a token's end, so
-the model is asked for these with other tokens than it was trained on."""
+"""Share of the replies that may begin inside a token. A prompt alone ends at a token's end, so
+there the served model gets other tokens than it was trained on."""
 
 
 class PrefixesPreserved:
-    """The prompt of each reply, as served, is how the trained text begins."""
+    """Checks that the trained text begins with the served prompt of each reply."""
 
     name = "prefixes_preserved"
     every_row = False
@@ -25,7 +25,6 @@ class PrefixesPreserved:
         self.first_changed = ""
 
     def add(self, row: RenderedRow) -> None:
-        """See `Check`."""
         token_starts = {start for start, _ in row.encoded.offsets}
         for reply in row.replies:
             self.replies += 1
@@ -36,7 +35,6 @@ class PrefixesPreserved:
                 self.merged += 1
 
     def finding(self) -> Finding:
-        """See `Check`."""
         first = f"; the first: {self.first_changed}" if self.changed else ""
         failed = self.changed or self.merged > MERGED_SHARE * self.replies
         return Finding(
@@ -69,14 +67,15 @@ def _difference(row: RenderedRow, reply: Reply) -> str:
     )
 
 
-# Whether the two templates render the same text.
+# Compares the texts of the two templates.
 
 
 STOP = re.compile(r"(<[^<>\s]{1,40}>)?\s*")
 
 
 class TemplatesAgree:
-    """Whole conversations are the same text under the training and the serving template."""
+    """Checks that whole conversations are the same text under the training and the serving
+    template."""
 
     name = "templates_agree"
     every_row = True
@@ -87,14 +86,12 @@ class TemplatesAgree:
         self.first_different = ""
 
     def add(self, row: RenderedRow) -> None:
-        """See `Check`."""
         self.rows += 1
         if not _same(row):
             self.different += 1
             self.first_different = self.first_different or _template_difference(row)
 
     def finding(self) -> Finding:
-        """See `Check`."""
         first = f"; the first: {self.first_different}" if self.different else ""
         return Finding(
             check=self.name,
@@ -107,7 +104,7 @@ class TemplatesAgree:
 
 
 def _same(row: RenderedRow) -> bool:
-    """Whether the texts are equal, but for a stop token that training alone has at the end."""
+    """Whether the texts are equal, except for a final stop token in the training text."""
     if not row.text.startswith(row.served):
         return False
     return STOP.fullmatch(row.text.removeprefix(row.served)) is not None

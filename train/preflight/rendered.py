@@ -1,4 +1,4 @@
-"""One row as the templates render it, each text made when it is first asked for."""
+"""One row as rendered by the templates; each text is rendered on first use."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Templates:
 
 @dataclass(frozen=True)
 class Reply:
-    """One assistant message, as it is asked for and given when served."""
+    """One assistant message, with its prompt and text as served."""
 
     number: int
-    """Among the assistant messages, from 0."""
+    """Index among the assistant messages."""
     index: int
-    """Among all messages, from 0."""
+    """Index among all messages."""
     message: dict[str, Any]
     trained: bool
     prompt: str
-    """What the server renders of the messages before it, with the generation prompt."""
+    """The server's rendering of the messages before it, with the generation prompt."""
     text: str | None
-    """What it must generate then, the end of its turn included; None where the server's rendering
-    of the answered messages does not begin with the prompt."""
+    """What the model must generate, with the end of its turn; None if the server's rendering of the
+    conversation with the reply does not begin with the prompt."""
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        """The functions it calls: name and arguments."""
+        """The functions that it calls: name and arguments."""
         return [call["function"] for call in self.message.get("tool_calls") or ()]
 
 
@@ -50,22 +50,22 @@ class RenderedRow:
 
     @property
     def conversation_id(self) -> str:
-        """Of the conversation that the row is made of."""
+        """The id of the conversation that the row comes from."""
         return str(self.row.get("conversation_id"))
 
     @cached_property
     def encoded(self) -> Encoded:
-        """Ids and mask. Raises ConfigError where a turn can't be masked."""
+        """Ids and mask. Raises ConfigError if a turn can't be masked."""
         return encode_row(self.row, self.tokenizer, self.templates.training)
 
     @cached_property
     def text(self) -> str:
-        """As the training template renders it."""
+        """The training template's rendering."""
         return render(self.row, self.tokenizer, self.templates.training, prompt=False)
 
     @cached_property
     def served(self) -> str:
-        """As the serving template renders it."""
+        """The serving template's rendering."""
         return render(self.row, self.tokenizer, self.templates.serving, prompt=False)
 
     @cached_property
@@ -82,7 +82,7 @@ class RenderedRow:
 
     @cached_property
     def generation_prompt(self) -> str:
-        """What the serving template adds to ask for a reply."""
+        """The text that the serving template adds to ask for a reply."""
         first = self.replies[0]
         before = self._served(first.index, prompt=False)
         return first.prompt[shared_length(before, first.prompt) :]
@@ -92,6 +92,6 @@ class RenderedRow:
 
 
 def shared_length(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,4 +1,4 @@
-"""What the preflight found: the report, and the refusal to train."""
+"""The preflight's report, and the refusal to train."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ EXCERPT = 60
 
 
 class Verdict(StrEnum):
-    """How a check came out."""
+    """The result of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
     WAIVED = "waived"
-    """Failed, and the config says to train nevertheless."""
+    """Failed, but the config says to train anyway."""
     NOT_CHECKED = "not checked"
 
 
@@ -36,33 +36,33 @@ class Finding(BaseModel):
     check: str
     verdict: Verdict
     number: str
-    """What was counted, of how many."""
+    """What was counted, and of how many."""
     meaning: str
-    """What it is for the training."""
+    """What it means for the training."""
     advice: str = ""
-    """What to do where it failed or could not be checked."""
+    """What to do if it failed or could not be checked."""
 
     @property
     def line(self) -> str:
-        """The finding as one line of text; the advice only where it is needed."""
+        """The finding as one line of text, with advice only if needed."""
         said = f"{self.check}: {self.number}. {self.meaning}"
         needed = self.advice and self.verdict is not Verdict.PASSED
         return f"{said} {self.advice}" if needed else said
 
 
 class Check(Protocol):
-    """Looks at rows one after the other, and tells in the end what they had in common."""
+    """Checks rows one after the other, and reports on all of them at the end."""
 
     name: str
-    """As findings and `train.waived_checks` call it."""
+    """Its name in findings and `train.waived_checks`."""
     every_row: bool
-    """Whether it is cheap enough to look at every row; else it is shown a sample."""
+    """Whether it is fast enough to check every row; otherwise it gets a sample."""
 
     def add(self, row: RenderedRow) -> None:
-        """Look at one row."""
+        """Check one row."""
 
     def finding(self) -> Finding:
-        """What was found in the rows so far."""
+        """The finding about all rows so far."""
 
 
 def excerpt(text: str) -> str:
@@ -78,43 +78,44 @@ class Preflight(BaseModel):
     max_length: int
     rows: int = 0
     empty: int = 0
-    """Rows without one trained token."""
+    """Rows without any trained token."""
     cut: int = 0
-    """Rows longer than `max_length`, which lose their end."""
+    """Rows longer than `max_length`, which are truncated."""
     lost: int = 0
-    """Rows that lose all their trained tokens with it, and so are left out."""
+    """Rows left out because truncation would remove all their trained tokens."""
     other_when_served: int = 0
     """Rows that the serving template renders differently."""
     tokens: int = 0
-    """Of all rows as trained, after cutting."""
+    """Tokens of all rows as trained, after cutting."""
     trained_tokens: int = 0
     longest: int = 0
     """Tokens of the longest row before cutting."""
     first_empty: str | None = None
-    """Conversation id."""
+    """The conversation id of the first empty row."""
     untrained: int = 0
-    """Rows all of whose turns are left out, which so are left out themselves."""
+    """Rows left out because all their turns are."""
     looked_through: int = 0
-    """Rows whose turns were each decoded and parsed; the rest was looked at as a whole."""
+    """Rows whose turns were each decoded and parsed; other rows were checked as a whole."""
     pairs: int = 0
-    """Where pairs are trained: so many are. Their two sides are rows, and the tokens are theirs."""
+    """Number of trained pairs, if pairs are trained. Each side counts as a row, and the tokens are
+    those of both."""
     pairs_left_out: int = 0
-    """Pairs of which a side is too long, or has no token to train on."""
+    """Pairs with a side that is too long, or has no token to train on."""
     findings: list[Finding] = []
-    """One of each check."""
+    """One for each check."""
 
     @property
     def failures(self) -> list[Finding]:
-        """What forbids training."""
+        """Findings that forbid training."""
         return [each for each in self.findings if each.verdict is Verdict.FAILED]
 
     def lines(self) -> Iterator[str]:
-        """The report as text, a line for each check."""
+        """The report as text, one line per check."""
         for each in self.findings:
             yield f"{each.verdict.upper():<11} {each.line}"
 
     def refuse_failures(self) -> None:
-        """Raise ConfigError where training on these rows would teach nothing, or too little."""
+        """Raise ConfigError if training on these rows would teach nothing, or too little."""
         if self.failures:
             lines = "\n".join(f"  {each.line}" for each in self.failures)
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""All checks over the rows of one pass."""
+"""Run all preflight checks in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from train.preflight.report import Check, Finding, Preflight, Verdict
 from train.preflight.special_tokens import SpecialTokensTrained, embedding_matrices
 from train.preflight.tool_calls import ToolCallsSurvive
 
-# How long the rows are, and what is lost where they are cut.
+# Row lengths, and what is lost by cutting.
 
 
 BOUNDS = tuple(2**power for power in range(8, 21))
-"""Tokens: the upper bounds of the histogram's bars, each included."""
+"""Tokens: the inclusive upper bounds of the histogram's bars."""
 
 
 class Lengths:
-    """No more rows are cut than the config allows, and the model can read what is left."""
+    """Checks that no more rows are cut than the config allows, and that the model can read the
+    rest."""
 
     name = "lengths"
     every_row = True
 
     def __init__(self, config: TrainConfig, context: int | None) -> None:
-        """`context` is the longest input in tokens that the model was made for, where known."""
+        """`context` is the model's context length in tokens, if known."""
         self.max_length = config.max_length
         self._allowed = config.max_truncated_share
         self._context = context
@@ -46,7 +47,6 @@ class Lengths:
         self._trained_before = 0
 
     def add(self, row: RenderedRow) -> None:
-        """See `Check`."""
         encoded = row.encoded
         kept = encoded.cut(self.max_length)
         self._lengths.append(len(encoded.input_ids))
@@ -61,7 +61,6 @@ class Lengths:
 
     @property
     def rows(self) -> int:
-        """How many there were."""
         return len(self._lengths)
 
     @property
@@ -71,12 +70,11 @@ class Lengths:
 
     @property
     def histogram(self) -> dict[int, int]:
-        """Rows by the smallest of BOUNDS that they fit in; longer ones by the last."""
+        """Number of rows by the smallest of BOUNDS that they fit in; longer ones by the last."""
         places = (bisect_left(BOUNDS, length, hi=len(BOUNDS) - 1) for length in self._lengths)
         return {BOUNDS[place]: count for place, count in sorted(Counter(places).items())}
 
     def finding(self) -> Finding:
-        """See `Check`."""
         advice = self._advice()
         lost = 1 - self.trained_tokens / self._trained_before if self._trained_before else 0.0
         bars = ", ".join(f"{count} up to {bound:,}" for bound, count in self.histogram.items())
@@ -92,12 +90,12 @@ class Lengths:
         )
 
     def _quantile(self, share: float) -> int:
-        """The length below which this share of the rows is, to the nearest row."""
+        """The length that this share of the rows stays below, to the nearest row."""
         ordered = sorted(self._lengths)
         return ordered[int(share * (len(ordered) - 1))] if ordered else 0
 
     def _advice(self) -> str:
-        """What to do; empty where nothing has to be done."""
+        """Advice; empty if there is nothing to do."""
         if self.rows and self.lost == self.rows:
             return (
                 f"train.max_length = {self.max_length} cuts off all trained tokens of every row: "
@@ -118,19 +116,19 @@ class Lengths:
         return ""
 
     def _room(self) -> str:
-        """How the longest row would fit."""
+        """Explain how the longest row would fit."""
         if self._context is not None and self.longest > self._context:
             return f"lower format.max_characters, as the model reads {self._context} tokens at most"
         return f"raise max_length to {self.longest}, lower format.max_characters"
 
 
 class PreflightRun:
-    """Gives each row to the checks that are to see it, and collects what they found."""
+    """Passes each row to its checks, and collects their findings."""
 
     def __init__(self, config: TrainConfig, base: str, tokenizer: Any, rows: int) -> None:
-        """`base` is a folder or a hub id; `rows` says how many there will be.
+        """`base` is a folder or a hub id; `rows` is how many will come.
 
-        Raises ConfigError where a waived check is none.
+        Raises ConfigError if a waived check does not exist.
         """
         self._config = config
         self._rows = rows
@@ -150,7 +148,7 @@ class PreflightRun:
         _check_names(config.waived_checks, self.checks)
 
     def add(self, row: RenderedRow) -> None:
-        """Look at the next row."""
+        """Check the next row."""
         thorough = self._in_sample(self.masks.rows)
         self._looked_through += thorough
         for check in self.checks:
@@ -158,7 +156,7 @@ class PreflightRun:
                 check.add(row)
 
     def _in_sample(self, place: int) -> bool:
-        """Whether the row at a place is one of those, evenly spread, that are looked through."""
+        """Whether the row at a place is in the evenly spread sample."""
         wanted, rows = self._config.preflight_rows, max(self._rows, 1)
         return (place + 1) * wanted // rows > place * wanted // rows
 

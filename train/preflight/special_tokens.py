@@ -1,15 +1,15 @@
-"""Whether the special tokens that are to be learned have embeddings that were ever trained.
+"""Check that the special tokens to be learned have embeddings that were ever trained.
 
-A model never learns to emit `<tool_call>` through LoRA if that is one token whose row of the frozen
-embeddings was never trained, while loss and token accuracy look well. Such rows lie
+A model never learns to emit `<tool_call>` through LoRA if that token's row of the frozen embeddings
+was never trained, though loss and token accuracy look good. Such rows lie
 
-- at zero, decayed away;
+- at zero, after weight decay;
 - at the mean of all rows, where `resize_token_embeddings` puts new ones;
-- close together, many of them, as nothing has driven them apart: of SmolLM2's 17 special tokens 11,
-  with 6 tokens of no text, lie within 5% of a usual distance, and no row of a 1,000 usual tokens
-  has even one other row that near;
-- among the rows that no text can reach, beyond the tokenizer's last id or reserved. The idea of
-  such reference rows is that of Land and Bartolo, "Fishing for Magikarp" (arXiv:2405.05417).
+- close together in groups, since nothing has driven them apart: of SmolLM2's 17 special tokens 11,
+  with 6 tokens of no text, lie within 5% of a usual distance, while none of 1,000 usual rows has
+  even one other row that near;
+- among the rows that no text can reach, beyond the tokenizer's last id or reserved. These reference
+  rows are an idea of Land and Bartolo, "Fishing for Magikarp" (arXiv:2405.05417).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from train.config import TrainConfig
 from train.preflight.rendered import RenderedRow
 from train.preflight.report import Finding, Verdict
 
-# A model's embeddings, read from its weights without loading the model.
+# Reads a model's embeddings from its weights without loading the model.
 #
-# The rows of the input embeddings and, where they are not the same, of the output's.
+# These are the input embeddings and, unless tied, the output embeddings.
 
 
 ROWS_PER_READ = 16_384
@@ -44,12 +44,12 @@ class EmbeddingMatrix:
 
     @property
     def rows(self) -> int:
-        """How many ids it has."""
+        """Number of ids."""
         with self._open() as file:
             return int(file.get_slice(self.name).get_shape()[0])
 
     def read(self, ids: Sequence[int]) -> Any:
-        """The rows of some ids, which are in order, as float32."""
+        """The rows of some ids (sorted), as float32."""
         import torch
 
         wanted = torch.tensor(ids, dtype=torch.long)
@@ -60,7 +60,7 @@ class EmbeddingMatrix:
         return torch.cat(found)
 
     def pieces(self) -> Iterator[tuple[int, Any]]:
-        """All rows as float32, some at a time, each piece with the id of its first."""
+        """All rows as float32 in pieces, each with the id of its first row."""
         with self._open() as file:
             tensor = file.get_slice(self.name)
             for start in range(0, tensor.get_shape()[0], ROWS_PER_READ):
@@ -73,7 +73,7 @@ class EmbeddingMatrix:
 
 
 def embedding_matrices(base: str) -> list[EmbeddingMatrix]:
-    """The embeddings of a model folder or hub id; none where it has no such weights."""
+    """The embeddings of a model folder or hub id; none if it has no such weights."""
     files = _weight_files(base) if _cached(base, "config.json") else {}
     names = _embedding_names(base) if files else []
     return [EmbeddingMatrix(name, files[name]) for name in names if name in files]
@@ -120,25 +120,26 @@ def _embedding_names(base: str) -> list[str]:
 
 
 NEAR = 0.25
-"""Of the median distance of ordinary rows: what is nearer to zero or the mean was never trained."""
+"""Share of the median distance of ordinary rows: a row closer to zero or the mean was never
+trained."""
 CLOSE = 0.05
-"""Of the median distance of ordinary rows from their mean: what is nearer is next to a row."""
+"""Share of the median distance of ordinary rows from their mean: closer rows are neighbours."""
 CROWD = 3
-"""How many other rows are next to one that was never trained."""
+"""Neighbours from which on a row counts as never trained."""
 REACH = 1.5
-"""Times the median distance of the unreachable rows from their own mean."""
+"""Factor on the median distance of the unreachable rows from their own mean."""
 FEW = 0.01
-"""Share of the ordinary rows among the unreachable ones from which on these tell nothing."""
+"""If a larger share of ordinary rows lies among the unreachable ones, these prove nothing."""
 SAMPLE = 10_000
-"""About how many rows stand for all of a kind."""
+"""Approximate size of the sample that stands for all rows of a kind."""
 LEAST = 8
-"""Unreachable rows that are needed for telling by them."""
+"""Fewest unreachable rows for which they are used."""
 RESERVED = re.compile(r"reserved|unused|placeholder|dummy", re.IGNORECASE)
 EMBEDDING_MODULES = {"embed_tokens", "lm_head", "wte", "word_embeddings"}
 
 
 class SpecialTokensTrained:
-    """No special token among the targets has an embedding that was never trained."""
+    """Checks that no special token among the targets has an embedding that was never trained."""
 
     name = "special_tokens_trained"
     every_row = True
@@ -149,7 +150,7 @@ class SpecialTokensTrained:
         tokenizer: Any,
         matrices: Callable[[], list[EmbeddingMatrix]],
     ) -> None:
-        """`matrices` gives the model's embeddings, none where the weights are not at hand."""
+        """`matrices` returns the model's embeddings, none if the weights are not available."""
         self._tokenizer = tokenizer
         self._matrices = matrices
         self._learned = learns_embeddings(config)
@@ -157,12 +158,10 @@ class SpecialTokensTrained:
         self._targets: Counter[int] = Counter()
 
     def add(self, row: RenderedRow) -> None:
-        """See `Check`."""
         pairs = zip(row.encoded.input_ids, row.encoded.mask, strict=True)
         self._targets.update(token for token, kept in pairs if kept and token in self._special)
 
     def finding(self) -> Finding:
-        """See `Check`."""
         matrices = self._matrices() if self._targets else []
         found = sorted({i for each in matrices for i in self._untrained(each)})
         return Finding(
@@ -202,7 +201,7 @@ class SpecialTokensTrained:
         return beyond + untrained(matrix, self._groups(matrix.rows))
 
     def _groups(self, rows: int) -> Groups:
-        """The ids of an embedding matrix by what is known of them."""
+        """Sort the ids of an embedding matrix into groups."""
         added = self._tokenizer.get_added_vocab()
         reserved = {i for name, i in added.items() if RESERVED.search(name)}
         known = set(self._tokenizer.get_vocab().values())
@@ -213,7 +212,7 @@ class SpecialTokensTrained:
 
 
 def learns_embeddings(config: TrainConfig) -> bool:
-    """Whether the training changes the embeddings themselves."""
+    """Whether the training changes the embeddings."""
     if config.lora is None:
         return True
     targets = config.lora.target_modules
@@ -221,7 +220,7 @@ def learns_embeddings(config: TrainConfig) -> bool:
 
 
 def _thinned(ids: set[int]) -> list[int]:
-    """Evenly spread ids, no more than are needed for a median."""
+    """Evenly spread ids, at most as many as a median needs."""
     ordered = sorted(ids)
     return ordered[:: max(1, len(ordered) // SAMPLE)]
 
@@ -233,13 +232,13 @@ class Groups:
     targets: list[int]
     """Special tokens that are to be learned."""
     ordinary: list[int]
-    """Of the vocabulary that texts are made of."""
+    """Ids that occur in ordinary texts."""
     unreachable: list[int]
-    """Which no text has."""
+    """Ids that no text contains."""
 
 
 def untrained(matrix: EmbeddingMatrix, groups: Groups) -> list[int]:
-    """The targets whose rows lie where rows lie that were never trained."""
+    """The targets whose rows lie where untrained rows lie."""
     import torch
 
     targets, ordinary = matrix.read(groups.targets), matrix.read(groups.ordinary)
@@ -254,19 +253,19 @@ def untrained(matrix: EmbeddingMatrix, groups: Groups) -> list[int]:
 
 
 def _neighbours(matrix: EmbeddingMatrix, targets: Any, reach: float) -> Any:
-    """How many other rows are within reach of each target."""
+    """Number of other rows within reach of each target."""
     import torch
 
-    counts = torch.full((len(targets),), -1)  # each is next to itself
+    counts = torch.full((len(targets),), -1)  # each is its own neighbour
     for _, rows in matrix.pieces():
-        # By a matrix product, torch's default, equal rows would not be at distance 0.
+        # With a matrix product, torch's default, equal rows would not be at distance 0.
         exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
         counts += (exact < reach).sum(1)
     return counts
 
 
 def _among_unreachable(targets: Any, ordinary: Any, unreachable: Any) -> Any:
-    """Which targets lie among the unreachable rows; none where ordinary rows do so as well."""
+    """Which targets lie among the unreachable rows; none if ordinary rows do so as well."""
     centre = unreachable.mean(0)
     reach = REACH * _distances(unreachable, centre).median()
     among = (_distances(ordinary, centre) <= reach).float().mean()

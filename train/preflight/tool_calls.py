@@ -1,4 +1,4 @@
-"""Whether the calls of the rows are still calls once a served model has written them."""
+"""Check that tool calls in rows are still parsed as calls when a served model writes them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from train.preflight.report import Finding, Verdict, excerpt
 
 # The parser that reads tool calls out of a served model's replies.
 #
-# vLLM's own where it is installed, by the name that `--tool-call-parser` takes. Without it,
-# `hermes` is read as vLLM 0.20 to 0.32 do, streaming aside; other parsers have no stand-in.
+# Uses vLLM's own if it is installed, by the name that `--tool-call-parser` takes. Otherwise,
+# `hermes` is parsed as vLLM 0.20 to 0.32 do without streaming; other parsers have no stand-in.
 
 
 Call = tuple[str, Any]
@@ -25,7 +25,7 @@ Call = tuple[str, Any]
 
 REGION = re.compile(r"<tool_call>(.*?)</tool_call>|<tool_call>(.*)", re.DOTALL)
 MODULES = ("vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers")
-"""Where vLLM's parsers are, newest first."""
+"""Modules with vLLM's parsers, newest first."""
 REQUESTS = (
     "vllm.entrypoints.openai.chat_completion.protocol",
     "vllm.entrypoints.openai.protocol",
@@ -36,14 +36,14 @@ class CallParser(Protocol):
     """Reads the calls of one reply."""
 
     source: str
-    """Whose parser it is."""
+    """Where the parser comes from."""
 
     def parse(self, ids: list[int], tools: list[dict[str, Any]]) -> list[Call]:
-        """The calls in a reply's tokens, without those that end it; none where it can't be read."""
+        """The calls in a reply's tokens, without its end tokens; none if it can't be parsed."""
 
 
 class HermesParser:
-    """vLLM's `hermes` without vLLM: one region that is no call, and the reply has none."""
+    """vLLM's `hermes` without vLLM: if one region is not a call, the reply has none."""
 
     source = "StepInto's reading of vLLM's `hermes`, as vllm is not installed"
 
@@ -51,12 +51,11 @@ class HermesParser:
         self._tokenizer = tokenizer
 
     def parse(self, ids: list[int], tools: list[dict[str, Any]]) -> list[Call]:
-        """See `CallParser`."""
         return parse_hermes_strictly(str(self._tokenizer.decode(ids, skip_special_tokens=False)))
 
 
 def parse_hermes_strictly(text: str) -> list[Call]:
-    """The calls of a reply: JSON up to the first closing tag, whatever it stands in."""
+    """The calls of a reply: JSON up to the first closing tag, wherever that is."""
     try:
         objects = [json.loads(closed or opened) for closed, opened in REGION.findall(text)]
         calls = [(each["name"], each["arguments"]) for each in objects]
@@ -66,10 +65,11 @@ def parse_hermes_strictly(text: str) -> list[Call]:
 
 
 class VllmParser:
-    """The installed vLLM's parser of some name."""
+    """A parser of the installed vLLM."""
 
     def __init__(self, name: str, tokenizer: Any, modules: tuple[Any, Any]) -> None:
-        """`modules` hold the parsers and the request. Raises ConfigError for an unknown name."""
+        """`modules` are those of the parsers and of the request. Raises ConfigError for an unknown
+        name."""
         parsers, self._requests = modules
         manager = parsers.ToolParserManager
         try:
@@ -80,13 +80,12 @@ class VllmParser:
                 "`vllm serve --help` for the names"
             ) from error
         self._tokenizer = tokenizer
-        # It would log the whole traceback of every reply that it can't read.
+        # vLLM logs a traceback for every reply that it can't parse.
         logging.getLogger("vllm").setLevel(logging.CRITICAL)
         version = importlib.import_module("vllm").__version__
         self.source = f"vLLM {version}'s `{name}`"
 
     def parse(self, ids: list[int], tools: list[dict[str, Any]]) -> list[Call]:
-        """See `CallParser`."""
         request = self._requests.ChatCompletionRequest(
             model="", messages=[{"role": "user", "content": ""}], tools=tools or None
         )
@@ -97,7 +96,7 @@ class VllmParser:
         return [(call.function.name, json.loads(call.function.arguments)) for call in found]
 
     def _made(self, tools: Any) -> Any:
-        """A parser for one reply, as vLLM makes it. Raises ConfigError where it refuses."""
+        """A parser for one reply, created as vLLM does. Raises ConfigError if vLLM refuses."""
         taken = inspect.signature(self._parser).parameters
         try:
             return self._parser(*(self._tokenizer, tools)[: 2 if "tools" in taken else 1])
@@ -109,7 +108,7 @@ class VllmParser:
 
 
 def call_parser(name: str, tokenizer: Any) -> CallParser | None:
-    """The parser of a name, or None where neither vLLM nor a stand-in is at hand."""
+    """The parser of a name; None if there is neither vLLM nor a stand-in."""
     parsers, requests = _first_importable(MODULES), _first_importable(REQUESTS)
     if parsers is not None and requests is not None:
         return VllmParser(name, tokenizer, (parsers, requests))
@@ -120,19 +119,20 @@ def _first_importable(names: tuple[str, ...]) -> Any:
     for name in names:
         try:
             return importlib.import_module(name)
-        except (ImportError, OSError):  # OSError: a build whose libraries this machine has not
+        except (ImportError, OSError):  # OSError: a build whose libraries are missing here
             continue
     return None
 
 
 class ToolCallsSurvive:
-    """Rendered, tokenised, decoded and parsed, each call is the same name and arguments."""
+    """Checks that each call keeps its name and arguments when rendered, tokenised, decoded and
+    parsed."""
 
     name = "tool_calls_survive"
     every_row = False
 
     def __init__(self, parser_name: str | None, tokenizer: Any) -> None:
-        """`parser_name` is vLLM's; None where the served model is not to call tools."""
+        """`parser_name` is vLLM's; None if the served model calls no tools."""
         self._parser_name = parser_name
         self._parser = call_parser(parser_name, tokenizer) if parser_name else None
         self.calls = 0
@@ -142,7 +142,6 @@ class ToolCallsSurvive:
         self.first_changed = ""
 
     def add(self, row: RenderedRow) -> None:
-        """See `Check`."""
         for reply in row.replies:
             self.replies += 1
             self.calls += len(reply.calls)
@@ -161,7 +160,6 @@ class ToolCallsSurvive:
                 )
 
     def finding(self) -> Finding:
-        """See `Check`."""
         verdict = Verdict.FAILED if self.changed else Verdict.PASSED
         if self.calls and (self._parser is None or self.unreadable == self.replies):
             verdict = Verdict.NOT_CHECKED
@@ -202,12 +200,12 @@ class ToolCallsSurvive:
 
 def _parsed(parser: CallParser, row: RenderedRow, reply: Reply) -> list[Call]:
     text = (reply.text or "").rstrip()
-    # The server leaves the token out at which it stops.
+    # The server drops the token at which it stops.
     text = text.removesuffix(row.tokenizer.eos_token or "")
     ids = row.tokenizer(text, add_special_tokens=False)["input_ids"]
     return parser.parse(list(ids), row.row["tools"])
 
 
 def _exact(calls: list[Call]) -> str:
-    """Calls as text that tells 1 from 1.0 and from true; the order of keys is of no matter."""
+    """Calls as text that tells 1 from 1.0 and from true, but ignores the order of keys."""
     return json.dumps(calls, sort_keys=True, ensure_ascii=False)

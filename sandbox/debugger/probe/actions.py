@@ -1,4 +1,4 @@
-"""The requests that look at a stopped program or change it."""
+"""The requests that inspect or change a stopped program."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Actions:
         }
 
     def handle(self, action: str, arguments: Json) -> Json:
-        """The fields of the answer, whatever goes wrong."""
+        """The fields of the answer, even if the request fails."""
         try:
             return self.handlers[action](arguments)
         except Refusal as refusal:
@@ -81,7 +81,7 @@ class Actions:
             if name.isidentifier() and not (name.startswith("__") and name.endswith("__"))
         ]
         if frame.f_locals is frame.f_globals:
-            # By `type`: `isinstance` would run a `__class__` of the program's.
+            # By `type`, since `isinstance` would run a `__class__` of the program's.
             items = [item for item in items if not issubclass(type(item[1]), types.ModuleType)]
         start = arguments.get("start", 0)
         return self.describer.page(items[start:], start, len(items))
@@ -111,7 +111,7 @@ class Actions:
 
     def _run_code(self, arguments: Json) -> Json:
         frame, stdout = self._frame(arguments), self.link.stdout
-        # What the code prints is the answer's, also where the program captures its own output.
+        # The code's output belongs to the answer, even if the program captures its own output.
         printed, sys.stdout = sys.stdout, stdout
         try:
             notes, error = self.evaluator.guarded(lambda: run_code(arguments["code"], frame))
@@ -131,5 +131,5 @@ class Actions:
         return {}
 
     def _list_breakpoints(self, arguments: Json) -> Json:
-        """Nothing more: every answer tells what has changed of them."""
+        """Empty, since every answer includes the changed breakpoints."""
         return {}

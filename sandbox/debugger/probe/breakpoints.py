@@ -1,4 +1,4 @@
-"""All breakpoints, and for each code object what to do at its lines."""
+"""All breakpoints, and what to do at the lines of each code object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .wire import Json, Refusal
 from .workspace import Workspace
 
 MANY_CODES = 200_000
-"""So many code objects are remembered at most, for programs that compile without end."""
+"""Most code objects remembered, for programs that compile without end."""
 
 
 class BreakpointTable:
@@ -24,24 +24,24 @@ class BreakpointTable:
         self.workspace = workspace
         self.breakpoints: Dict[int, Breakpoint] = {}
         self.by_path: Dict[str, List[Breakpoint]] = {}
-        """Those on exceptions under the empty path."""
+        """Exception breakpoints are under the empty path."""
         self.raised = KindCache([])
         self.uncaught = KindCache([])
         self.trace_raises = False
-        """Whether every function of the program is to be traced for what is raised in it."""
+        """Whether all functions of the program are traced for exceptions."""
         self.entry_code: Optional[types.CodeType] = None
         self.plans: Dict[int, Plan] = {}
         self.quiet: Dict[int, types.CodeType] = {}
-        """Code known to hold no stop. By id, for code objects hash by their content, slowly; the
-        reference keeps an id from being used again."""
+        """Code known to hold no stop. Keyed by id, since code objects are slow to hash by content;
+        the reference keeps an id from being reused."""
         self.only_raising: Dict[int, types.CodeType] = {}
-        """Code that is traced for its exceptions and nothing else, kept in the same way."""
+        """Code traced only for its exceptions, keyed in the same way."""
         self.next_number = 1
         self.untold: Set[int] = set()
-        """The numbers of those that were set, hit, changed or removed since `news`."""
+        """Numbers of the breakpoints set, hit, changed or removed since the last `news`."""
 
     def add(self, arguments: Json) -> Tuple[Breakpoint, List[str]]:
-        """Set one. Raises Refusal where the file, line, function or condition is unknown."""
+        """Set a breakpoint. Raises Refusal if the file, line, function or condition is unknown."""
         number = arguments.get("number") or self.next_number
         point = Breakpoint(number, arguments)
         notes: List[str] = []
@@ -79,7 +79,7 @@ class BreakpointTable:
         return find_function(self.workspace, name)
 
     def _line(self, path: str, arguments: Json) -> Tuple[int, List[str]]:
-        """The line now, where a restart gives what stood there when it was set."""
+        """The current line, found by its earlier text if a restart passes that."""
         line: int = arguments["line"]
         known = arguments.get("around")
         if not known:
@@ -99,7 +99,7 @@ class BreakpointTable:
         return point
 
     def discard(self, point: Breakpoint) -> bool:
-        """Remove one, as after it is hit for its only time; False where that has been done."""
+        """Remove a breakpoint, such as a temporary one on its hit; False if it is already gone."""
         if self.breakpoints.pop(point.number, None) is None:
             return False
         self.by_path[point.path] = [p for p in self.by_path[point.path] if p is not point]
@@ -116,9 +116,9 @@ class BreakpointTable:
         self.untold.add(point.number)
 
     def news(self) -> Json:
-        """What has changed since this was asked last."""
+        """Changes since the last call."""
         self.untold.update(p.number for p in self.by_path.get("", ()) if self._has_come(p))
-        # What another thread adds meanwhile stays for the next time.
+        # What another thread adds meanwhile stays for the next call.
         numbers = sorted(self.untold)
         self.untold.difference_update(numbers)
         changed = [self.breakpoints[number] for number in numbers if number in self.breakpoints]
@@ -126,7 +126,7 @@ class BreakpointTable:
         return {"changed": [self.describe(point) for point in changed], "gone": gone}
 
     def holds(self, point: Breakpoint) -> bool:
-        """Whether one that was hit has not been removed since."""
+        """Whether a breakpoint that was hit is still set."""
         return point.temporary or point.number in self.breakpoints
 
     def _sort_raised(self) -> None:
@@ -144,14 +144,14 @@ class BreakpointTable:
         self.only_raising.clear()
 
     def _forget_plans_with(self, point: Breakpoint) -> None:
-        """Those of other code stay as they are, where one point of many is removed."""
+        """Keeps the plans of other code, as one of many breakpoints is removed."""
         for key, plan in list(self.plans.items()):
             if point in plan.points:
                 self.plans.pop(key, None)
                 self.only_raising.pop(key, None)
 
     def plan(self, code: types.CodeType) -> Optional[Plan]:
-        """The stops of one code object; None where there are none."""
+        """The stops of one code object, or None."""
         if id(code) in self.quiet:
             return None
         known = self.plans.get(id(code))
@@ -183,7 +183,7 @@ class BreakpointTable:
 
     @staticmethod
     def _has_come(point: Breakpoint) -> bool:
-        """Whether the class of a pending one has been loaded meanwhile."""
+        """Whether the class of a pending breakpoint has been loaded meanwhile."""
         if not point.pending or point.exception is None or not is_loaded(point.exception):
             return False
         point.pending = False
@@ -206,7 +206,7 @@ class BreakpointTable:
         }
 
     def _text(self, point: Breakpoint) -> Json:
-        """What stands at its line and around it, by which a restart finds it again."""
+        """The text at and around its line, by which a restart finds it again."""
         if not point.path:
             return {"source": ""}
         around = surroundings(self.workspace.text(point.path), point.line)

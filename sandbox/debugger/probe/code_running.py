@@ -1,4 +1,4 @@
-"""Runs the host's statements in a frame of the program; what they assign takes effect there."""
+"""Run the host's statements in a frame of the program, where their assignments take effect."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NO_VARIABLE = "_stepinto_none"
 
 
 def run_code(code: str, frame: types.FrameType) -> List[str]:
-    """Run statements in a frame; gives what is to be said about them.
+    """Run statements in a frame; returns notes about them.
 
-    The code becomes an inner function of one that has the frame's variables: so all that it
-    defines (functions, lambdas, comprehensions, classes) sees them, and its globals are the
-    program's own. What it changed goes back to the frame afterwards, also where it raises.
+    The code becomes an inner function of one that has the frame's variables, so all that it defines
+    (functions, lambdas, comprehensions, classes) sees them, and its globals are the program's own.
+    Afterwards its changes are copied to the frame, even if it raises.
     """
     tree = ast.parse(code, "<code>", "exec")
     if frame.f_locals is frame.f_globals:
@@ -49,7 +49,8 @@ def run_code(code: str, frame: types.FrameType) -> List[str]:
 
 
 class Fitted(ast.NodeTransformer):
-    """Statements that fit into the inner function, where the frame's variables are nonlocal."""
+    """Rewrites statements to fit into the inner function, where the frame's variables are
+    nonlocal."""
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
@@ -69,7 +70,8 @@ class Fitted(ast.NodeTransformer):
 def inner_function(
     tree: ast.Module, known: Dict[str, Any], namespace: Dict[str, Any]
 ) -> Callable[[], object]:
-    """The code as a function whose free variables are the known ones, and those it binds."""
+    """The code as a function whose free variables are the known ones, and the names that it
+    binds."""
     bound = names_bound(wrapped(tree, [*known], [*known], "pass"))
     names = [*known, *sorted(bound - set(known))]
     found: Dict[str, Any] = {}
@@ -92,7 +94,7 @@ def wrapped(tree: ast.Module, known: List[str], names: List[str], statement: str
 
 
 def names_bound(code: types.CodeType) -> Set[str]:
-    """What the code assigns, imports, defines or deletes, by the compiler's own reading."""
+    """Names that the code assigns, imports, defines or deletes, according to the compiler."""
     for name in ("variables", "_stepinto_code"):
         inner = [item for item in code.co_consts if isinstance(item, types.CodeType)]
         code = next(item for item in inner if item.co_name == name)
@@ -100,7 +102,7 @@ def names_bound(code: types.CodeType) -> Set[str]:
 
 
 def take_back(frame: types.FrameType, before: Dict[str, Any], inner: Any) -> List[str]:
-    """Change the frame's variables as the code changed its own."""
+    """Copy the code's changes of variables to the frame."""
     missing = object()
     changed, deleted = {}, []
     for name, cell in zip(  # noqa: B905  # 3.8 has no strict

@@ -1,4 +1,4 @@
-"""Breakpoint conditions: evaluated in the running program, and ended where they never end."""
+"""Evaluate breakpoint conditions in the running program, and end those that run too long."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Running(NamedTuple):
     """A condition that is being evaluated."""
 
     frame: types.FrameType
-    """Of the program, where the breakpoint is."""
+    """The program's frame at the breakpoint."""
     started: float
 
 
 RUNNING_CONDITIONS: Dict[int, Running] = {}
-"""By the thread that evaluates it."""
+"""Keyed by thread."""
 
 
 def condition_holds(
     point: Breakpoint, frame: types.FrameType, raised: Optional[BaseException] = None
 ) -> Tuple[bool, Optional[str]]:
-    """Whether to stop. A condition that fails, or never ends, stops too, and says so.
+    """Whether to stop, and a note. A condition that fails or runs too long stops too.
 
-    That of an exception breakpoint sees the exception as `__exception__`.
+    The condition of an exception breakpoint sees the exception as `__exception__`.
     """
     if point.code is None:
         return True, None
@@ -56,9 +56,9 @@ def condition_holds(
 
 
 def interrupt_conditions(frame: Optional[types.FrameType]) -> Optional[types.FrameType]:
-    """End conditions that do not end by themselves; in the main thread's handler, at `frame`.
+    """End conditions that run too long; called in the main thread's handler, at `frame`.
 
-    Gives the frame of the program that is to be shown as the main thread's.
+    Returns the program's frame to show for the main thread.
     """
     now, own = monotonic(), get_ident()
     for thread, other in list(RUNNING_CONDITIONS.items()):

@@ -1,4 +1,4 @@
-"""What values are made of: items, attributes, the fields that a look may show."""
+"""The contents of values: items, attributes, and fields that can be shown without running code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def instance_attributes(value: object) -> List[Field]:
 
 
 def dataclass_fields(value: object) -> Optional[List[Field]]:
-    """The fields that the `repr` which `dataclass` made shows; None where there is no such."""
+    """The fields in a `repr` made by `dataclass`; None if there is none."""
     kind = type(value)
     written = getattr(getattr(kind, "__repr__", None), "__wrapped__", None)
     made = getattr(getattr(written, "__code__", None), "co_filename", "") == "<string>"
@@ -43,7 +43,7 @@ def dataclass_fields(value: object) -> Optional[List[Field]]:
 
 
 def named_fields(value: Any) -> Optional[List[Field]]:
-    """The fields of a named tuple whose `repr` is the one that it came with."""
+    """The fields of a named tuple that has its original `repr`."""
     kind = type(value)
     code = getattr(getattr(kind, "__repr__", None), "__code__", None)
     names = getattr(kind, "_fields", None)
@@ -55,7 +55,7 @@ def named_fields(value: Any) -> Optional[List[Field]]:
 
 
 def size_of(value: Any) -> Optional[int]:
-    """How many items a built-in container holds."""
+    """Number of items of a built-in container."""
     kind = type(value)
     for base in (dict, list, tuple, set, frozenset, deque):
         if issubclass(kind, base):
@@ -64,7 +64,7 @@ def size_of(value: Any) -> Optional[int]:
 
 
 class NotEvaluated:
-    """Stands for a property, which a look must not run."""
+    """Stands for a property, which must not be run just to be shown."""
 
     def __repr__(self) -> str:
         return "<property, not evaluated>"

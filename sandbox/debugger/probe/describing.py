@@ -1,4 +1,4 @@
-"""Stops, frames and values as the fields of an answer."""
+"""Describe stops, frames and values as the fields of an answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Items = Sequence[Tuple[str, object]]
 
 
 class Describer:
-    """Puts what the program holds into words, within the launch's limits."""
+    """Describes the program's state within the launch's limits."""
 
     def __init__(
         self, workspace: Workspace, table: BreakpointTable, evaluator: Evaluator, limits: Json
@@ -30,7 +30,7 @@ class Describer:
         self.limits = limits
 
     def visible(self, frames: List[FrameAt]) -> List[FrameAt]:
-        """The frames of the program; where there is none, also those of a test runner."""
+        """The program's frames; if there are none, also those of a test runner."""
         shown = [at for at in frames if not self.workspace.internal(at.frame.f_code.co_filename)]
         return shown or [
             at for at in frames if not at.frame.f_code.co_filename.startswith("<stepinto")
@@ -43,7 +43,7 @@ class Describer:
         exception: Optional[BaseException],
         returned: Optional[Tuple[str, object]],
     ) -> Json:
-        # Not `current_thread`: it makes a record for a thread that has none.
+        # `current_thread` would create a record for a thread that has none.
         thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
         main = threading.main_thread()
         stop: Json = {
@@ -60,9 +60,9 @@ class Describer:
         return stop
 
     def native_threads(self) -> Dict[str, str]:
-        """The name and the place of each thread, by the kernel's id of it."""
+        """The name and the location of each thread, by the kernel's id."""
         frames, found = sys._current_frames(), {}
-        # Not by `enumerate`: its lock may be held by what this interrupts.
+        # `enumerate` would take a lock that the interrupted code may hold.
         for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
             at = self.visible(live_frames(frames.get(ident)))[:1]
             place = [" at {file}:{line} in {function}".format(**self._place(one)) for one in at]
@@ -70,7 +70,7 @@ class Describer:
         return found
 
     def stack(self, frames: List[FrameAt], start: Optional[int] = None) -> Json:
-        """As many frames as the limits allow; a page of them where `start` is given."""
+        """As many frames as the limits allow; a page of them if `start` is given."""
         first, limit = start or 0, self.limits["max_frames"]
         require_page(first, len(frames), "frames")
         shown = [
@@ -102,7 +102,7 @@ class Describer:
         return {"threads": shown, "notes": notes}
 
     def page(self, items: Items, start: int, total: int) -> Json:
-        """The values of one page, which begins with the `start`-th of `total`."""
+        """One page of values, beginning with the `start`-th of `total`."""
         require_page(start, total, "values")
         shown = self.values(items[: self.limits["max_values"]])
         answer: Json = {"values": shown}
@@ -116,7 +116,7 @@ class Describer:
         return [self.value(name, value)[0] for name, value in items]
 
     def value(self, name: str, value: object, start: int = 0) -> Tuple[Json, Optional[int]]:
-        """One value's text from its `start`-th character on, and where it goes on."""
+        """One value's text from its `start`-th character on, and the start of its next page."""
         kind, evaluator = type_name(type(value)), self.evaluator
         if evaluator.deadline and monotonic() > evaluator.deadline:
             return {"name": name, "type": kind, "text": "<not shown: out of time>"}, None
@@ -170,6 +170,6 @@ class Describer:
 
 
 def require_page(start: int, total: int, what: str) -> None:
-    """Refuse a page that begins past the end."""
+    """Refuse a page that begins after the end."""
     if start < 0 or (start and start >= total):
         raise Refusal(f"there are {total} {what}, so no page begins at {start}; start below that")

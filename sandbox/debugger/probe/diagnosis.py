@@ -1,7 +1,7 @@
-"""What a program that does not answer is at, from what the kernel tells of its threads.
+"""Find out what an unresponsive program is doing, from what the kernel reports of its threads.
 
-Two looks a moment apart tell a thread that works from one that waits, and the system call that a
-thread is in tells for what (proc(5): `schedstat`, `syscall`, `wchan`).
+Two looks a moment apart tell a busy thread from a waiting one, and a thread's system call tells
+what it waits for (proc(5): `schedstat`, `syscall`, `wchan`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .wire import INTERRUPT
 LOOK = 0.06
 """Seconds between the two looks."""
 BUSY = 0.5
-"""The share of that time from which on a thread counts as busy: it runs, or waits for a
-processor on a shared machine."""
+"""Share of that time from which on a thread counts as busy: it runs, or waits for a processor on a
+shared machine."""
 
 ENDLESS_LOOP, WAITING_FOR_STDIN, DEADLOCK = "endless_loop", "waiting_for_stdin", "deadlock"
 NATIVE_CODE, EXITED, CRASHED = "native_code", "exited", "crashed"
@@ -45,36 +45,36 @@ WAITS = {
     "anon_pipe_read": "read", "n_tty_read": "read", "ep_poll": "epoll_wait",
     "poll_schedule_timeout": "poll", "do_select": "select",
 }  # fmt: skip
-"""What stands in `wchan` where `syscall` may not be read."""
+"""Values of `wchan`, for machines where `syscall` can't be read."""
 ON_DESCRIPTOR = ("read", "readv", "recvfrom", "recvmsg", "accept", "accept4", "connect", "write",
                  "writev", "sendto", "sendmsg", "flock")  # fmt: skip
 
 
 class Task(NamedTuple):
-    """One thread, at one look."""
+    """One thread at one look."""
 
     state: str
     ran: int
-    """Nanoseconds on a processor, or waiting for one, since it began."""
+    """Nanoseconds that it has run or waited for a processor."""
     call: str
-    """The system call that it waits in; empty where that can't be told."""
+    """The system call in which it waits; empty if unknown."""
     first: int
-    """The call's first argument: mostly a descriptor."""
+    """The call's first argument, usually a descriptor."""
 
 
 class Diagnosis(NamedTuple):
-    """What the program was at."""
+    """What the program was doing."""
 
     reason: str
     """One of `records.KillReason`."""
     text: str
-    """A clause that goes on `the program ...`."""
+    """A clause that continues `the program ...`."""
     thread: int = 0
-    """The kernel's id of the thread that it is about, where that is not the main one."""
+    """The kernel's id of the thread concerned, unless it is the main one."""
 
 
 def look(pid: int) -> Dict[int, Task]:
-    """Every thread of a process, by its id."""
+    """All threads of a process by id."""
     found = {}
     for name in listed(f"/proc/{pid}/task"):
         folder = f"/proc/{pid}/task/{name}"
@@ -90,7 +90,7 @@ def waiting_call(folder: str) -> Tuple[str, int]:
     if len(words) > 1:
         number, first = int(words[0]), int(words[1], 16)
         call = CALLS.get(os.uname().machine, {}).get(number, f"system call {number}")
-        # The C library sleeps by a select without descriptors, in older interpreters.
+        # Older interpreters sleep by a select without descriptors.
         return ("sleep" if call == "select" and first == 0 else call), first
     place = "".join(read_words(folder + "/wchan"))
     for start, call in WAITS.items():
@@ -100,14 +100,14 @@ def waiting_call(folder: str) -> Tuple[str, int]:
 
 
 def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
-    """What a process is at now, `seconds` after a first look at it."""
+    """What a process is doing, `seconds` after a first look at it."""
     after = look(pid)
     ran = {
         tid: (task.ran - before[tid].ran) / 1e9 / max(seconds, 0.001)
         for tid, task in after.items()
         if tid in before
     }
-    # A thread that waits for a processor all the time shows no running, but its state.
+    # A thread that only waits for a processor shows no running time, but its state is R.
     ready = [tid for tid in ran if before[tid].state == after[tid].state == "R"]
     busy = [tid for tid in after if tid in ready or ran.get(tid, 1.0) > BUSY]
     if busy:
@@ -124,7 +124,7 @@ def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
 
 
 def waiting(pid: int, tasks: Dict[int, Task]) -> Diagnosis:
-    """For what a process waits of which no thread runs."""
+    """What a process waits for if none of its threads runs."""
     others = {tid: task for tid, task in tasks.items() if task.call != "futex"}
     if not others:
         count = len(tasks)
@@ -137,7 +137,7 @@ def waiting(pid: int, tasks: Dict[int, Task]) -> Diagnosis:
 
 
 def one_wait(pid: int, task: Task) -> Diagnosis:
-    """For what one thread waits, which is not a lock."""
+    """What one thread waits for, other than a lock."""
     if task.call == "sleep":
         return Diagnosis(NATIVE_CODE, "slept")
     if task.call in ("read", "readv"):
@@ -158,7 +158,7 @@ def one_wait(pid: int, task: Task) -> Diagnosis:
 
 
 def child_wait(pid: int) -> Optional[Diagnosis]:
-    """What the child process is at that a process seems to wait for."""
+    """What the child process is doing that a process seems to wait for."""
     running = children(pid)
     if not running:
         return None
@@ -179,7 +179,7 @@ def child_wait(pid: int) -> Optional[Diagnosis]:
 
 
 def unanswered(pid: int, found: Diagnosis, reached: bool) -> Diagnosis:
-    """The same, of a program that did not answer the interrupt either."""
+    """Extend the diagnosis of a program that did not answer the interrupt either."""
     if INTERRUPT in signal_set(pid, "SigIgn"):
         return found._replace(text=found.text + ", at its end, which no interrupt reaches")
     if INTERRUPT in signal_set(pid, "SigBlk"):
@@ -193,7 +193,7 @@ def unanswered(pid: int, found: Diagnosis, reached: bool) -> Diagnosis:
 
 
 def descriptor(pid: int, number: int) -> str:
-    """What a descriptor of a process is open on: a path, `pipe:[1]`; empty where unknown."""
+    """What a descriptor of a process is open on: a path, `pipe:[1]`; empty if unknown."""
     try:
         return os.readlink(f"/proc/{pid}/fd/{number}")
     except OSError:

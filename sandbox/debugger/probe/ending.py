@@ -1,4 +1,4 @@
-"""The end of the program, however it came, as the fields of an answer."""
+"""Describe the end of the program as the fields of an answer."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ OUT_OF_MEMORY_TEXTS = ("MemoryError", "Cannot allocate memory", "out of memory",
 
 
 def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Json:
-    """The answer where the program ended by itself; `status` is that of `os.waitpid`.
+    """The answer if the program ended by itself; `status` is that of `os.waitpid`.
 
-    An exit is a normal answer to an action that `runs` the program, and else a loss.
+    An exit is a normal answer to an action that `runs` the program, and otherwise a loss.
     """
     if not os.WIFSIGNALED(status):
         answer: Json = {"stop": {"reason": "exited", "exit_code": os.WEXITSTATUS(status)}}
@@ -25,7 +25,7 @@ def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Js
             answer["kill_reason"] = EXITED
         return answer
     number = os.WTERMSIG(status)
-    if number in (INTERRUPT, DUMP):  # it had taken their handlers off: it was at its end
+    if number in (INTERRUPT, DUMP):  # the program was ending and had removed the handlers
         return {"stop": {"reason": "exited"}, "kill_reason": EXITED}
     frames = dumped_frames(dump)
     return {
@@ -37,7 +37,7 @@ def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Js
 
 
 def crash_reason(number: int, dump: str, kills_before: Optional[int]) -> str:
-    """Whether want of memory explains a signal: the kernel counts whom it killed for that."""
+    """Whether lack of memory explains a signal: the kernel counts the processes killed for that."""
     kills = memory_kills()
     if number == signal.SIGKILL and (kills is None or kills != kills_before):
         return OUT_OF_MEMORY
@@ -47,7 +47,7 @@ def crash_reason(number: int, dump: str, kills_before: Optional[int]) -> str:
 
 
 def killed(reason: str, text: str, dump: str) -> Json:
-    """The answer where the program had to be killed: why, and where it was."""
+    """The answer if the program had to be killed: why, and where it was."""
     frames = dumped_frames(dump)
     return {
         "stop": {"reason": "killed", **place(frames)},
@@ -58,5 +58,5 @@ def killed(reason: str, text: str, dump: str) -> Json:
 
 
 def place(frames: List[Json]) -> Json:
-    """Where the innermost frame is, as the fields of a stop."""
+    """The position of the innermost frame, as the fields of a stop."""
     return {name: frames[0][name] for name in ("file", "line", "function")} if frames else {}

@@ -1,8 +1,8 @@
-"""Where the probe begins: two processes, and in one of them the program under test.
+"""The probe's entry point: two processes, one of which becomes the program under test.
 
-The *supervisor* owns the pseudo-terminal and speaks with the host in JSON lines, each prefixed
-with a nonce that the other process never learns. The *debuggee* is forked from it: it runs the
-program under a tracer, and whenever the program stops it serves requests.
+The *supervisor* owns the pseudo-terminal and talks to the host in JSON lines, each prefixed with a
+nonce that the other process never learns. The *debuggee* is forked from it: it runs the program
+under a tracer, and serves requests whenever the program stops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .unittest_target import run_unittest
 from .wire import DUMP, Refusal, write_all
 
 HIGH_FD = 700
-"""Descriptors of the debuggee start here, above what programs close in bulk."""
+"""The debuggee's descriptors start here, above those that programs close in bulk."""
 KINDS: Dict[str, Callable[[Target], object]] = {
     "name": run_name,
     "pytest": run_pytest,
@@ -37,8 +37,8 @@ KINDS: Dict[str, Callable[[Target], object]] = {
 def main() -> None:
     """Fork the debuggee, and supervise it."""
     if sys.version_info < (3, 9):
-        # It starts a process the first time, which would be told as one of the program's: `uuid`
-        # calls it as it is imported, and pytest imports that.
+        # Its first call starts a process, which would be reported as the program's: importing
+        # pytest imports `uuid`, which calls it.
         import_standard("platform").uname()
     requests, requests_write = os.pipe()
     answers_read, answers = os.pipe()
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
-    """Become the program: its own session, its own streams, then the target."""
+    """Become the program: start a session, redirect the streams, run the target."""
     os.setsid()
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -77,7 +77,7 @@ def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
 
 
 def run(target: Target) -> object:
-    """The program's exit code, as `sys.exit` takes it."""
+    """Returns the program's exit code, in the form that `sys.exit` takes."""
     session = target.session
     if target.kind != "script":
         sys.path.insert(0, session.workspace.root)
@@ -92,7 +92,7 @@ def run(target: Target) -> object:
 
 
 def move_high(fd: int) -> int:
-    """The descriptor, moved out of the way of programs that close theirs."""
+    """Move a descriptor above those that programs close."""
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
     os.close(fd)
     return high

@@ -1,4 +1,4 @@
-"""Runs the host's expressions and code in the program, and takes back control from them."""
+"""Run the host's expressions and code in the program, and interrupt them if they take too long."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ MAIN_THREAD = get_ident()
 
 
 class Evaluator:
-    """What the debuggee does at the moment, and with that what an interrupt means to it."""
+    """Tracks what the debuggee is doing, which determines the effect of an interrupt."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
         self.phase = IDLE
         self.thread = 0
-        """The thread in which requests are served; 0 while the program runs."""
+        """The thread that serves requests; 0 while the program runs."""
         self.deadline = 0.0
         self.value_started = 0.0
         self.raised = 0
         """How often this evaluation was interrupted."""
         self.expulsion = Expulsion()
         self.sent = False
-        """Whether `Interrupted` is on its way to the serving thread."""
+        """Whether an `Interrupted` is pending in the serving thread."""
         self.handover = threading.Lock()
-        """Held by the serving thread where it ends an evaluation, and by the main one where it
-        interrupts it there: an `Interrupted` that came late would end the program's thread."""
+        """Held by the serving thread while it ends an evaluation, and by the main one while it
+        interrupts it: a late `Interrupted` would end the program's thread."""
 
     def pause(self) -> None:
         """The program has stopped in this thread."""
@@ -49,7 +49,7 @@ class Evaluator:
         self.thread = get_ident()
         self.deadline = 0.0
         if self.thread != MAIN_THREAD:
-            import_standard("ctypes")  # slow, once an endless evaluation competes with it
+            import_standard("ctypes")  # slow while an endless evaluation competes with it
 
     def resume(self) -> None:
         """The program goes on."""
@@ -64,8 +64,8 @@ class Evaluator:
         return Evaluating(self)
 
     def interrupt(self, frame: Optional[types.FrameType]) -> None:
-        """End what takes too long: a value, or the whole request. In the main thread's handler,
-        which has come between two instructions of `frame`."""
+        """Interrupt what takes too long: a value, or the whole request. Called by the main thread's
+        handler, which runs between two instructions of `frame`."""
         now = monotonic()
         slow_value = self.value_started and now - self.value_started > TICK / 2
         if not slow_value and now < self.deadline:
@@ -86,7 +86,7 @@ class Evaluator:
                 raise_in(self.thread, Interrupted)
 
     def ended(self, phase: str) -> None:
-        """An evaluation has ended; from here on no interrupt is raised in it."""
+        """An evaluation has ended; from now on nothing interrupts it."""
         if get_ident() == MAIN_THREAD:
             self.phase = phase
             self.raised = 0
@@ -99,7 +99,7 @@ class Evaluator:
                 self.sent = False
 
     def guarded(self, work: Callable[[], Any]) -> Tuple[Any, Json]:
-        """Run the host's code; what it raises is an answer, not the end of the session."""
+        """Run the host's code; its exceptions become an answer instead of ending the session."""
         value, failed = None, None
         with self.evaluating() as evaluation:
             try:
@@ -121,7 +121,7 @@ class Evaluator:
         return self.guarded(lambda: eval(compile(expression, "<expression>", "eval"), namespace))
 
     def flush(self, streams: List[Any]) -> None:
-        """Bring out what the program's streams hold back, whatever the program made of them."""
+        """Flush the program's streams, whatever the program made of them."""
         for stream in streams:
             if type(stream) is io.TextIOWrapper:
                 with suppress(Exception):
@@ -139,7 +139,7 @@ class Evaluator:
 
 
 class Evaluating:
-    """A stretch in which the interrupt may raise `Interrupted`; it ends there."""
+    """A block in which `Interrupted` may be raised, and which catches it."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator

@@ -1,9 +1,9 @@
-"""Exceptions that breakpoints name: which classes a name means, and when one counts as raised.
+"""Exceptions that breakpoints name: which classes match a name, and when one counts as raised.
 
-From CPython 3.12 on `sys.monitoring` tells what is raised, and a program pays nothing else for a
-breakpoint on an exception. Before that each function of the program is traced, without its lines:
-measured, a loop takes 1.6 to 2.7 times as long, deep recursion 7 to 8 times, and a loop that does
-nothing but call a tiny function 12 times; only while there is such a breakpoint.
+From CPython 3.12 on `sys.monitoring` reports exceptions, at no other cost. Before that each
+function of the program is traced, without its lines, while there is such a breakpoint. Measured, a
+loop takes 1.6 to 2.7 times as long, deep recursion 7 to 8 times, and a loop that only calls a tiny
+function 12 times.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_exception(found: object) -> bool:
 
 
 def named_object(name: str) -> Optional[object]:
-    """What a name means as it stands: a builtin, or an attribute of a loaded module."""
+    """What a name refers to as written: a builtin, or an attribute of a loaded module."""
     parts = name.split(".")
     if len(parts) == 1:
         return getattr(builtins, name, None)
@@ -52,7 +52,7 @@ def named_object(name: str) -> Optional[object]:
 
 
 def loaded_exceptions() -> Iterator[type]:
-    """Every exception class there is."""
+    """Every loaded exception class."""
     left = [BaseException]
     seen = set()
     while left:
@@ -68,14 +68,14 @@ def named_like(kind: type, name: str) -> bool:
 
 
 def is_loaded(name: str) -> bool:
-    """Whether there is an exception class of that name by now."""
+    """Whether an exception class of that name is loaded."""
     if is_exception(named_object(name)):
         return True
     return any(named_like(kind, name) for kind in loaded_exceptions())
 
 
 def matches(name: str, kind: type) -> bool:
-    """Whether a class is the one of that name, or derived from it."""
+    """Whether a class has that name or is derived from one that has."""
     bases = type.__getattribute__(kind, "__mro__")
     meant = named_object(name)
     if is_exception(meant):
@@ -113,7 +113,7 @@ def written_classes(workspace: Workspace) -> Dict[str, str]:
 
 
 def importable(name: str) -> bool:
-    """Whether a dotted name lies in a module that is not loaded yet, but is there."""
+    """Whether a dotted name lies in an existing module that is not loaded yet."""
     package, _, rest = name.partition(".")
     if not rest or name.rpartition(".")[0] in sys.modules:
         return False
@@ -132,15 +132,16 @@ def near_exceptions(name: str, written: Dict[str, str]) -> str:
 
 
 class KindCache:
-    """Which breakpoints match the class of an exception: asked at each raise."""
+    """Caches which breakpoints match an exception's class, since each raise asks."""
 
     def __init__(self, points: List[Any]) -> None:
         self.points = points
         self.known: Dict[int, Tuple[type, List[Any]]] = {}
-        """By id, for a metaclass may hash as it likes; the reference keeps the id its own."""
+        """Keyed by id, since a metaclass may define its own hash; the reference keeps the id from
+        being reused."""
 
     def matching(self, kind: type) -> List[Any]:
-        """Those of the breakpoints that name this class or a base of it."""
+        """The breakpoints that name this class or a base of it."""
         known = self.known.get(id(kind))
         if known is None:
             if len(self.known) > 10_000:
@@ -156,11 +157,10 @@ def first_reached(
     trace: Optional[types.TracebackType],
     mine: Callable[[str], bool],
 ) -> bool:
-    """Whether a frame of the program is the first that an exception comes to.
+    """Whether a frame is the first of the program's frames that an exception reaches.
 
-    It is told by the traceback, which holds the frame itself and those that the exception passed
-    on its way: one of the program's own among them had it before. A `raise` of an exception that
-    is being handled passes it on.
+    The traceback holds the frame itself and those that the exception has passed; if one of them is
+    the program's own, that was first. A `raise` of an exception being handled passes it on.
     """
     code = frame.f_code
     if not mine(code.co_filename):

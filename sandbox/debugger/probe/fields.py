@@ -11,14 +11,14 @@ from .values import render
 from .window import Bounds
 
 KEY = Bounds(chars=80, depth=3, items=20, lines=1)
-"""Of a key that stands for the name of an item."""
+"""For a key that serves as an item's name."""
 
 
 def fields_of(value: Any, start: int, count: int) -> Tuple[List[Field], int]:
-    """`count` items by key or index, else attributes, from the `start`-th on; and how many there
-    are. Properties are named, not run.
+    """`count` items by key or index, otherwise attributes, from the `start`-th on; and their total
+    number. Properties are named, not run.
 
-    By `type(value)` throughout: `isinstance` would run a `__class__` of the program's.
+    Uses `type(value)`, since `isinstance` would run a `__class__` of the program's.
     """
     size = size_of(value)
     if size is None:
@@ -32,7 +32,7 @@ def fields_of(value: Any, start: int, count: int) -> Tuple[List[Field], int]:
 
 
 def items_of(value: Any, start: int, end: int) -> List[Field]:
-    """Some items of a built-in container, whatever a subclass of the program's makes of it."""
+    """Some items of a built-in container, without running a subclass's methods."""
     kind = type(value)
     if issubclass(kind, dict):
         chosen = islice(dict.items(value), start, end)

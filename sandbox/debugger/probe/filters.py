@@ -1,4 +1,4 @@
-"""The trace functions of a program that runs freely, which do as little as can be."""
+"""The trace functions of a program that runs freely, which do as little as possible."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def nested(depth: int) -> Tuple[Any, ...]:
 
 
 class Mending:
-    """Sets the trace function again that CPython takes away because it raised.
+    """Restores the trace function that CPython removes because it raised.
 
-    Before 3.12 a recursion that reaches its limit does so first in the trace function of the
-    call, where it leaves no room for anything. So that function looks for room ahead, by
-    comparing `one` with `other`, which takes some levels; where there is none it calls `begin`,
-    and raises while there is still a little. What mends is a pending call of the interpreter's:
-    `PyObject_IsTrue`, and so the method below, comes in the main thread, which the recursion
-    must be in, as soon as the program goes on.
+    Before 3.12 a recursion that reaches its limit does so first in the trace function of the call,
+    where no stack is left. So that function checks the stack ahead, by comparing `one` with
+    `other`, which takes some levels; if there is too little it calls `begin`, and raises while
+    there is still some. The restoring is a pending call of the interpreter, `PyObject_IsTrue`,
+    which runs the method below in the main thread (where the recursion must be) as soon as the
+    program goes on.
     """
 
     one, other = nested(8), nested(8)
@@ -35,7 +35,7 @@ class Mending:
         import ctypes
 
         self.lost = lost
-        """What is to be done once the trace function is gone."""
+        """Called once the trace function is gone."""
         self.wanted = False
         self._add: Any = ctypes.pythonapi.Py_AddPendingCall
         self._arguments = ctypes.pythonapi.PyObject_IsTrue, ctypes.py_object(self)
@@ -50,13 +50,13 @@ class Mending:
         elif self.wanted:
             self.wanted = False
             self.lost()
-        return False  # anything else is an error
+        return False  # any other value is an error
 
 
 def call_filter(
     table: BreakpointTable, hook: TraceHook, on_call: Any, at_limit: OnLimit
 ) -> Callable[[types.FrameType, str, Any], Any]:
-    """The trace function for calls: it lets go of those without a breakpoint."""
+    """The trace function for calls: ignores those without a breakpoint."""
     quiet, only_raising, on_raise = table.quiet, table.only_raising, hook.on_raise
     one, other = Mending.one, Mending.other
 
@@ -66,7 +66,7 @@ def call_filter(
             if id(frame.f_code) in quiet:
                 return None
             if id(frame.f_code) in only_raising:
-                # A tracer of the program's still has the lines.
+                # The program's own tracer still gets the lines.
                 frame.f_trace_lines = hook.functions.programs is not None
                 return on_raise
             return on_call(frame, event, arg)
@@ -78,7 +78,7 @@ def call_filter(
 
 
 def raise_filter(on_event: Any) -> Callable[[types.FrameType, str, Any], None]:
-    """The trace function inside a frame of which no more than its exceptions are asked for."""
+    """The trace function inside a frame for which only exceptions matter."""
 
     def trace_raise(frame: types.FrameType, event: str, arg: Any) -> None:
         if event == "exception":

@@ -1,11 +1,11 @@
-"""Finds the line of a breakpoint again in a file that has been edited since."""
+"""Find the line of a breakpoint again in a file that has been edited."""
 
 from __future__ import annotations
 
 from typing import List, Tuple
 
 REACH = 3
-"""Lines above and below that help to tell a line from others with the same text."""
+"""Lines above and below that tell a line from others with the same text."""
 OWN_WEIGHT = 4
 
 
@@ -16,7 +16,8 @@ def surroundings(lines: List[str], line: int) -> List[str]:
 
 
 def follow(lines: List[str], line: int, known: List[str]) -> Tuple[int, bool]:
-    """Where a line with known surroundings is now, and whether its own text is there still."""
+    """The current number of a line with known surroundings, and whether its own text is still
+    there."""
 
     def likeness(number: int) -> int:
         weights = [1] * REACH + [OWN_WEIGHT] + [1] * REACH

@@ -1,4 +1,4 @@
-"""Frames of the program: how to find them, and their variables."""
+"""Find the program's frames and their variables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ DEEPEST = 20_000
 
 
 CALLBACKS = frozenset(f"<stepinto {name}>" for name in ("filters", "hook", "monitor", "tracer"))
-"""What CPython calls of the debugger at an event: all that these call is not the program's."""
+"""The debugger's functions that CPython calls at an event; whatever they call is not the
+program's."""
 
 
 class FrameAt(NamedTuple):
-    """A frame and the line it is at, which for a traceback is not `f_lineno`."""
+    """A frame and its current line, which for a traceback is not `f_lineno`."""
 
     frame: types.FrameType
     line: int
@@ -34,13 +35,13 @@ def running_frames() -> Iterator[types.FrameType]:
 
 
 ENTRY = "<stepinto entry>"
-"""Outside it there is only what has started the probe."""
+"""Frames outside it only started the probe."""
 
 
 def live_frames(frame: Optional[types.FrameType]) -> List[FrameAt]:
-    """A frame and its callers, innermost first, as far as the debuggee's own beginning.
+    """A frame and its callers, innermost first, up to the debuggee's entry.
 
-    Of an endless recursion only the `DEEPEST` innermost: the others would take too long.
+    In endless recursion only the `DEEPEST` innermost, since all would take too long.
     """
     found: List[FrameAt] = []
     while frame is not None and frame.f_code.co_filename != ENTRY and len(found) < DEEPEST:
@@ -53,7 +54,7 @@ def live_frames(frame: Optional[types.FrameType]) -> List[FrameAt]:
 
 
 def traceback_frames(error: BaseException) -> List[FrameAt]:
-    """The frames that an exception passed, innermost first."""
+    """The frames that an exception passed through, innermost first."""
     found = []
     entry = error.__traceback__
     while entry is not None:
@@ -80,8 +81,8 @@ def qualified_name(frame: types.FrameType) -> str:
 def frame_locals(frame: types.FrameType) -> Json:
     """The variables of a frame, as a snapshot.
 
-    CPython 3.13 crashes some lines after a read of a comprehension's variable that an inner
-    function captures, where the comprehension was inlined: those are left out.
+    Leaves out variables of inlined comprehensions that an inner function captures: CPython 3.13
+    crashes some lines after they are read.
     """
     values, code = frame.f_locals, frame.f_code
     if sys.version_info[:2] != (3, 13) or not code.co_cellvars or values is frame.f_globals:
@@ -96,7 +97,7 @@ def frame_locals(frame: types.FrameType) -> Json:
 
 
 def assign_locals(frame: types.FrameType, values: Json) -> None:
-    """Set variables of a running frame. PEP 667 does it from 3.13 on, before that a C call."""
+    """Set variables of a running frame, by PEP 667 from 3.13 on, before that by a C call."""
     if not values:
         return
     frame.f_locals.update(values)
@@ -106,18 +107,18 @@ def assign_locals(frame: types.FrameType, values: Json) -> None:
 
 
 def keep_cells(frame: Optional[types.FrameType]) -> None:
-    """Keep what inner functions have changed of a frame's variables, before a trace function ends.
+    """Keep what inner functions have changed in a frame's variables, before a trace function ends.
 
-    Before 3.12, CPython then writes the frame's variables back as they were last looked at.
+    Before 3.12, CPython then writes the frame's variables back as they were last read.
     """
     if frame is not None and sys.version_info < (3, 12):
         _ = frame.f_locals
 
 
 def delete_locals(frame: types.FrameType, names: List[str]) -> bool:
-    """Delete variables of a running frame; False where CPython can't.
+    """Delete variables of a running frame; False if CPython can't.
 
-    From 3.12 on its bytecode does not look whether a variable that was once set is there still.
+    From 3.12 on its bytecode does not check whether a variable that was once set still exists.
     """
     optimized = frame.f_code.co_flags & 0x1
     if optimized and sys.version_info >= (3, 12):

@@ -1,7 +1,7 @@
-"""Keeps the program's hands off what the debugger needs in its process.
+"""Protect what the debugger needs in its process from the program.
 
-The C library keeps two signals to itself in the same way: a program that blocks, ignores or
-handles all signals never gets at them.
+The C library protects two signals of its own in the same way: a program that blocks, ignores or
+handles all signals never affects them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .wire import DUMP, INTERRUPT
 
 KEPT = frozenset((INTERRUPT, DUMP))
 SETS = ("pthread_sigmask", "sigwait", "sigwaitinfo", "sigtimedwait")
-"""Functions of `_signal` that take a set of signals, and where in their arguments."""
+"""Functions of `_signal` that take a set of signals, and the index of that argument."""
 
 native: Any = sys.modules["_signal"]
-"""What the module `signal` calls."""
+"""The module that `signal` wraps."""
 set_handler: Callable[[int, Any], Any] = native.signal
-"""For the debugger itself."""
+"""For the debugger's own use."""
 
 
 def install() -> None:
-    """Before the program starts: its interrupts and its crash dumps stay the debugger's."""
+    """Called before the program starts, to protect interrupts and crash dumps."""
     native.signal = keep_handlers
     for name in SETS:
         original = getattr(native, name, None)
@@ -34,21 +34,21 @@ def install() -> None:
             if getattr(signal, name) is original:
                 setattr(signal, name, guarded)
             setattr(native, name, guarded)
-    # The interpreter's end gives signals back their default, which for these is death; this runs
-    # after all that the program itself has to do at its end.
+    # The interpreter's exit resets signals to their default, which kills for these. This runs after
+    # all the program's own exit handlers.
     atexit.register(set_handler, INTERRUPT, int(signal.SIG_IGN))
-    # A test runner switches the dumps to its own stream, and off when it is done.
+    # A test runner redirects the dumps to its own stream, and disables them when it is done.
     for name in ("enable", "disable", "unregister"):
         setattr(faulthandler, name, lambda *_, **__: None)
 
 
 def keep_handlers(number: Any, handler: Any) -> Any:
-    """`signal.signal`, which leaves the debugger's own signals alone."""
+    """`signal.signal`, except that it ignores the debugger's signals."""
     return signal.SIG_DFL if number in KEPT else set_handler(number, handler)
 
 
 def without_kept(function: Callable[..., Any], at: int) -> Callable[..., Any]:
-    """A function that takes a set of signals, without the debugger's own in it."""
+    """Wrap a function that takes a set of signals, to remove the debugger's from it."""
 
     def guarded(*arguments: Any) -> Any:
         if len(arguments) <= at:

@@ -1,4 +1,4 @@
-"""Which breakpoints stop the program where it is, and how often each did."""
+"""Which breakpoints stop the program at a place, and how often each was hit."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .workspace import Workspace
 
 
 class Hits(NamedTuple):
-    """The breakpoints that were hit, and what is to be said about their conditions."""
+    """The breakpoints that were hit, and notes about their conditions."""
 
     points: List[Breakpoint]
     notes: List[str]
 
 
 class HitCounter:
-    """Finds the breakpoints of a table that are hit: due, and their conditions hold."""
+    """Finds the breakpoints that are hit: those due whose conditions hold."""
 
     def __init__(self, workspace: Workspace, table: BreakpointTable) -> None:
         self.workspace = workspace
@@ -38,14 +38,14 @@ class HitCounter:
         error: BaseException,
         trace: Optional[types.TracebackType],
     ) -> Hits:
-        """In a frame that an exception has come to: at the first of the program's own."""
+        """In a frame that an exception has reached: only at the first of the program's own."""
         points = self.table.raised.matching(type(error))
         if not points or not first_reached(frame, error, trace, self.workspace.mine):
             return Hits([], [])
         return self._count(points, frame, error)
 
     def at_end(self, frame: Optional[types.FrameType], error: BaseException) -> Hits:
-        """Where an exception has ended the program, or its test."""
+        """At an exception that has ended the program, or its test."""
         points = self.table.uncaught.matching(type(error)) if frame is not None else ()
         return self._count(points, frame, error)
 

@@ -1,4 +1,4 @@
-"""CPython's trace function, shared with a program that sets one of its own."""
+"""CPython's trace function, shared with a program that sets its own."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ class Functions(threading.local):
 
 
 class TraceHook:
-    """The one trace function that CPython has for each thread: the debugger's and the program's.
+    """The one trace function that CPython has per thread, shared by the debugger and the program.
 
-    A program that measures its coverage, or that is a debugger itself, would end the debugger's
-    tracing, and the debugger the program's. So in the place of `sys.settrace` the program finds
-    one that joins the two. A tracer in C (that of coverage) goes past it: it ends the debugger's
-    steps, and before CPython 3.12 its breakpoints, up to the next stop.
+    A program that measures its coverage, or is itself a debugger, would end the debugger's tracing,
+    and the debugger the program's. So the program gets a replacement of `sys.settrace` that joins
+    the two. A tracer in C (such as coverage's) bypasses it: it ends the debugger's steps, and
+    before CPython 3.12 its breakpoints, until the next stop.
     """
 
     def __init__(self, local: Any, on_raise: Any) -> None:
         self.local = local
         """The debugger's trace function inside a frame."""
         self.on_raise = on_raise
-        """The one inside a frame of which it needs no more than what is raised."""
+        """The trace function inside frames for which only exceptions matter."""
         self.functions = Functions()
         self.new_threads: Any = None
         self.programs_threads: Any = None
 
     def share(self) -> None:
-        """Take the place of `sys.settrace`."""
+        """Replace `sys.settrace`."""
         sys.settrace, sys.gettrace = self.set_programs, self.get_programs
 
     def set_programs(self, function: Any) -> None:
-        """What the program finds as `sys.settrace`; the module `threading` finds it too."""
+        """The program's `sys.settrace`, also for the module `threading`."""
         if function is not None and function is self.new_threads:
             self.functions.ours, function = function, self.programs_threads
         self.functions.programs = function
@@ -51,12 +51,12 @@ class TraceHook:
         return self.functions.programs
 
     def install(self, function: Any) -> None:
-        """Set the debugger's function in this thread; None: let it run untraced."""
+        """Set the debugger's function in this thread; None: run it untraced."""
         self.functions.ours = function
         self._apply()
 
     def install_in_new_threads(self, function: Any) -> None:
-        """Set the debugger's function in threads to come; the program's own comes beside it."""
+        """Set the debugger's function in future threads, beside the program's own."""
         self.new_threads = function
         set_trace_for_threads(function)
         setattr(threading, "settrace", self._set_programs_for_threads)  # noqa: B010
@@ -65,7 +65,7 @@ class TraceHook:
         self.programs_threads = function
 
     def watch(self, frame: types.FrameType, lines: bool) -> None:
-        """Trace a frame that runs already: its lines too, or only its exceptions."""
+        """Trace a frame that already runs: its lines too, or only its exceptions."""
         function = frame.f_trace
         if isinstance(function, Joined):
             function.ours, lines = self.local, True
@@ -76,7 +76,7 @@ class TraceHook:
         frame.f_trace_lines = lines
 
     def leave(self, frame: types.FrameType) -> None:
-        """Trace a frame no longer."""
+        """Stop tracing a frame."""
         function = frame.f_trace
         if isinstance(function, Joined):
             frame.f_trace = function.programs
@@ -109,7 +109,7 @@ class Joined:
 
 
 def joined(ours: Any, programs: Any) -> Any:
-    """One trace function that calls both; None where there is none."""
+    """One trace function that calls both; None if there is none."""
     if ours is None or programs is None:
         return programs if ours is None else ours
     return Joined(ours, programs)

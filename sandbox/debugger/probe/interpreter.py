@@ -1,4 +1,4 @@
-"""CPython's own ways, version by version: its bytecode, its imports, its stack."""
+"""CPython internals that differ by version: bytecode, imports, stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROLOGUE = {
 
 
 def first_offset(code: types.CodeType) -> int:
-    """Where a function's own instructions begin, after what the compiler puts in front."""
+    """Where a function's own instructions begin, after the compiler's prefix."""
     for instruction in dis.get_instructions(code):
         if instruction.opname not in PROLOGUE:
             return instruction.offset
@@ -23,7 +23,7 @@ def first_offset(code: types.CodeType) -> int:
 
 
 def entry_offset(code: types.CodeType) -> int:
-    """The offset at which a function's first line event comes."""
+    """The offset of a function's first line event."""
     first = first_offset(code)
     starts = [offset for offset, line in dis.findlinestarts(code) if line]
     return max((offset for offset in starts if offset <= first), default=first)
@@ -40,7 +40,7 @@ def line_at(code: types.CodeType, offset: int) -> int:
 
 
 def body_lines(code: types.CodeType) -> Set[int]:
-    """The lines that a code object runs, without the one that only enters it."""
+    """The lines that a code object runs, without the line that only enters it."""
     first = entry_offset(code) if code.co_flags & 0x2 else 0
     return {line for offset, line in dis.findlinestarts(code) if line and offset >= first}
 
@@ -50,18 +50,18 @@ APPENDS = {"LIST_APPEND", "SET_ADD", "MAP_ADD"}
 
 
 class Inlined(NamedTuple):
-    """The comprehensions that are inlined in a function (3.12 on), by their offsets in it.
+    """The comprehensions inlined in a function (3.12 on), by their bytecode offsets.
 
-    `sys.settrace` reports each turn as if its line began again: 3.12 at the head of the loop,
-    3.13 at the jump back to it; and each line of a comprehension on several.
+    `sys.settrace` reports each iteration as if its line began again: 3.12 at the head of the loop,
+    3.13 at the jump back to it; and each line of a comprehension on several lines.
     """
 
     turns: Set[int]
-    """Where one takes a turn within one line."""
+    """Where an iteration begins within one line."""
     inside: Dict[int, int]
-    """What runs for each turn, and in how many comprehensions it lies."""
+    """Offsets that run for each iteration, with the number of comprehensions around them."""
     repeated: Set[int]
-    """Where a turn comes back to a line that began further out."""
+    """Where an iteration comes back to a line that began outside of the comprehension."""
 
 
 NONE_INLINED = Inlined(set(), {}, set())
@@ -81,7 +81,7 @@ def inlined_comprehensions(code: types.CodeType) -> Inlined:
     for at in instructions.values():
         if at.opname in APPENDS:
             around = [head for head in jumps if head < at.offset < jumps[head][-1]]
-            # The argument of an append is one more than its comprehension has loops.
+            # The argument of an append is the number of its comprehension's loops plus one.
             for head in sorted(around, reverse=True)[: (at.arg or 1) - 1]:
                 line = lines[head]
                 within = [jump for jump in jumps[head] if lines[jump] == line]
@@ -95,7 +95,7 @@ def inlined_comprehensions(code: types.CodeType) -> Inlined:
 
 
 def repeated_lines(lines: Dict[int, Any], depths: Dict[int, int]) -> Set[int]:
-    """The offsets whose line has others that lie in fewer comprehensions."""
+    """The offsets whose line also has offsets in fewer comprehensions."""
     least: Dict[int, int] = {}
     for offset, line in lines.items():
         if line:
@@ -113,7 +113,7 @@ def way_out(frame: types.FrameType) -> str:
     name = dis.opname[code[at]]
     if name in SUSPENDS:
         return "suspends"
-    # Before 3.11 an await is left at the instruction before it, and from 3.13 on a yield at the
+    # Before 3.11 an await suspends at the instruction before it, and from 3.13 on a yield at the
     # one after it.
     if sys.version_info < (3, 11) and dis.opname[code[min(at + 2, len(code) - 2)]] == "YIELD_FROM":
         return "suspends"
@@ -123,7 +123,7 @@ def way_out(frame: types.FrameType) -> str:
 
 
 def import_standard(name: str) -> Any:
-    """Import a standard module late, whatever the workspace has of that name."""
+    """Import a standard module late, even if the workspace has a module of that name."""
     path, sys.path = sys.path, STARTUP_PATH
     try:
         return __import__(name)
@@ -132,7 +132,7 @@ def import_standard(name: str) -> Any:
 
 
 class MoreStack:
-    """Room for the debugger itself where the program is deep in a recursion."""
+    """Extra stack for the debugger if the program is deep in a recursion."""
 
     def __enter__(self) -> None:
         self.limit = sys.getrecursionlimit()
@@ -142,4 +142,4 @@ class MoreStack:
         try:
             sys.setrecursionlimit(self.limit)
         except RecursionError:
-            return  # it is still that deep; a little more room does no harm
+            return  # it is still that deep; a little more stack does no harm

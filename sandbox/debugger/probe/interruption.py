@@ -16,12 +16,13 @@ MACHINERY = frozenset(
         "_interrupt_elsewhere", "reached", "_send", "begin", "end", "_add", "__bool__",
     )
 )  # fmt: skip
-"""The debugger's functions that begin, end and interrupt an evaluation: those must end whole."""
+"""The debugger's functions that begin, end and interrupt an evaluation, and must run to their
+end."""
 
 
 def interruptible(frame: Optional[types.FrameType]) -> bool:
-    """Whether `Interrupted` may be raised in a frame: in the program's code below an evaluation,
-    or where a value is rendered, and not in what the debugger does around those."""
+    """Whether `Interrupted` may be raised in a frame: in the program's code below an evaluation, or
+    where a value is rendered, but not in the debugger's code around those."""
     top = frame
     while frame is not None:
         code = frame.f_code
@@ -33,7 +34,7 @@ def interruptible(frame: Optional[types.FrameType]) -> bool:
 
 
 def raise_in(thread: int, kind: Optional[type]) -> None:
-    """Raise an exception in another thread, at its next instruction; None: take it back."""
+    """Raise an exception in another thread, at its next instruction; None cancels it."""
     ctypes = import_standard("ctypes")
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), ctypes.py_object(kind) if kind is not None else None
@@ -41,12 +42,12 @@ def raise_in(thread: int, kind: Optional[type]) -> None:
 
 
 class Expulsion:
-    """Drives a program out of an evaluation whose `Interrupted` it has swallowed.
+    """Forces a program out of an evaluation in which it caught `Interrupted`.
 
-    It makes itself a pending call of the interpreter's, which is served as often as it looks for
-    signals, and raises there again: so also between an `except` and the next `try`. What the
-    interpreter calls is `PyObject_IsTrue`, and so the method below. (A trace function could not
-    do it: there is no tracing below the trace function of a stop.)
+    It registers itself as a pending call, which the interpreter runs whenever it checks for
+    signals, and raises there again: so also between an `except` and the next `try`. The interpreter
+    calls `PyObject_IsTrue`, and so the method below. (A trace function could not do it, since there
+    is no tracing below the trace function of a stop.)
     """
 
     def __init__(self) -> None:
@@ -54,12 +55,12 @@ class Expulsion:
         self.beginning = False
 
     def begin(self) -> None:
-        """In the main thread's handler; mostly it raises `Interrupted` there already."""
+        """Called in the main thread's handler; usually raises `Interrupted` there already."""
         self.active = self.beginning = True
         self._add()
 
     def end(self) -> None:
-        """The evaluation is over: nothing is raised from here on."""
+        """The evaluation is over: raise nothing from now on."""
         self.active = False
 
     def _add(self) -> None:
@@ -76,7 +77,6 @@ class Expulsion:
         return False
 
     def _in_turn(self) -> bool:
-        """Not each time: CPython 3.12 serves no pending call right after one that raised, and
-        would come to the same places of a loop again and again. 3.13.0 forgets those that did
-        not raise."""
+        """Not each time: CPython 3.12 runs no pending call right after one that raised, so it would
+        always hit the same places of a loop. 3.13.0 forgets pending calls that did not raise."""
         return sys.version_info >= (3, 13) or monotonic_ns() % 8 == 0

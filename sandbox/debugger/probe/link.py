@@ -12,7 +12,7 @@ from .wire import Json, LineReader, encode, write_all
 
 
 class Link:
-    """Takes requests, and answers the one that is being served."""
+    """Receives requests, and answers the current one."""
 
     def __init__(self, requests: int, answers: int) -> None:
         self.reader = LineReader(requests)
@@ -21,40 +21,40 @@ class Link:
         self.request: Json = {}
         self.closed = self.sending = False
         self.stdout = sys.stdout
-        """The program's own standard output, also where it replaces that."""
+        """The program's own standard output, even if the program replaces it."""
 
     def next_request(self) -> Json:
         for line in self.lines:
             try:
                 self.request = decode(line.decode())
             except ValueError:
-                continue  # written by the program into a descriptor that is not its own
+                continue  # written by the program into the debugger's descriptor
             return self.request
-        os._exit(1)  # the supervisor is gone, and with it the session
+        os._exit(1)  # without the supervisor there is no session
 
     def answer(self, fields: Json) -> None:
         """Answer the request; the program's output must have been flushed."""
         self._send({**fields, "id": self.request["id"]})
 
     def say(self, notes: List[str]) -> None:
-        """What is left to say when the program ends, for the supervisor's last answer."""
+        """Send notes for the supervisor's last answer, when the program ends."""
         self._send({"notes": notes})
 
     def reached(self) -> None:
-        """An interrupt has reached the program, whatever comes of it; in its handler."""
+        """Called in the handler: an interrupt has reached the program, whatever its effect."""
         if not self.sending:
             self._send({"reached": True})
 
     def paused(self) -> None:
-        """The program has stopped, and code of its own is run to show it: not for long."""
+        """The program has stopped, and its code runs only to show values, briefly."""
         self._send({"paused": True})
 
     def streams(self) -> List[object]:
-        """All that may hold output of the program back."""
+        """All streams that may buffer the program's output."""
         return list({id(s): s for s in (sys.stdout, sys.stderr, self.stdout)}.values())
 
     def plain_streams(self) -> bool:
-        """Whether no stream is the program's own making."""
+        """Whether no stream is of a class of the program's."""
         return all(type(stream) is io.TextIOWrapper for stream in self.streams())
 
     def close(self) -> None:
@@ -68,13 +68,13 @@ class Link:
 
     def _send(self, fields: Json) -> None:
         if self.closed:
-            os._exit(1)  # forked off by an evaluation, which has ended here: only one goes on
-        # After a line end, for the program may have written into the descriptor.
+            os._exit(1)  # an evaluation forked this process and has ended in it: only one goes on
+        # After a line end, since the program may have written into the descriptor.
         line = b"\n" + encode({**fields, "token": self.request["token"]})
         self.sending = True
         try:
             write_all(self.answers, line)
         except OSError:
-            os._exit(1)  # the program closed the link: there is nobody to debug it for
+            os._exit(1)  # the program closed the link, so nobody can debug it
         finally:
             self.sending = False

@@ -1,4 +1,4 @@
-"""Finds the file, the function or the test that a name means, or else the nearest names."""
+"""Find the file, function or test that a name means, or else the nearest names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find_file(workspace: Workspace, name: str) -> str:
 
 
 def list_tests(workspace: Workspace, files: Optional[List[str]] = None) -> List[str]:
-    """The node ids of the test functions in some files, by default in all test files."""
+    """The node ids of the test functions in the given files, by default in all test files."""
     if files is None:
         pattern = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|tests)\.py$")
         files = [path for path in workspace.files() if pattern.search(path)]
@@ -39,7 +39,7 @@ def list_tests(workspace: Workspace, files: Optional[List[str]] = None) -> List[
         try:
             functions = workspace.source(path).functions
         except Refusal:
-            continue  # a file that does not compile holds no test that could run
+            continue  # a file that does not compile has no runnable tests
         for function in functions:
             if function.name.startswith("test"):
                 qualified = function.qualified.replace(".", "::")
@@ -75,7 +75,7 @@ def find_function(workspace: Workspace, spec: str) -> Tuple[str, Function]:
 def matching_functions(
     workspace: Workspace, paths: List[str], parts: List[str]
 ) -> List[Tuple[str, Function]]:
-    """Those with exactly that qualified name, or else those whose name ends so."""
+    """Functions with exactly that qualified name, or else those whose name ends with it."""
     exact: List[Tuple[str, Function]] = []
     loose: List[Tuple[str, Function]] = []
     for path in paths:
@@ -110,7 +110,7 @@ def files_defining(workspace: Workspace, name: str) -> List[str]:
         try:
             workspace.source(path)
         except Refusal:
-            continue  # a file that does not compile can't hold the function that runs
+            continue  # a file that does not compile can't hold a running function
         found.append(path)
     return found
 
@@ -128,7 +128,7 @@ def near_functions(workspace: Workspace, parts: List[str], paths: List[str]) -> 
 
 
 def near_tests(workspace: Workspace, test_id: str) -> str:
-    """The tests whose names are nearest, in the file that was named or in all."""
+    """The tests with the nearest names, in the named file or in all."""
     path, _, name = test_id.partition("::")
     wanted = re.split(r"[.:]", name or path)[-1].partition("[")[0]
     try:

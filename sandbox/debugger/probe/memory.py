@@ -1,12 +1,12 @@
-"""Memory kept back for the moment in which the program has used up all its own.
+"""Memory kept in reserve for when the program has used up its own.
 
-Two want memory then. The debugger, to show where the program is: it has a `reserve`. And before
-that CPython, to note in a traceback each frame that the MemoryError passes: where there is no
-memory for one, it drops the whole traceback, and nothing tells any longer where the program was.
-No code of the debugger's can come in between, so CPython must find memory by itself: `room`.
+Two things need memory then. The debugger shows where the program is; for that it has a `reserve`.
+And before that, CPython adds a traceback entry for each frame that the MemoryError passes. If it
+can't allocate one, it drops the whole traceback, and the program's position is lost. No debugger
+code can run in between, so CPython must find free memory: `room`.
 
-CPython takes what is no larger than 512 bytes from pools, each for one size. So a program that
-fills its memory with small objects leaves alone what is free in the pools of other sizes.
+CPython allocates up to 512 bytes from pools, one per size. So a program that fills its memory with
+small objects does not use the free blocks in pools of other sizes.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from .interpreter import import_standard
 
 RESERVE = 8 * 1024 * 1024
 STEP = 16
-"""Bytes between the sizes of two pools; and what an object that refers to others has in front."""
+"""Bytes between the sizes of two pools, and the size of a container object's header."""
 TRACEBACK = 384
-"""Bytes of an entry of a traceback, once it is widened."""
+"""Bytes of a traceback entry, once widened."""
 ENTRIES = 128
 FRAMES = range(144, 513, STEP) if sys.version_info >= (3, 11) else ()
-"""The sizes of frames, where CPython makes an object of one only as something asks for it."""
+"""The sizes of frame objects, in versions where CPython creates these only on request."""
 FRAMES_OF_A_SIZE = 16
 KEPT = 4
-"""One block of so many stays in use: an empty pool would go to any other size."""
+"""One block in this many stays in use, since an empty pool could be reused for any size."""
 
 
 class SpareMemory:
-    """What the debugger, and CPython for it, has where the program finds no more."""
+    """Memory for the debugger, and for CPython, once the program finds no more."""
 
     def __init__(self) -> None:
         self.reserve: Optional[mmap.mmap] = None
         self.room: List[bytes] = []
 
     def make_room(self) -> None:
-        """Keep free what a traceback takes; what was free before, the program may have used."""
+        """Free memory for a traceback again; the program may have used the earlier blocks."""
         self.room = room()
 
     def take(self) -> None:
-        """Keep the reserve back from here on, as the program goes on."""
+        """Reserve memory, as the program goes on."""
         self.reserve = reserve()
 
     def release(self) -> None:
-        """Give the reserve to the debugger, which takes over.
+        """Free the reserve for the debugger.
 
-        Where memory is out this is done without a call, which takes memory where it is traced.
+        When memory is out this is done without a call, since a traced call needs memory.
         """
         self.reserve = None
 
 
 SPARE = SpareMemory()
-"""That of the debuggee."""
+"""The debuggee's."""
 
 
 def reserve() -> Optional[mmap.mmap]:
-    """Memory that is never touched, and so costs nothing but its part of the limit."""
+    """Memory that is never touched, so it only counts against the limit."""
     try:
         return mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, MemoryError):
@@ -69,7 +69,7 @@ def reserve() -> Optional[mmap.mmap]:
 
 
 def room() -> List[bytes]:
-    """Free places for a traceback and its frames, as long as the result is kept."""
+    """Free blocks for a traceback and its frames, as long as the result is kept."""
     try:
         kept = blocks(STEP + TRACEBACK, ENTRIES)
         for size in FRAMES:
@@ -80,13 +80,13 @@ def room() -> List[bytes]:
 
 
 def blocks(size: int, count: int) -> List[bytes]:
-    """Objects of a size in bytes: those that are kept of `count`."""
+    """Allocate `count` objects of a size in bytes, and keep every KEPT-th one."""
     return [bytes(size - bytes.__basicsize__) for _ in range(count)][::KEPT]
 
 
 def releasing(test: Any) -> Any:
-    """A test function that gives the reserve back as it runs out of memory: its runner wants
-    memory too, before it tells the debugger. A coroutine function stays as it is."""
+    """Wrap a test function to free the reserve when it runs out of memory, since its runner needs
+    memory before the debugger does. Leaves coroutine functions unchanged."""
     if isinstance(test, types.MethodType):
         return types.MethodType(releasing(test.__func__), test.__self__)
     if not inspect.isfunction(test) or inspect.iscoroutinefunction(test):
@@ -104,16 +104,16 @@ def releasing(test: Any) -> Any:
 
 
 def widen_tracebacks() -> None:
-    """Give the entries of a traceback a size of which programs have few objects.
+    """Give traceback entries a size that few objects have.
 
-    As CPython makes them they are as large as a list or a dictionary, of which a program out of
-    memory often has many.
+    By default they are as large as a list or a dictionary, of which a program out of memory often
+    has many.
     """
     try:
         ctypes = import_standard("ctypes")
     except ImportError:  # CPython was built without libffi
         return
-    # `tp_basicsize`, which stands behind `ob_size` and `tp_name`.
+    # `tp_basicsize`, which follows `ob_size` and `tp_name`.
     address = id(types.TracebackType) + object.__basicsize__ + 2 * ctypes.sizeof(ctypes.c_void_p)
     size = ctypes.c_ssize_t.from_address(address)
     if size.value == types.TracebackType.__basicsize__ < TRACEBACK:

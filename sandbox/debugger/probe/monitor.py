@@ -33,7 +33,8 @@ class Monitor:
         self.tool = tool
         self.watched: List[types.CodeType] = []
         self.stopped_at: Dict[int, Tuple[types.FrameType, int]] = {}
-        """By thread: where a step has stopped already, and the event for its line is to come."""
+        """By thread: the frame and line where a step has already stopped, before the line's
+        event."""
         events = monitoring.events
         monitoring.use_tool_id(tool, "stepinto")
         monitoring.register_callback(tool, events.PY_START, self._on_start)
@@ -55,7 +56,7 @@ class Monitor:
         return None
 
     def _choose_events(self) -> None:
-        """What is raised is only asked for while there is a breakpoint on it."""
+        """Exceptions are only monitored while there is a breakpoint on one."""
         events = self.monitoring.events
         wanted = events.PY_START | events.PY_RESUME
         if self.table.raised.points:

@@ -1,4 +1,4 @@
-"""What the program wrote, kept within a bound."""
+"""The program's output, kept within a bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .wire import CONTROL
 
 
 class OutputRing:
-    """The head and the tail of what the program wrote since the last answer."""
+    """The head and the tail of the program's output since the last answer."""
 
     def __init__(self, limit: int) -> None:
         self.half = max(limit // 2, 1)
@@ -34,9 +34,9 @@ class OutputRing:
             self.cut += dropped
 
     def take(self) -> Tuple[str, bool]:
-        """The text, and whether its middle was cut; starts over.
+        """Return the text, and whether its middle was cut; then start over.
 
-        Characters that could act on a terminal are escaped.
+        Escapes characters that could affect a terminal.
         """
         tail = b"".join(self.tail)
         extra = max(len(tail) - self.half, 0)

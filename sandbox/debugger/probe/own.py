@@ -1,5 +1,5 @@
-"""The functions of the standard library that the debugger uses while the program runs, taken
-before a test can replace them: `mock.patch("builtins.open")` must not reach the debugger."""
+"""The standard library's functions that the debugger uses while the program runs, saved before a
+test can replace them: `mock.patch("builtins.open")` must not affect the debugger."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def read_file(path: str) -> bytes:
 
 
 def source_lines(text: str) -> List[str]:
-    """The lines of a source file as the compiler counts them, without their ends: not those of
-    `str.splitlines`, which also splits at form feeds, U+2028 and others."""
+    """The lines of a source file as the compiler counts them, without their ends. `str.splitlines`
+    would also split at form feeds, U+2028 and others."""
     return [line.rstrip("\r\n") for line in StringIO(text, newline="")]
 
 
 def passed_file_time() -> int:
-    """The time, in nanoseconds, by the clock that Linux dates files with, which advances every
-    10 ms or less. What is written once this has returned is dated later."""
+    """The current time in nanoseconds, by the clock of Linux's file times, which advances every 10
+    ms or less. Files written after this returns have later times."""
     now = clock_gettime_ns(_CLOCK_REALTIME_COARSE)
-    for _ in range(20):  # not without end, where something stands in for the clock
+    for _ in range(20):  # bounded, in case the clock is replaced
         if clock_gettime_ns(_CLOCK_REALTIME_COARSE) != now:
             break
         sleep(0.001)
@@ -54,7 +54,7 @@ def modified(path: str) -> int:
 
 
 def isfile(path: str) -> bool:
-    """Whether there is a file at a path, links followed."""
+    """Whether there is a file at a path, following links."""
     try:
         return S_ISREG(_stat(path).st_mode)
     except (OSError, ValueError):

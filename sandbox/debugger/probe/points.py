@@ -1,4 +1,4 @@
-"""One breakpoint, and what the breakpoints of one code object come to."""
+"""One breakpoint, and the combined plan for those of one code object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .workspace import Workspace
 
 
 class Breakpoint:
-    """One breakpoint, bound to the code objects that it stops in."""
+    """One breakpoint, bound to the code objects in which it stops."""
 
     def __init__(self, number: int, arguments: Json) -> None:
         self.number = number
@@ -28,7 +28,7 @@ class Breakpoint:
         self.line = 0
         self.owners: Set[Tuple[str, int]] = set()
         self.at_entry = False
-        """Only the first line of each call counts, also where a loop comes back to it."""
+        """Only the first line of each call counts, even if a loop comes back to it."""
         self.hits = 0
         self.last_frame: Optional[types.FrameType] = None
         self.code = self._compiled()
@@ -43,7 +43,7 @@ class Breakpoint:
             raise Refusal(message.format(self.condition, error)) from None
 
     def on_line(self, path: str, line: int, source: SourceFile) -> List[str]:
-        """Bind to a line, or to the next one that runs; gives a note where it was moved."""
+        """Bind to a line, or to the next executable one; returns a note if it was moved."""
         self.path = path
         function = source.function_at(line)
         if function is not None:
@@ -68,7 +68,8 @@ class Breakpoint:
         self._bind(function, source)
 
     def on_exception(self, workspace: Workspace, kept: bool) -> None:
-        """Bind to a class by its name. One `kept` from an earlier run was known there."""
+        """Bind to a class by its name. `kept` is from an earlier run, in which the class was
+        known."""
         assert self.exception is not None
         self.exception = self.exception.strip()
         if not kept:
@@ -82,7 +83,7 @@ class Breakpoint:
         )
 
     def _bind(self, function: Function, source: SourceFile) -> None:
-        """Stop where the function is entered."""
+        """Stop at the function's entry."""
         key = (function.name, function.first_line)
         self.owners = {key}
         self.at_entry = True
@@ -108,14 +109,14 @@ class Plan:
             self.lines.add(line_at(code, self.offset))
 
     def due(self, frame: types.FrameType, line: int) -> List[Breakpoint]:
-        """The breakpoints of this line event, conditions aside."""
+        """The breakpoints for this line event, regardless of conditions."""
         if frame.f_lasti in self.repeated:
             return []
         due = list(self.by_line.get(line, ()))
         if self.at_entry and frame.f_lasti == self.offset:
             for point in self.at_entry:
                 if self.reentered and point.last_frame is frame:
-                    continue  # a loop came back to the first line: not another call
+                    continue  # a loop came back to the first line, which is not a new call
                 point.last_frame = frame if self.reentered else None
                 due.append(point)
         return due

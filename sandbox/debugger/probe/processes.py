@@ -1,4 +1,4 @@
-"""Processes seen from outside: their states, their descendants, the dumps of their crashes."""
+"""Processes seen from outside: their states, descendants and crash dumps."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from .wire import CONTROL, Json
 from .workspace import Workspace
 
 MAX_DUMPED = 40
-"""Frames shown of a dump."""
+"""Most frames shown of a dump."""
 
 
 def adopt_orphans() -> None:
-    """Make processes that the program leaves behind children of this one, and hide its memory."""
+    """Adopt processes that the program leaves behind, and hide this process's memory."""
     try:
         import ctypes
 
         libc = ctypes.CDLL(None)
         libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-        libc.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: the program can't read the nonce from /proc
+        libc.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: hides the nonce in /proc
     except (ImportError, OSError, AttributeError):
-        return  # without ctypes both are lost, and the sandbox still ends what is left
+        return  # without ctypes both are lost, but the sandbox still kills what is left
 
 
 def descendants(root: int) -> List[int]:
-    """Every process below `root`, by /proc."""
+    """Every process below `root`, found in /proc."""
     parents: Dict[int, int] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -48,7 +48,7 @@ def descendants(root: int) -> List[int]:
 
 
 def waited_for_children(pid: int) -> bool:
-    """Whether a process has started others that have ended: the kernel keeps what those used."""
+    """Whether a process has waited for children: the kernel adds up what those used."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[8]) > 0  # cminflt, see proc(5)
@@ -57,7 +57,7 @@ def waited_for_children(pid: int) -> bool:
 
 
 def kill_descendants() -> None:
-    """Leave no process behind that this one started."""
+    """Kill every process that this one started."""
     for _ in range(100):
         left = descendants(os.getpid())
         if not left:
@@ -76,7 +76,7 @@ def kill_descendants() -> None:
 
 
 def process_state(folder: str) -> str:
-    """The kernel's letter for what a process or thread does, by its folder below /proc.
+    """The kernel's letter for a process's or thread's state, by its folder below /proc.
 
     R runs, S sleeps, D waits for a device, T is stopped.
     """
@@ -88,7 +88,7 @@ def process_state(folder: str) -> str:
 
 
 def children(pid: int) -> List[int]:
-    """The processes that a process started and that still run, oldest first."""
+    """The running children of a process, oldest first."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -103,7 +103,7 @@ def children(pid: int) -> List[int]:
 
 
 def command_line(pid: int) -> str:
-    """How a process was started, in at most 80 characters."""
+    """A process's command line, in at most 80 characters."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().decode("utf-8", "replace").split("\0")
@@ -123,7 +123,7 @@ def signal_set(pid: int, field: str) -> FrozenSet[int]:
 
 
 def memory_kills() -> Optional[int]:
-    """How many processes the kernel has killed for want of memory; None where it can't be told."""
+    """Number of processes that the kernel has killed for lack of memory; None if unknown."""
     try:
         with open("/proc/vmstat", encoding="ascii") as file:
             counts = [int(line.split()[1]) for line in file if line.startswith("oom_kill ")]

@@ -1,4 +1,4 @@
-"""Runs tests with pytest, or where there is none with unittest."""
+"""Run tests with pytest, or with unittest if there is no pytest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .workspace import Workspace
 
 
 def run_name(target: Target) -> object:
-    """A bare name: the one test function or class that has it."""
+    """Run a bare name: the one test function or class that has it."""
     name = target.names[0]
     found = find_tests(target.session.workspace, name)
     if not found:
@@ -27,8 +27,8 @@ def run_name(target: Target) -> object:
 
 
 def preload(kind: str, workspace: Workspace) -> None:
-    """Import the test runner before anything is traced, which would make it twice as slow; but
-    not where it is itself the program."""
+    """Import the test runner before anything is traced, which would take twice as long; but not if
+    it is itself the program under test."""
     if kind not in ("pytest", "name"):
         return
     from importlib.util import find_spec
@@ -40,7 +40,7 @@ def preload(kind: str, workspace: Workspace) -> None:
         if spec is not None and spec.origin and not workspace.mine(spec.origin):
             import pytest  # noqa: F401
     except Exception:
-        return  # it is told when the tests are run
+        return  # reported when the tests run
     finally:
         sys.path[:] = path
 
@@ -70,7 +70,7 @@ def explanation(target: Target, code: int, plugin: Plugin) -> Refusal:
 
 
 def run_without_pytest(target: Target) -> object:
-    """Where there is no pytest, a node id may still be a unittest's."""
+    """Without pytest, a node id may still be a unittest's."""
     path, _, name = target.names[0].partition("::")
     module = path[:-3].replace("/", ".") if path.endswith(".py") else path
     dotted = ".".join([module, *name.partition("[")[0].split("::")]).strip(".")
@@ -83,7 +83,7 @@ def run_without_pytest(target: Target) -> object:
 
 
 def pytest_options() -> List[str]:
-    """Options that keep a debugged run in one process, uncaptured, untimed."""
+    """Options that keep a debugged run in one process, uncaptured, without time-out."""
     options = [
         "-s",
         "-o",
@@ -110,14 +110,14 @@ def is_loaded(plugin: str) -> bool:
 
 
 class Plugin:
-    """The hooks that tell when a test begins and where one fails."""
+    """Hooks that run when a test begins and when one fails."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.session = target.session
         self.problems: List[str] = []
         self.collecting = False
-        """Whether pytest has come so far as to look for tests."""
+        """Whether pytest has begun to look for tests."""
         self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
 
     def pytest_configure(self, config: Any) -> None:
@@ -141,14 +141,15 @@ class Plugin:
             item.obj = releasing(function)
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
-        if hasattr(report, "context"):  # of a subtest, also by the plugin that older ones need
+        if hasattr(report, "context"):  # a subtest's; older versions need a plugin
             describe = getattr(report, "_sub_test_description", None) or report.sub_test_description
             self.session.subtest_failed(call.excinfo.value, describe())
         elif getattr(report, "when", "collect") != "collect":
             self.session.post_mortem(self._cause(call.excinfo.value))
 
     def _cause(self, error: Any) -> Any:
-        """What a program raised in a doctest; of an example with another output, both are told."""
+        """The exception that a program raised in a doctest; for an example with other output, both
+        are shown."""
         doctest = sys.modules.get("doctest")
         if doctest is not None and isinstance(error, doctest.UnexpectedException):
             return error.exc_info[1]
@@ -164,13 +165,13 @@ class Plugin:
             self.session.notes.append(f"{report.nodeid} {said}")
 
     def pytest_timeout_set_timer(self, item: Any, settings: Any) -> bool:
-        """No time-out of pytest-timeout while somebody looks."""
+        """Disable pytest-timeout while debugging."""
         return True
 
 
 def outcome(report: Any) -> str:
-    """What is to be said of how a test ended, which an exit code does not tell."""
-    if report.failed and isinstance(report.longrepr, str):  # by no exception
+    """A note on how a test ended, beyond its exit code."""
+    if report.failed and isinstance(report.longrepr, str):  # without an exception
         return f"failed: {report.longrepr}"
     if not hasattr(report, "wasxfail"):
         return "was skipped" if report.skipped else ""
@@ -184,7 +185,7 @@ def outcome(report: Any) -> str:
 
 
 def plugin_for(target: Target, pytest: Any) -> Plugin:
-    """The hooks, in their order; not by decorators, for pytest is the program's and comes late."""
+    """The hooks in order; without decorators, since pytest is the program's and imported late."""
     pytest.hookimpl(trylast=True)(Plugin.pytest_configure)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_collectreport)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_runtest_call)

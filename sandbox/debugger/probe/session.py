@@ -1,4 +1,4 @@
-"""One debug session, inside the debuggee: stops the program, and serves the host meanwhile."""
+"""One debug session inside the debuggee: stop the program, and serve the host meanwhile."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .wire import INTERRUPT, RUN_ACTIONS, Json, Refusal
 from .workspace import Workspace
 
 SHOWN_FRAMES = 10
-"""Of an interrupted program, with the stop."""
+"""Frames shown with the stop of an interrupted program."""
 PLAIN_TYPES = (type(None), bool, int, float, str, bytes)
-"""What is shown without code of the program's."""
+"""Types shown without running the program's code."""
 PLACE_LOST = "Python had no memory left to note where this was raised"
 SUBTEST_FAILED = (
     "this ended the subtest {} and not the whole test: its frames can still be looked at, and "
@@ -45,7 +45,7 @@ STEPS = {"step_over": OVER, "step_into": INTO, "step_out": OUT}
 class Session:
     """Serves the host's requests while the program is stopped.
 
-    Only the thread that stopped stands still; see `threads` for what the others do.
+    Only the stopped thread stands still; see `threads` for the others.
     """
 
     def __init__(self, link: Link, limits: Json) -> None:
@@ -62,7 +62,7 @@ class Session:
         self.started = False
 
     def prepare(self, breakpoints: List[Json]) -> None:
-        """Set the launch's breakpoints, and be ready for the program to run."""
+        """Set the launch's breakpoints, and get ready for the program to run."""
         for wanted in breakpoints:
             try:
                 self.notes += self.table.add(wanted)[1]
@@ -81,7 +81,7 @@ class Session:
         return self.evaluator.serving_here()
 
     def on_interrupt(self, number: int, frame: Optional[types.FrameType]) -> None:
-        """Runs in the main thread, between two instructions of whatever it does."""
+        """Runs in the main thread, between any two instructions."""
         if self.evaluator.phase == RUNNING:
             if not self.tracer.off:
                 self.stop(interrupt_conditions(frame), "interrupted")
@@ -100,7 +100,7 @@ class Session:
         exception: Optional[BaseException] = None,
         returned: Optional[Tuple[str, object]] = None,
     ) -> None:
-        """Report where the program is, and serve requests until it is told to go on."""
+        """Report where the program is, and serve requests until one lets it go on."""
         if self.serving_here() or self.tracer.off:
             return
         with self.lock, MoreStack():
@@ -114,7 +114,7 @@ class Session:
             self.state = "runtime_error" if exception is not None else "runtime"
             stop = self.describer.stop(frames, reason, exception, returned)
             described = [self.table.describe(point) for point in hit]
-            # Dropped at once, so that nothing of the program outlives its own time.
+            # Dropped at once, so that the debugger does not keep the program's objects alive.
             del exception, returned
             answer = {"stop": stop, "breakpoints": described, "notes": list(notes)}
             if reason == "interrupted":
@@ -129,14 +129,14 @@ class Session:
                 self.tracer.step(STEPS[action], frames[0].frame)
 
     def post_mortem(self, error: BaseException) -> None:
-        """An exception ended the test: serve requests on its frames, for good."""
+        """An exception ended the test: serve requests on its frames until the session ends."""
         self._after_end(error, "post_mortem", [])
 
     def subtest_failed(self, error: BaseException, subtest: str) -> None:
-        """An exception ended a part of a test, which goes on when it is told to."""
+        """An exception ended a subtest: serve requests until the test is to go on."""
         frames = [at.frame for at in live_frames(sys._getframe())]
         mine = [frame for frame in frames if self.workspace.mine(frame.f_code.co_filename)]
-        # Before CPython 3.11 unittest keeps what subtests raise to the end of their test.
+        # Before CPython 3.11 unittest reports exceptions of subtests only at the end of their test.
         note = SUBTEST_FAILED.format(subtest) + ("" if mine else TOLD_LATE)
         action = self._after_end(error, "runtime_error", [note])
         if action == "continue" or not mine:
@@ -146,8 +146,8 @@ class Session:
             self.tracer.step(STEPS[action], mine[0])
 
     def _after_end(self, error: BaseException, state: str, notes: List[str]) -> str:
-        """Serve requests on the frames of what an exception has ended; gives the action that
-        lets the program go on."""
+        """Serve requests on the frames of an exception that ended something; returns the action
+        that lets the program go on."""
         with self.lock, MoreStack():
             self.evaluator.pause()
             self.link.paused()
@@ -165,7 +165,7 @@ class Session:
             return self._serve_stop(frames, answer)
 
     def _serve_stop(self, frames: List[FrameAt], fields: Json) -> str:
-        """Answer with the stop, then serve; gives the action that lets the program go on."""
+        """Answer with the stop, then serve; returns the action that lets the program go on."""
         self.started = True
         self.actions.frames = frames
         self.answer(state=self.state, **fields)
@@ -199,12 +199,12 @@ class Session:
         self.link.answer(fields)
 
     def say_notes(self) -> None:
-        """What is left to say when the program ends."""
+        """Send the remaining notes when the program ends."""
         if self.notes:
             self.link.say(self.notes)
 
     def fail_launch(self, message: str, kind: str = "launch_failed") -> None:
-        """The program could not be started: say so, then end."""
+        """Report that the program could not be started, then end."""
         if self.started:
             return
         self.started = True
@@ -212,7 +212,7 @@ class Session:
         self.answer(state="start", error={"kind": kind, "message": message})
 
     def detach(self) -> None:
-        """In a process that the program forked: leave it alone, and those that it forks too."""
+        """Detach from a process that the program forked, and from its own forks."""
         if self.link.closed:
             return
         self.tracer.stop_tracing()

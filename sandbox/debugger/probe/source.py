@@ -1,4 +1,4 @@
-"""Source files: their text, their functions, and the lines that hold code."""
+"""Source files: their text, functions and executable lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Function(NamedTuple):
 
 
 class SourceFile:
-    """The functions and the executable lines of one file, by this interpreter's compiler."""
+    """The functions and the executable lines of one file, according to this interpreter's
+    compiler."""
 
     def __init__(self, path: str) -> None:
         data = read_file(path)
@@ -61,7 +62,7 @@ class SourceFile:
         }
 
     def _own(self, code: types.CodeType, taken: Set[int], headers: Set[int]) -> None:
-        """Give each line to the outermost code object that runs it, function headers to none."""
+        """Assign each line to the outermost code object that runs it, function headers to none."""
         own = {line for line in body_lines(code) if line not in headers} - taken
         for line in own:
             self.owners.setdefault(line, set()).add((code.co_name, code.co_firstlineno))
@@ -71,7 +72,7 @@ class SourceFile:
                 self._own(constant, taken | own, headers)
 
     def function_at(self, line: int) -> Optional[Function]:
-        """The function in whose header (decorators, signature, docstring) a line lies."""
+        """The function whose header (decorators, signature, docstring) contains a line."""
         for function in self.functions:
             if function.first_line <= line < max(function.def_line + 1, function.body_line):
                 return function

@@ -1,4 +1,5 @@
-"""The process that owns the pseudo-terminal: it relays, keeps the time and reports the end."""
+"""The process that owns the pseudo-terminal: it relays messages, keeps the deadlines and reports
+the end."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ CUT_OFF = (
 
 
 class Supervisor:
-    """Relays between the host and the debuggee, keeps the time, reports the end."""
+    """Relays between the host and the debuggee, keeps deadlines, reports the end."""
 
     def __init__(self, child: int, requests: int, answers: int, output: int, dump: int) -> None:
         self.child = child
@@ -45,10 +46,10 @@ class Supervisor:
         self.pending: Optional[Pending] = None
         self.status: Optional[int] = None
         self.killed: Optional[Json] = None
-        """The answer to come, once the killed program has ended."""
+        """The answer to send once the killed program has ended."""
         self.memory_kills = memory_kills()
         self.others = False
-        """Whether the program is known to have started processes of its own."""
+        """Whether the program is known to have started processes."""
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
         self.notes: List[str] = []
@@ -62,7 +63,7 @@ class Supervisor:
 
     def run(self) -> None:
         adopt_orphans()
-        # The program must not open the terminal by its name.
+        # Keeps the program from opening the terminal by its name.
         fcntl.ioctl(0, termios.TIOCEXCL)
         poller = select.poll()
         handlers: Dict[int, Callable[[], bool]] = {
@@ -128,8 +129,8 @@ class Supervisor:
         return True
 
     def _relay(self, line: bytes) -> None:
-        """Pass on what the debuggee answers. Its token tells that from what the program wrote
-        into a descriptor that is not its own."""
+        """Relay the debuggee's answers. A token tells them from what the program wrote into the
+        debugger's descriptor."""
         pending = self.pending
         try:
             message = json.loads(line)
@@ -151,7 +152,7 @@ class Supervisor:
         self._send(message)
 
     def _diagnose(self, message: Json, pending: Pending) -> None:
-        """What the program was at, where it had to be interrupted."""
+        """Add why the program had to be interrupted."""
         threads = message.pop("native_threads", {})
         stopped = message.get("stop", {}).get("reason") == "interrupted"
         late = message.get("error", {}).get("kind") == "timeout"
@@ -180,7 +181,7 @@ class Supervisor:
         return self.others
 
     def _on_output(self) -> bool:
-        # Bounded, so that a program that floods its output can't keep the host waiting.
+        # Bounded, so that a flood of output can't keep the host waiting.
         for _ in range(64):
             try:
                 data = os.read(self.output, 65536)
@@ -200,7 +201,7 @@ class Supervisor:
                 break
             if reaped is None:
                 break
-            # What it has waited for can be told as long as it is not waited for itself.
+            # Whether the program waited for children can only be read before it is reaped itself.
             self.others |= reaped.si_pid != self.child or waited_for_children(self.child)
             _, status = os.waitpid(reaped.si_pid, 0)
             if reaped.si_pid == self.child:
@@ -212,7 +213,7 @@ class Supervisor:
         return True
 
     def _on_answers_left(self) -> None:
-        """What the debuggee answered just before its end."""
+        """Relay what the debuggee answered just before its end."""
         while select.select([self.answers.fd], [], [], 0)[0] and self._on_answer():
             continue
 
@@ -223,7 +224,7 @@ class Supervisor:
         if pending.overdue():
             self._kill_unresponsive(pending)
         elif self.cut_off:
-            # Half of the grace, for it may just be about to end.
+            # Only after half of the grace, since the program may be about to end.
             if time.monotonic() >= pending.deadline + pending.grace / 2:
                 self.killed = killed(EXITED, CUT_OFF, "")
                 os.kill(self.child, signal.SIGKILL)
@@ -231,17 +232,17 @@ class Supervisor:
             pending.keep_time()
 
     def _kill_unresponsive(self, pending: Pending) -> None:
-        """The interrupt went unanswered: note where the program is, from C, and end it."""
+        """The interrupt went unanswered: record the program's stack, from C, and kill it."""
         found = pending.last_diagnosis()
         os.kill(self.child, DUMP)
         self.killed = killed(found.reason, found.text, self._dumped(1.0))
         os.kill(self.child, signal.SIGKILL)
 
     def _dumped(self, timeout: float) -> str:
-        """What `faulthandler` wrote: on request, or when the interpreter crashed."""
+        """The output of `faulthandler`, on request or after a crash."""
         if not select.select([self.dump], [], [], timeout)[0]:
             return ""
-        time.sleep(0.02)  # it writes line by line
+        time.sleep(0.02)  # faulthandler writes line by line
         return os.read(self.dump, 65536).decode("utf-8", "replace")
 
     def _report_end(self) -> None:

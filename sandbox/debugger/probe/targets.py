@@ -1,4 +1,4 @@
-"""What a launch names, and where it is to stop first."""
+"""What a launch names, and where it stops first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .wire import Json, NoSuchTest, Refusal
 
 
 class Target:
-    """What to run, in a session."""
+    """The target to run in a session."""
 
     def __init__(self, session: Session, arguments: Json) -> None:
         self.session = session
@@ -26,7 +26,7 @@ class Target:
         self.stop_at_entry: bool = arguments["stop_at_entry"]
 
     def arm_function(self, function: Any) -> None:
-        """Stop at the first line of a test function, or of what of the program it calls."""
+        """Stop at the first line of a test function, or of the program's code that it calls."""
         if not self.stop_at_entry or self.session.started:
             return
         code = function_code(function)
@@ -41,7 +41,7 @@ class Target:
         self.session.tracer.run_freely(None)
 
     def near_tests(self) -> str:
-        """For an error: the tests whose names are nearest to the one asked for."""
+        """For an error: the tests with the nearest names."""
         return near_tests(self.session.workspace, self.names[0])
 
 
@@ -86,13 +86,13 @@ def run_module(target: Target) -> object:
 
 
 def guard(session: Session, work: Callable[[], object]) -> object:
-    """Run a program; an exception that would end it is looked at post mortem."""
+    """Run a program; an exception that would end it is inspected post mortem."""
     try:
         work()
     except SystemExit as leave:
         return leave.code
     except BaseException as error:
-        SPARE.reserve = None  # before any call, which may take memory
+        SPARE.reserve = None  # before any call, which may need memory
         if not session.started and not reached_program(session, error):
             raise Refusal(f"{type(error).__name__}: {error}") from None
         session.post_mortem(error)
@@ -100,7 +100,7 @@ def guard(session: Session, work: Callable[[], object]) -> object:
 
 
 def reached_program(session: Session, error: BaseException) -> bool:
-    """Whether an exception was raised by the program, and not on the way to it."""
+    """Whether an exception was raised by the program, and not before reaching it."""
     if isinstance(error, MemoryError):
         return True  # its traceback may be lost, see `memory`
     internal = session.workspace.internal

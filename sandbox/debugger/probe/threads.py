@@ -1,10 +1,10 @@
 """The program's threads.
 
-While one thread is stopped the others run on, as they do at any lock that the stopped one holds:
-each until it comes to a breakpoint itself. There it waits; it is served when the thread before it
-has been told to go on, and that order's answer is its stop. A step is a thread's own: what the
-others do meanwhile neither ends nor disturbs it, except that a breakpoint of theirs is a stop,
-and a new one for the step's own thread to wait behind.
+While one thread is stopped the others run on, until they need a lock that it holds or reach a
+breakpoint. At a breakpoint a thread waits; it is served when the thread before it has been told to
+go on, and its stop is the answer to that request. A step belongs to one thread: the others neither
+end nor disturb it, except that a breakpoint of theirs is a stop, which the stepping thread may have
+to wait for.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from .frames import FrameAt, live_frames, qualified_name
 from .own import get_ident, sleep
 
 SAMPLE = 0.002
-"""Seconds for which the threads are watched, to tell those that run from those that wait."""
+"""Seconds for which threads are watched to tell running from waiting ones."""
 
 
 class ThreadAt(NamedTuple):
-    """One thread, and where it is."""
+    """One thread and its position."""
 
     name: str
     current: bool
     doing: str
     frames: List[FrameAt]
-    """All of them, the debugger's and the test runner's too; those of the stop are not here."""
+    """All its frames, including the debugger's and the test runner's; those of the stop are not
+    here."""
 
 
 def all_threads() -> List[ThreadAt]:
@@ -51,18 +52,18 @@ def all_threads() -> List[ThreadAt]:
 
 
 def processor_times() -> Dict[int, float]:
-    """The seconds that each thread has computed for."""
+    """The processor time of each thread in seconds."""
     found = {}
     for ident in sys._current_frames():
         try:
             found[ident] = time.clock_gettime(time.pthread_getcpuclockid(ident))
         except OSError:
-            continue  # the thread ends at this moment
+            continue  # the thread is ending
     return found
 
 
 def doing(frame: types.FrameType, at: types.FrameType, busy: bool) -> str:
-    """What a thread is at; `at` is its innermost frame that is not the debugger's."""
+    """What a thread is doing; `at` is its innermost frame outside the debugger."""
     if in_a_stop(frame):
         return "at a breakpoint too: it is served when this thread goes on"
     if busy:

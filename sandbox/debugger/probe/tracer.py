@@ -1,4 +1,4 @@
-"""Finds where to stop: at breakpoints while running freely, and at the end of a step."""
+"""Find where to stop: at breakpoints while running freely, and at the end of a step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUIET = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
 class StopHandler(Protocol):
-    """What is done where the program stops."""
+    """Handles stops of the program."""
 
     notes: List[str]
 
@@ -45,7 +45,7 @@ class StopHandler(Protocol):
         exception: Optional[BaseException] = None,
         returned: Optional[Tuple[str, object]] = None,
     ) -> None:
-        """Gives control to the host; returns when the program is to go on."""
+        """Give control to the host; returns when the program is to go on."""
 
 
 class Tracer:
@@ -60,12 +60,12 @@ class Tracer:
         self.step_thread = 0
         self.raising: Optional[types.FrameType] = None
         self.entry_module: Optional[str] = None
-        """Where the entry is looked for by steps: only in the module of this name."""
+        """Steps look for the entry only in the module of this name."""
         self.hits = HitCounter(workspace, table)
         self.monitor = Monitor.available(table, self.at_breakpoint, self.at_raise)
         table.trace_raises = self.monitor is None
         self.inlined: Tuple[Optional[types.CodeType], Inlined] = None, NONE_INLINED
-        """Of the code last asked for."""
+        """A cache for the last code object."""
         self.step_inside = False
         """Whether the step began inside an inlined comprehension."""
         self.local = self._on_event
@@ -75,7 +75,7 @@ class Tracer:
         self.off = False
 
     def run_freely(self, frame: Optional[types.FrameType]) -> None:
-        """Go on to the next breakpoint, at full speed where nothing is to be watched."""
+        """Run to the next breakpoint, at full speed if nothing is watched."""
         self.mode = RUN
         self.step_frame = self.raising = None
         while frame is not None:
@@ -86,7 +86,7 @@ class Tracer:
         self.hook.install(self.filter if needed and not self.monitor else None)
 
     def _watch_by_plan(self, frame: types.FrameType) -> None:
-        """Trace a frame for what its breakpoints need, where they come by the trace function."""
+        """Trace a frame for its breakpoints, if these use the trace function."""
         plan = None if self.monitor else self.table.plan(frame.f_code)
         if plan is not None:
             self.hook.watch(frame, lines=bool(plan.lines))
@@ -94,13 +94,13 @@ class Tracer:
             self.hook.leave(frame)
 
     def share_trace_function(self) -> None:
-        """From here on the program may trace itself, and the debugger still stops it."""
+        """Let the program set its own trace function; the debugger still stops it."""
         self.hook.share()
         if not self.monitor:
             self.hook.install_in_new_threads(self.filter)
 
     def step(self, mode: str, frame: Optional[types.FrameType]) -> None:
-        """Run to the end of a step that began in `frame`; None: wherever the program comes."""
+        """Run to the end of a step that began in `frame`; None: to the next line of the program."""
         self.mode = mode
         self.step_frame = frame
         self.step_thread = get_ident()
@@ -110,7 +110,7 @@ class Tracer:
         self.hook.install(self._on_call)
 
     def refresh(self) -> None:
-        """Breakpoints changed: also frames that run already must see them."""
+        """Apply changed breakpoints to running frames too."""
         if self.monitor:
             self.monitor.refresh()
             return
@@ -125,7 +125,7 @@ class Tracer:
             self.monitor.close()
 
     def _at_limit(self, frame: types.FrameType, error: RecursionError) -> None:
-        """A call is about to raise, for want of room; no event will tell of it."""
+        """A call is about to raise for lack of stack; no event will report it."""
         if self.mending is None:
             return
         if self.table.raised.points:
@@ -134,7 +134,7 @@ class Tracer:
         self.mending.begin()
 
     def _trace_again(self) -> None:
-        """CPython has taken the trace function away."""
+        """CPython has removed the trace function: set it again."""
         if not self.off:
             self.hook.install(self.hook.functions.ours)
             self.refresh()
@@ -158,7 +158,7 @@ class Tracer:
         return self._steppable(frame)
 
     def _steppable(self, frame: types.FrameType) -> bool:
-        """The program's own code; and library code once a step is in it already."""
+        """Whether it is the program's code, or library code that a step is already in."""
         name = frame.f_code.co_filename
         if self.workspace.mine(name):
             return True
@@ -203,9 +203,10 @@ class Tracer:
             self.at_breakpoint(frame)
 
     def _takes_turn(self, frame: types.FrameType) -> bool:
-        """Whether a line goes on: with a turn of a comprehension in it, over which a step goes.
+        """Whether this event repeats a line for an iteration of a comprehension, which a step
+        skips.
 
-        A breakpoint inside one comes by the monitor, or there are none inlined.
+        Breakpoints inside one use the monitor, or no comprehensions are inlined.
         """
         inlined = self._inlined(frame.f_code)
         if frame.f_lasti in inlined.turns:
@@ -221,7 +222,7 @@ class Tracer:
         return "step" if self.step_frame is not None else "entry"
 
     def at_breakpoint(self, frame: types.FrameType) -> None:
-        """A line that a breakpoint watches: stop if its condition holds."""
+        """At a line with a breakpoint: stop if its condition holds."""
         if self.off or self.session.serving_here():
             return
         entry = self._entered(frame)
@@ -233,7 +234,7 @@ class Tracer:
     def at_raise(
         self, frame: types.FrameType, error: BaseException, trace: Optional[types.TracebackType]
     ) -> None:
-        """An exception has come to a frame: stop if a breakpoint names its class."""
+        """An exception has reached a frame: stop if a breakpoint names its class."""
         if self.off or self.session.serving_here():
             return
         hits = self.hits.at_raise(frame, error, trace)
@@ -257,7 +258,7 @@ class Tracer:
             return
         way = "raises" if frame is self.raising else way_out(frame)
         if frame.f_code.co_flags & COROUTINE and way == "suspends":
-            return  # it will be resumed, and the step goes on there
+            return  # the frame will be resumed, and the step goes on there
         caller = frame.f_back
         if way == "raises" or caller is None or not self._steppable(caller):
             self._leave(frame, raises=way == "raises")
@@ -267,7 +268,7 @@ class Tracer:
     def _leave(self, frame: types.FrameType, raises: bool) -> None:
         """The step's frame is gone: go on to the nearest caller that is the program's own.
 
-        Where there is none and an exception ended it, a post mortem is likely to come.
+        If there is none and an exception ended the frame, a post mortem is likely to follow.
         """
         caller = frame.f_back
         while caller is not None and not self._steppable(caller):
@@ -285,7 +286,7 @@ class Tracer:
         if self.mode is OUT or self.step_frame is None or issubclass(kind, QUIET):
             return
         if frame is self.raising:
-            return  # stopped at already, by a breakpoint
+            return  # a breakpoint has already stopped there
         if frame is self.step_frame or (self.mode is INTO and self._enterable(frame)):
             self.raising = frame
             self.session.stop(frame, "exception", exception=error)

@@ -23,7 +23,7 @@ def run_unittest(target: Target) -> object:
         raise explanation(target, "\n".join(errors))
     if not count:
         raise NoSuchTest("there is no test in {}".format(" ".join(target.names)))
-    for error in errors:  # the other modules' tests are run, as without a debugger
+    for error in errors:  # other modules' tests run, as without a debugger
         first, *_, last = error.strip().splitlines()
         target.session.notes.append(f"{first}: {last}")
     result = stopping_result(unittest.TestResult, target)
@@ -32,15 +32,15 @@ def run_unittest(target: Target) -> object:
 
 
 def load(unittest: Any, loader: Any, target: Target) -> Any:
-    """The tests that arguments of `python -m unittest` choose, as it reads them itself."""
+    """The tests that the arguments of `python -m unittest` choose, as parsed by unittest."""
 
     class Program(unittest.TestProgram):  # type: ignore[misc]  # known at run time only
         def runTests(self) -> None:  # noqa: N802
-            """They are run once it is known that there are any."""
+            """Does nothing: tests run later, once it is known that there are any."""
 
     try:
         return Program(module=None, argv=sys.argv, testLoader=loader).test
-    except (Exception, SystemExit):  # by a module with tests as it is imported, or the parser
+    except (Exception, SystemExit):  # raised by importing a test module, or by the parser
         raise Refusal(last_lines(import_standard("traceback").format_exc())) from None
 
 
@@ -63,7 +63,7 @@ def explanation(target: Target, problems: str) -> Refusal:
 
 
 def stopping_result(base: type, target: Target) -> Any:
-    """A result that arms the entry before a test, and stops where one fails."""
+    """A result class that prepares the entry stop before a test, and stops if one fails."""
 
     class Result(base):  # type: ignore[misc]  # the class is only known at run time
         def startTest(self, test: Any) -> None:  # noqa: N802
@@ -80,7 +80,7 @@ def stopping_result(base: type, target: Target) -> Any:
 
         def addError(self, test: Any, err: Any) -> None:  # noqa: N802
             super().addError(test, err)
-            if type(test).__name__ != "_FailedTest":  # a module that was told of already
+            if type(test).__name__ != "_FailedTest":  # a module already reported
                 target.session.post_mortem(err[1])
 
         def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802

@@ -1,4 +1,4 @@
-"""Values as bounded text."""
+"""Render values as bounded text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MANY_CHARS = 1_000_000
 
 
 class Shape(NamedTuple):
-    """How a built-in container is written, and what goes over its items; a subclass's own way
-    is the program's code, and not run."""
+    """How a built-in container is written, and how to iterate it without running a subclass's
+    code."""
 
     opening: str
     closing: str
     items: Callable[[Any], Any]
     again: str = "[...]"
-    """Stands for it where it holds itself, or lies too deep."""
+    """Shown if it contains itself, or lies too deep."""
 
 
 SHAPES: Dict[int, Shape] = {
@@ -37,11 +37,11 @@ SHAPES: Dict[int, Shape] = {
     id(collections.defaultdict.__repr__): Shape("%s({", "})", dict.items, "{...}"),
     id(collections.Counter.__repr__): Shape("%s({", "})", dict.items, "{...}"),
 }
-"""By the identity of the `__repr__` that a class has, its own or a built-in one."""
+"""By the identity of a class's `__repr__`, its own or a built-in one."""
 
 
 def shape_of(value: Any) -> Optional[Shape]:
-    """How a value is written, if as one of the built-in containers."""
+    """The shape of a value that is written like a built-in container, or None."""
     kind = type(value)
     shape = SHAPES.get(id(getattr(kind, "__repr__", None)))
     if shape is None or "%s" not in shape.opening:
@@ -59,12 +59,12 @@ def shape_of(value: Any) -> Optional[Shape]:
 
 
 class Rendered(NamedTuple):
-    """One page of a value's text."""
+    """A page of a value's text."""
 
     text: str
     truncated: bool
     next_start: Optional[int]
-    """Where the next page begins; None where the text is whole."""
+    """Start of the next page; None if the text is complete."""
 
 
 def render(value: object, bounds: Bounds, start: int = 0) -> Rendered:
@@ -93,15 +93,15 @@ class Rendering:
         self.cut = False
         """Whether anything inside was left out."""
         self.size = self.done = 0
-        """Of the outermost container: how many items it has, and how many are behind."""
+        """Of the outermost container: number of items, and number of those already passed."""
         self.before = 0
-        """Of those, how many lie before the window."""
+        """Number of those before the window."""
         self.partly = False
-        """Whether the window holds a part of the next one."""
+        """Whether the window holds a part of the next item."""
         self.what = ""
 
     def items_left(self) -> str:
-        """What is left of the outermost container, in words; empty where there is none."""
+        """A note of what is left of the outermost container; empty if nothing is."""
         left = self.size - self.done - self.partly
         if not self.what:
             return ""
@@ -153,7 +153,7 @@ class Rendering:
         self.put(shape.closing)
 
     def _behind(self, value: Any, size: int) -> int:
-        """How many items of a long list lie before the window, found a batch at a time."""
+        """Number of items of a long list that lie before the window, counted in batches."""
         index, kind = 0, tuple if issubclass(type(value), tuple) else list
         while self.window.skip > BATCH and index + BATCH < size and issubclass(type(value), kind):
             batch = list(kind.__getitem__(value, slice(index, index + BATCH)))
@@ -167,7 +167,7 @@ class Rendering:
     def _object(
         self, value: object, fields: List[Field], depth: int, form: Tuple[str, str, str]
     ) -> None:
-        """An object by its fields: they say more than its address."""
+        """An object by its fields, which say more than its address."""
         opening, lead, end = form
         self.put(opening.format(type_name(type(value))))
         if not self._enter(value, depth, lead + "..." if fields else "", len(fields)):
@@ -183,7 +183,7 @@ class Rendering:
         self.put(end)
 
     def _enter(self, value: object, depth: int, instead: str, size: int) -> bool:
-        """Whether to go into a container: not where it holds itself, nor too deep."""
+        """Whether to go into a container: not if it contains itself or lies too deep."""
         again = id(value) in self.seen
         if again or depth > self.bounds.depth - 1:
             self.cut = self.cut or not again
@@ -195,7 +195,7 @@ class Rendering:
         return True
 
     def _full(self, index: int, size: int, depth: int, what: str) -> bool:
-        """Whether the items of a container end here; for the outermost the window does."""
+        """Whether to stop at this item; the outermost container stops when the window is full."""
         if depth == 0:
             self.done, self.what, self.partly = index, what, False
             if self.window.skip:
@@ -216,7 +216,7 @@ class Rendering:
 
 
 def plain_length(items: List[Any]) -> Optional[int]:
-    """The length of some items' text, with a separator after each; None where it is not plain."""
+    """The length of some items' text with separators; None if some item is not plain."""
     kinds = set(map(type, items))
     if kinds == {int} and any(item.bit_length() > HUGE_BITS for item in (max(items), min(items))):
         return None
@@ -226,7 +226,7 @@ def plain_length(items: List[Any]) -> Optional[int]:
 
 
 def type_name(kind: type) -> str:
-    """The qualified name of a class, whatever its metaclass does; without its module."""
+    """The qualified name of a class without its module, whatever its metaclass does."""
     return str(type.__getattribute__(kind, "__qualname__"))
 
 

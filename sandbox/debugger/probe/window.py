@@ -15,9 +15,9 @@ class Bounds(NamedTuple):
 
     chars: int
     depth: int
-    """Containers in containers."""
+    """Nesting of containers."""
     items: int
-    """Of one container."""
+    """Items per container."""
     lines: int
 
     @staticmethod
@@ -33,7 +33,7 @@ class Full(Exception):
 class Window:
     """The part of a text from its `start`-th character on, within bounds.
 
-    What comes before is made and dropped; what comes after is not made at all.
+    Text before it is made and dropped; text after it is not made at all.
     """
 
     def __init__(self, bounds: Bounds, start: int = 0) -> None:
@@ -43,10 +43,10 @@ class Window:
         self.parts: List[str] = []
         self.shown = 0
         self.rest = ""
-        """What is left, in words, once it is full."""
+        """A note of what is left, once the window is full."""
 
     def put(self, text: str, more: int = 0) -> None:
-        """Add a piece; `more` characters are known to follow it. Raises Full."""
+        """Add a piece; at least `more` characters will follow it. Raises Full."""
         if not text.isprintable():
             text = text.translate(CONTROL)
         if self.skip:
@@ -80,7 +80,7 @@ class Window:
         raise Full
 
     def text(self) -> str:
-        """What the window shows, and how much follows it."""
+        """The window's text, with a note of how much follows it."""
         shown = "".join(self.parts)
         separator = "\n" if self.rest.endswith(("line", "lines")) else ""
         return f"{shown}{separator}{self.rest}"
@@ -92,7 +92,7 @@ def counted(number: int, what: str) -> str:
 
 
 def bounded_text(text: str, bounds: Bounds) -> str:
-    """A whole text, cut to its bounds."""
+    """A complete text, cut to its bounds."""
     window = Window(bounds)
     try:
         window.put(text)
@@ -102,11 +102,11 @@ def bounded_text(text: str, bounds: Bounds) -> str:
 
 
 def quoted(value: Any, opening: str) -> Iterator[Tuple[str, int]]:
-    """The parts of the `repr` of a long text or bytes, and how many characters follow each."""
+    """The parts of the `repr` of a long text or bytes, with the number of characters after each."""
     single: Any = "'" if type(value) is str else b"'"
     double: Any = '"' if type(value) is str else b'"'
     quote = '"' if single in value and double not in value else "'"
-    # In front of a part these make `repr` choose the quotes of the whole.
+    # Put before a part, these make `repr` use the quotes of the whole.
     force = single if quote == '"' else double + single
     lead = len(repr(force)) - 1
     yield opening + quote, len(value)

@@ -14,25 +14,25 @@ INTERRUPT = signal.SIGRTMAX - 1
 DUMP = signal.SIGRTMAX - 2
 """Sent before a kill: write the Python stack, from C, to the dump pipe."""
 TICK = 1.0
-"""Seconds that one value may take to render, before it is interrupted."""
+"""Seconds that one value may take to render before it is interrupted."""
 RESEND = 0.25
-"""Seconds between two interrupts of what has run past its time-out."""
+"""Seconds between interrupts after a time-out."""
 CONTROL = {
     code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029)
 }
-"""Characters that would move a terminal's cursor or end a line, as their escapes."""
+"""Escapes for characters that would move a terminal's cursor or end a line."""
 RUN_ACTIONS = ("launch", "continue", "step_over", "step_into", "step_out")
 
 
 class Refusal(Exception):
-    """A request that can't be carried out; it changed nothing."""
+    """A request that can't be carried out; nothing has changed."""
 
     kind = "launch_failed"
-    """The error of a launch that ends with it."""
+    """The error kind if this ends a launch."""
 
 
 class NoSuchTest(Refusal):
-    """A launch that names no test that exists; the message names the nearest."""
+    """A launch names no existing test; the message names the nearest."""
 
     kind = "no_such_test"
 
@@ -47,7 +47,7 @@ def encode(message: Json) -> bytes:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write every byte, however little the descriptor takes at a time."""
+    """Write all bytes, even if the descriptor takes few at a time."""
     view = memoryview(data)
     while view:
         view = view[write(fd, view) :]
@@ -61,7 +61,7 @@ class LineReader:
         self.buffer = b""
 
     def feed(self) -> List[bytes]:
-        """Read once; the lines completed by it. Raises EOFError at the end."""
+        """Read once; returns the completed lines. Raises EOFError at the end."""
         try:
             data = read(self.fd, 65536)
         except OSError:  # EIO: the other side of the pseudo-terminal is gone
@@ -72,7 +72,7 @@ class LineReader:
         return lines
 
     def wait(self) -> Iterator[bytes]:
-        """Lines as they come, to the end."""
+        """Lines as they come, until the end."""
         while True:
             try:
                 yield from self.feed()

@@ -1,4 +1,4 @@
-"""The folder under test: which files are the program's own, and what they hold."""
+"""The folder under test: which files are the program's own, and their contents."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .wire import CONTROL, Refusal
 
 SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages", "venv"}
 RUNNERS = re.compile(r"[/\\](?:_pytest|pluggy|pytest|xdist|pytest_\w+|hypothesis)(?:[/\\]|\.py$)")
-"""In the path of a file: the module of a test runner, below the folder that it is imported from."""
+"""Matches the module of a test runner in a path below its import folder."""
 INSTALLED = ("site-packages", "dist-packages")
 
 
 class Workspace:
-    """The folder under test: which files are the program's own, and what they hold."""
+    """The folder under test: which files are the program's own, and their contents."""
 
     def __init__(self, root: str) -> None:
         self.root = realpath(root)
         self.started = passed_file_time()
         self.news: List[str] = []
-        """What the next answer is to say."""
+        """Notes for the next answer."""
         self.sources: Dict[str, SourceFile] = {}
         self.texts: Dict[str, List[str]] = {}
         self.paths: Dict[str, str] = {}
@@ -33,7 +33,7 @@ class Workspace:
         below = self.root + os.sep
         paths = [realpath(path) for path in STARTUP_PATH]
         self.import_folders = {path for path in paths if not (path + os.sep).startswith(below)}
-        """Outside the workspace: what is installed lies there, also where `PYTHONPATH` says so."""
+        """Installed packages are outside the workspace, even if they are on `PYTHONPATH`."""
         library = os.path.dirname(os.__file__)
         self.internal_prefixes = tuple(
             os.path.join(library, name)
@@ -61,7 +61,7 @@ class Workspace:
         return known
 
     def in_runner(self, filename: str) -> bool:
-        """Whether a file is of an installed test runner: not of one that is itself under test."""
+        """Whether a file is of an installed test runner, not one that is itself under test."""
         folders = [filename[: found.start()] for found in RUNNERS.finditer(filename)]
         return any(
             basename(folder) in INSTALLED or realpath(folder) in self.import_folders
@@ -69,7 +69,7 @@ class Workspace:
         )
 
     def mine(self, filename: str) -> bool:
-        """Whether a file is the program's own: below the workspace, and not installed there."""
+        """Whether a file is the program's own: below the workspace and not installed there."""
         known = self.mine_cache.get(filename)
         if known is None:
             inside = self.canonical(filename).startswith(self.root + os.sep)
@@ -78,7 +78,7 @@ class Workspace:
         return known
 
     def text(self, filename: str) -> List[str]:
-        """The lines of a file as they were when first shown; empty where there is none."""
+        """The lines of a file when first shown; empty if there is none."""
         path = self.canonical(filename)
         lines = self.texts.get(path)
         if lines is None:
@@ -91,7 +91,7 @@ class Workspace:
         return lines
 
     def written_since(self, path: str) -> List[str]:
-        """A note, where a file of the program is not the one that was there at its start."""
+        """A note if a file of the program has changed since the program started."""
         if not self.mine(path) or modified(path) <= self.started:
             return []
         message = "{} was written after the program started, which may run it as it was before: "
