@@ -184,7 +184,9 @@ class VllmConfig(EndpointConfig):
 
 
 class LocalConfig(_Settings):
-    """A small model in this process, by transformers. Needs the extra `train`."""
+    """A small model in this process, by transformers. Needs the extra `train`.
+
+    Not for models with sliding windows or states in their layers: vLLM serves those."""
 
     backend: Literal["local"]
     model: str
@@ -199,10 +201,7 @@ class LocalConfig(_Settings):
     """auto: bfloat16 on CUDA, float32 on the CPU. One with avx512_bf16 or amx_bf16 reads prompts
     faster in bfloat16, any other is slower."""
     max_batch: PositiveInt = 8
-    """Requests that are decoded together."""
-    batch_wait_seconds: NonNegativeFloat = 0.02
-    """How long the first request of a batch waits for others; for models with sliding windows or
-    states alone, as a request can join the running batch of any other at every token."""
+    """Requests that are answered at once; each joins and leaves at any token."""
     max_context: PositiveInt | None = None
     """Tokens of prompt and completion together. None: what the model was made for."""
     prefix_cache: NonNegativeInt = 16
