@@ -112,9 +112,7 @@ def trained_tokens_trainer() -> Any:
     only."""
     import torch
 
-    from collect.models.prefix_cache import supports_prefix_cache
-
-    pass
+    from collect.models.local_cache import keeps_all_keys
 
     class TrainedTokensTrainer(MeasuringTrainer):
         def compute_loss(
@@ -135,7 +133,7 @@ def trained_tokens_trainer() -> Any:
             return loss
 
         def _can_share(self, model: Any) -> bool:
-            return not self.args.gradient_checkpointing and supports_prefix_cache(model)
+            return not self.args.gradient_checkpointing and keeps_all_keys(model)
 
         def _note(self, inputs: Any, logits: Any, targets: Any) -> None:
             """Record the numbers that SFTTrainer logs beside the loss."""

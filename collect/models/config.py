@@ -191,7 +191,10 @@ class VllmConfig(EndpointConfig):
 
 
 class LocalConfig(_Settings):
-    """A small model in this process, with transformers. Needs the extra `train`."""
+    """A small model in this process, with transformers. Needs the extra `train`.
+
+    Not for models with sliding windows or states in their layers: vLLM serves those.
+    """
 
     backend: Literal["local"]
     model: str
@@ -207,11 +210,7 @@ class LocalConfig(_Settings):
     faster in bfloat16, any other is slower.
     """
     max_batch: PositiveInt = 8
-    """Maximum number of requests decoded together."""
-    batch_wait_seconds: NonNegativeFloat = 0.02
-    """How long the first request of a batch waits for others. Only used for models with sliding
-    windows or states; for other models, requests join the running batch at any token.
-    """
+    """Requests that are answered at once; each joins and leaves at any token."""
     max_context: PositiveInt | None = None
     """Tokens of prompt and completion together. None: the model's maximum."""
     prefix_cache: NonNegativeInt = 16

@@ -1,4 +1,4 @@
-"""A small model in this process: many conversations, batched, by transformers."""
+"""A small model in this process, by transformers: its loading, and conversations with it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import importlib.util
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
+from collect.models.chat_format import ChatFormat
 from collect.models.config import LocalConfig
 from collect.models.model_folders import check_model_folder
 from collect.models.waiting import result_unless_stopped
@@ -18,9 +20,9 @@ from collect.store.messages import Message, ToolSchema
 from sandbox.environment import install_command
 
 if TYPE_CHECKING:
-    from collect.models.chat_format import ChatFormat
-    from collect.models.decoding import Generated, Prompt
-    from collect.models.local_loading import Engine
+    import torch
+
+    from collect.models.local_generation import ContinuousGenerator, Generated, Prompt
 
 PACKAGES = ("torch", "transformers")
 LOADING = threading.Lock()
@@ -55,26 +57,25 @@ class LocalBackend:
         with self._lock:
             if self._loaded is None:
                 with LOADING:
-                    self._loaded = LoadedModel(self.config, self.stop)
+                    self._loaded = _load(self.config, self.stop)
             return LocalModel(self._loaded, self.config, self.stop)
 
     def close(self) -> None:
-        """Let the model go from memory, after the token or batch that it works on."""
+        """Let the model go from memory, after the token that it works on."""
         with self._lock:
             if self._loaded is not None:
-                self._loaded.engine.close()
+                self._loaded.generator.close()
             self._loaded = None
 
 
+@dataclass(frozen=True)
 class LoadedModel:
     """The parts of a model in memory."""
 
-    def __init__(self, config: LocalConfig, stop: threading.Event) -> None:
-        from collect.models.local_loading import load
-
-        self.chat: ChatFormat
-        self.engine: Engine
-        self.chat, self.engine, self.max_context = load(config, stop)
+    chat: ChatFormat
+    generator: ContinuousGenerator
+    max_context: int
+    """Tokens of prompt and completion together."""
 
 
 class LocalModel:
@@ -108,7 +109,7 @@ class LocalModel:
         )
 
     def _prompt(self, ids: tuple[int, ...], sampling: Sampling) -> Prompt:
-        from collect.models.decoding import Prompt
+        from collect.models.local_generation import Prompt
 
         limit = self._loaded.max_context
         if len(ids) >= limit:
@@ -121,7 +122,7 @@ class LocalModel:
         return Prompt(ids, min(wanted, limit - len(ids)), sampling)
 
     def _generated(self, prompt: Prompt) -> Generated:
-        future = self._loaded.engine.submit(prompt)
+        future = self._loaded.generator.submit(prompt)
         try:
             return result_unless_stopped(future, self._stop)
         except RuntimeError as error:  # torch's own, out of memory included
@@ -156,3 +157,114 @@ def _check(config: LocalConfig) -> None:
         if path is not None and not path.exists():
             raise ConfigError(f"model {config.model}: {path} does not exist")
     check_model_folder(config.model)
+
+
+def _load(config: LocalConfig, stop: threading.Event) -> LoadedModel:
+    import torch
+    from transformers.utils.logging import disable_progress_bar
+
+    from collect.models.local_cache import PrefixCache, keeps_all_keys
+    from collect.models.local_generation import ContinuousGenerator
+
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    disable_progress_bar()  # it would run through StepInto's own
+    tokenizer = _tokenizer(config)
+    model = _model(config)
+    if not keeps_all_keys(model):
+        raise ConfigError(
+            f"model {config.model} has layers with a sliding window or a state, which this backend "
+            "does not run. What to do: use the backend vllm, or another model"
+        )
+    chat = ChatFormat(tokenizer, f"model {config.model}")
+    end_ids = chat.end_ids() | _own_end_ids(model)
+    if not end_ids:
+        raise ConfigError(f"model {config.model} has no token that ends a turn (eos_token)")
+    generator = ContinuousGenerator(
+        model,
+        end_ids,
+        PrefixCache(model, config.prefix_cache),
+        max_batch=config.max_batch,
+        stop=stop,
+        decode=chat.decode,
+    )
+    max_context = config.max_context or model.config.max_position_embeddings
+    return LoadedModel(chat, generator, max_context)
+
+
+def _tokenizer(config: LocalConfig) -> Any:
+    from transformers import AutoTokenizer
+
+    adapter = config.adapter
+    own = adapter is not None and (adapter / "tokenizer_config.json").is_file()
+    source = str(adapter) if own else config.model
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+    except (OSError, ValueError) as error:
+        raise ConfigError(_not_loadable("tokenizer", source, error)) from error
+    if config.chat_template is not None:
+        tokenizer.chat_template = _read(config.chat_template)
+    return tokenizer
+
+
+def _model(config: LocalConfig) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    device = _device(config)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(config.model, dtype=_dtype(config, device))
+    except (OSError, ValueError) as error:
+        raise ConfigError(_not_loadable("model", config.model, error)) from error
+    if config.adapter is not None:
+        model = _merged(model, config.adapter)
+    return model.to(device).eval()
+
+
+def _merged(model: Any, adapter: Path) -> Any:
+    from peft import PeftModel
+
+    try:
+        return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(_not_loadable("adapter", str(adapter), error)) from error
+
+
+def _device(config: LocalConfig) -> torch.device:
+    import torch
+
+    if config.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.device(config.device)
+    except RuntimeError as error:
+        raise ConfigError(f"model {config.model}: no device {config.device!r}: {error}") from error
+
+
+def _dtype(config: LocalConfig, device: torch.device) -> torch.dtype:
+    import torch
+
+    name = config.dtype
+    if name == "auto":
+        name = "bfloat16" if device.type == "cuda" else "float32"
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
+
+
+def _own_end_ids(model: Any) -> set[int]:
+    """The end tokens that the model's folder names, one or several."""
+    ids = model.generation_config.eos_token_id
+    return {ids} if isinstance(ids, int) else set(ids or ())
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"the chat template {path} can't be read: {error}") from error
+
+
+def _not_loadable(what: str, source: str, error: Exception) -> str:
+    return (
+        f"no {what} at {source!r}: {error} Give a folder written by `save_pretrained`, or an id "
+        "on the hub, if it can be reached"
+    )

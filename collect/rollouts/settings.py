@@ -29,7 +29,6 @@ NOT_OF_A_MODELS_IDENTITY = {
     "base_url",
     "device",
     "max_batch",
-    "batch_wait_seconds",
     "prefix_cache",
     "threads",
     "check_tools",

@@ -30,6 +30,7 @@ def test_the_backend_chooses_the_fields() -> None:
         {"backend": "openai"},
         {"backend": "openai", "model": "x", "api_key": "secret"},
         {"backend": "local", "model": "x", "max_batch": 0},
+        {"backend": "local", "model": "x", "batch_wait_seconds": 0.1},
         {"backend": "oracle", "sampling": {}},
         {"backend": "vllm"},
         {"backend": "vllm", "server": {"model": "x"}, "base_url": "http://127.0.0.1:1/v1"},

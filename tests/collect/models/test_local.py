@@ -17,7 +17,6 @@ pytest.importorskip("torch", reason="needs the extra train")
 
 from collect.errors import ConfigError, InfrastructureFailure, ModelFailure, RolloutStopped
 from collect.models.base import Completion, Sampling
-from collect.models.batching import Batcher
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig
 from collect.models.local import LocalBackend
@@ -45,12 +44,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
-@pytest.fixture(scope="module")
-def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same model with a sliding window, longer than any prompt here."""
-    return build_tiny_model(tmp_path_factory.mktemp("forgetful"), window=4_000)
-
-
 Open = Callable[..., LocalBackend]
 
 
@@ -73,18 +66,14 @@ def ask(backend: LocalBackend, *messages: Message, sampling: Sampling = GREEDY) 
     return backend.open(context()).complete(messages, TOOLS, sampling)
 
 
-def engine_of(backend: LocalBackend) -> Any:
+def generator_of(backend: LocalBackend) -> Any:
     """What runs the model of a backend."""
-    engine = backend.open(context())._loaded.engine
-    if not isinstance(engine, Batcher):
-        return engine
-    run: Any = engine._run
-    return run.__self__
+    return backend.open(context())._loaded.generator
 
 
 def model_of(backend: LocalBackend) -> Any:
     """The model in memory."""
-    return engine_of(backend)._model
+    return generator_of(backend)._model
 
 
 def question(text: str) -> Message:
@@ -95,7 +84,7 @@ def question(text: str) -> Message:
 def test_many_are_answered_as_single_requests_are(
     open_local: Open, monkeypatch: pytest.MonkeyPatch, max_batch: int, prefix_cache: int
 ) -> None:
-    monkeypatch.setattr("collect.models.slots.GROWTH", 8)  # more room is made in mid-reply
+    monkeypatch.setattr("collect.models.local_cache.GROWTH", 8)  # more room is made in mid-reply
     alone = open_local(max_batch=1, prefix_cache=0)
     expected = [ask(alone, question(text)) for text in QUESTIONS * 2]
     together = open_local(max_batch=max_batch, prefix_cache=prefix_cache)
@@ -107,16 +96,10 @@ def test_many_are_answered_as_single_requests_are(
     assert len({one.message.content for one in got}) == 3
 
 
-def test_a_model_that_forgets_answers_in_batches(open_local: Open, forgetful: Path) -> None:
-    alone = open_local(max_batch=1)
-    expected = [ask(alone, question(text)).message for text in QUESTIONS]
-    together = open_local(model=str(forgetful), batch_wait_seconds=1.0, max_batch=3)
-    with ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(ask, together, question(text)) for text in QUESTIONS]
-        got = [one.result(60) for one in asked]
-    assert [one.message for one in got] == expected
-    assert all(one.usage.cached_tokens == 0 for one in got)
-    assert type(engine_of(together)).__name__ == "Generator"
+def test_a_model_with_a_sliding_window_is_refused(open_local: Open, tmp_path: Path) -> None:
+    folder = build_tiny_model(tmp_path, window=4_000)
+    with pytest.raises(ConfigError, match=r"sliding window .* use the backend vllm"):
+        open_local(model=str(folder)).open(context())
 
 
 def test_a_short_reply_does_not_wait_for_a_long_one(open_local: Open) -> None:
@@ -136,7 +119,7 @@ def test_a_short_reply_does_not_wait_for_a_long_one(open_local: Open) -> None:
         long = pool.submit(ask, backend, question("Go."), sampling=Sampling(max_tokens=200))
         assert long_runs.wait(20)
         short = pool.submit(ask, backend, question("Where?"), sampling=Sampling(max_tokens=5))
-        while engine_of(backend)._queue.empty():
+        while generator_of(backend)._queue.empty():
             assert not long.done()
         go_on.set()
         assert short.result(60).usage.completion_tokens == 5
@@ -197,11 +180,8 @@ def test_a_conversation_reads_only_what_is_new(open_local: Open) -> None:
     assert got.usage.cached_tokens > 0.7 * got.usage.prompt_tokens
 
 
-@pytest.mark.parametrize("model", ["tiny", "forgetful"])
-def test_each_request_has_its_own_sampling(
-    open_local: Open, model: str, request: pytest.FixtureRequest
-) -> None:
-    backend = open_local(model=str(request.getfixturevalue(model)), max_batch=5)
+def test_each_request_has_its_own_sampling(open_local: Open) -> None:
+    backend = open_local(max_batch=5)
     hot = Sampling(temperature=1.5, top_p=0.95, max_tokens=10, seed=1)
     samplings = [
         hot,
@@ -221,6 +201,15 @@ def test_each_request_has_its_own_sampling(
     assert greedy.message == cold.message
     assert greedy.finish_reason == "length"
     assert ask(backend, question("Go."), sampling=hot).message == first.message
+
+
+def test_a_reply_ends_at_a_stop_text(open_local: Open) -> None:
+    backend = open_local()
+    whole = ask(backend, question("Go.")).message.content
+    stop = whole[4:6]
+    got = ask(backend, question("Go."), sampling=Sampling(max_tokens=12, stop=(stop,)))
+    assert got.message.content == whole[: whole.index(stop)]
+    assert got.finish_reason == "stop"
 
 
 def test_a_taught_call_comes_out_as_a_call(tiny: Path, tmp_path: Path, open_local: Open) -> None:
@@ -283,12 +272,9 @@ def test_a_context_too_long_is_the_models(open_local: Open) -> None:
         ask(backend, question("word " * 20))
 
 
-@pytest.mark.parametrize("model", ["tiny", "forgetful"])
-def test_stopping_ends_a_generation(
-    open_local: Open, model: str, request: pytest.FixtureRequest
-) -> None:
+def test_stopping_ends_a_generation(open_local: Open) -> None:
     stop = threading.Event()
-    with stopped_amid_a_reply(open_local(stop, model=str(request.getfixturevalue(model)))):
+    with stopped_amid_a_reply(open_local(stop)):
         stop.set()
 
 
