@@ -13,13 +13,13 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from eval.charts import COLOURS, draw, figures_of
+from eval.end_to_end import arm_records
 from eval.figures import Figure, FigureKind, Point, Series
 from eval.labels import Labels
 from eval.metrics import compare
 from eval.output import FORMAT_VERSION, write_tables
 from eval.paired.config import StatisticsConfig
 from eval.paired.report import paired_report
-from eval.paper_figures import arm_records
 from eval.report.rendering import asset
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_rollout

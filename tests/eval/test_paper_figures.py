@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from collect.store.records import Rollout
+from eval.end_to_end import arm_records, panel_records
 from eval.figures import Figure, FigureKind, Record, Table
 from eval.labels import Labels
 from eval.metrics import compare
 from eval.output import write_tables
 from eval.panels import panels_of
-from eval.paper_figures import arm_records, panel_records
 from tests.eval.test_metrics import baseline_rollout
 from tests.eval.test_repair_tables import only_panel, repair_rollout
 from tests.records import make_failed_rollout, make_rollout

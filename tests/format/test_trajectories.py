@@ -15,7 +15,7 @@ from collect.store.records import Conversation, Role
 from format.candidates import Outcome
 from format.config import FormatConfig
 from format.stage import run_format
-from format.trajectories import TrajectoryWriter, trajectories
+from format.writing import TrajectoryWriter, trajectories
 from tests.format.conversations import make_rollouts, write_run
 from tests.records import make_conversations, make_rollout
 

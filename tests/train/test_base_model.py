@@ -22,7 +22,7 @@ from train.base_model import (
 from train.config import TrainConfig
 from train.encoding import encode_row
 from train.preflight.masks import faults
-from train.preflight.special_tokens import Groups, embedding_matrices, untrained
+from train.preflight.run import Groups, embedding_matrices, untrained
 from train.requirements import require
 from train.tokenization import load_template
 

@@ -8,9 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from collect.agents.config import Variant
+from collect.agents.debug_tools import reply
 from collect.agents.forms import ActionForm, ToolCalling
 from collect.agents.inspectcoder.actions import (
     ActionCall,
@@ -38,13 +41,49 @@ from collect.agents.inspectcoder.react import BlockLanguage, ReactForm, action_b
 from collect.agents.inspectcoder.records import Round
 from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
-from collect.agents.raw_terminal import RawTerminal
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.code.syntax import parse
 from collect.store.records import SESSION_START, EventRow, Role
 from sandbox.debugger import DebugEvent
 from sandbox.debugger.pdb_terminal import PdbTerminal
+
+# The only tool of InspectCoder's ablation "without InspectWare": pdb's terminal.
+
+
+class RawTerminalArguments(Arguments):
+    command: Annotated[
+        str, Field(description="What to type at the debugger's prompt, such as 'where'.")
+    ]
+
+
+@dataclass(frozen=True)
+class RawTerminal:
+    """Types at pdb's prompt. pdb starts with the first command, before the program's first line,
+    and restarts with the next command after it has ended.
+    """
+
+    terminal: PdbTerminal
+    name: str = "debugger"
+    description: str = (
+        "Type a command at the prompt of the debugger, pdb, which is paused before the program "
+        "that runs the failing test. Answers with what the terminal prints up to the next prompt."
+    )
+    arguments: type[Arguments] = RawTerminalArguments
+
+    def call(self, arguments: RawTerminalArguments, call_id: str) -> ToolReply:
+        banner = ""
+        if not self.terminal.running:
+            opened = self.terminal.open()
+            if not self.terminal.running:
+                return reply(opened)
+            banner = opened.output
+        event = self.terminal.command(arguments.command)
+        shown = f"{banner}{event.output}"
+        if event.error is not None:
+            shown = f"{shown}\nError ({event.error_kind}): {event.error}".lstrip("\n")
+        return ToolReply(shown, reply(event).outcome, event)
+
 
 # The ablation "without debugger tool": a model simulates the debugger (InspectCoder, section 4.3).
 

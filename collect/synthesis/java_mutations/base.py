@@ -30,7 +30,7 @@ class JavaKind:
     name: str
     """Unique, in lower case with underscores."""
     category: str
-    """One of `collect.synthesis.mutations.choosing.CATEGORY_WEIGHTS`."""
+    """One of `collect.synthesis.mutations.finding.CATEGORY_WEIGHTS`."""
     nodes: frozenset[str]
     """The types of node that it handles."""
     find: Find

@@ -6,8 +6,14 @@
 
 from collect.synthesis.mutations.base import Mutation, MutationKind
 from collect.synthesis.mutations.catalog import PROGRAM_KINDS, PROJECT_KINDS
-from collect.synthesis.mutations.choosing import CombinedMutation, chosen, combined, shuffled
-from collect.synthesis.mutations.finding import find_mutations, find_project_mutations
+from collect.synthesis.mutations.finding import (
+    CombinedMutation,
+    chosen,
+    combined,
+    find_mutations,
+    find_project_mutations,
+    shuffled,
+)
 
 __all__ = [
     "PROGRAM_KINDS",

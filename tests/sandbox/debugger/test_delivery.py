@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.debugger import Action, StopReason, probe
-from sandbox.debugger.delivery import compiled_message, message_for, probe_message
+from sandbox.debugger.python_session import compiled_message, message_for, probe_message
 from tests.sandbox.debugger.conftest import Workbench
 
 FOLDER = Path(probe.__file__).parent

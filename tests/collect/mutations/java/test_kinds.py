@@ -7,7 +7,7 @@ import pytest
 from collect.errors import ConfigError
 from collect.synthesis.java_mutations import find_java_mutations
 from collect.synthesis.java_mutations.finding import JAVA_KINDS
-from collect.synthesis.mutations.choosing import CATEGORY_WEIGHTS
+from collect.synthesis.mutations.finding import CATEGORY_WEIGHTS
 
 AROUND = """\
 class Cart {{
