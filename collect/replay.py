@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import groupby, zip_longest
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from collect.questions.answering import hold_question
 from collect.questions.episode import reproducible
 from collect.questions.rows import VARIANT, question_spec, rollouts_of
 from collect.rollouts.circuit_breaker import CircuitBreaker
+from collect.rollouts.executor import run_in_threads
 from collect.rollouts.faults import broke_sandbox
 from collect.rollouts.progress_bar import ProgressBar
 from collect.rollouts.rollout import (
@@ -38,7 +40,6 @@ from collect.rollouts.rollout import (
     failure_of,
     run_agents,
 )
-from collect.runner import AsyncioRunner
 from collect.store.atomic_files import locked
 from collect.store.normalising import normalised
 from collect.store.records import Conversation, MessageRow, Rollout, StopReason
@@ -342,7 +343,7 @@ class Finder:
                 row.rollout_id,
                 (row.sub_model,),
                 tuple(conversations),
-                lambda settings, trace: hold_question(question, asked, settings, trace),
+                partial(hold_question, question, asked),
             )
         main, sub = row.main_model, row.sub_model or None
         spec = RolloutSpec(instance, Variant(row.variant), main, sub, row.attempt)
@@ -350,7 +351,7 @@ class Finder:
             row.rollout_id,
             (main,) if sub is None else (main, sub),
             tuple(conversations),
-            lambda settings, trace: run_agents(spec, settings, trace),
+            partial(run_agents, spec),
         )
 
     def _bug(self, row: Rollout) -> tuple[Benchmark, Instance]:
@@ -464,7 +465,7 @@ class _Replay:
                 self._replay(*job)
                 bar.advance()
 
-            AsyncioRunner(rollouts_at_once(self._runtime.runner), self._stop).run(jobs, replay)
+            run_in_threads(jobs, replay, rollouts_at_once(self._runtime.runner), self._stop)
 
     def report(self) -> ReplayReport:
         rows = list(self._table.rows())

@@ -21,7 +21,7 @@ from collect.benchmarks.marks import (
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.code.patches import PatchError
 from collect.errors import InfrastructureFailure
-from collect.runner import AsyncioRunner
+from collect.rollouts.executor import run_in_threads
 from sandbox import SandboxConfig
 from sandbox.errors import CommandRefused, SandboxError, SandboxFileError
 
@@ -213,7 +213,7 @@ def verify(
         done[instance.id] = verification
         on_done(verification)
 
-    AsyncioRunner(settings.workers, threading.Event()).run(instances, one)
+    run_in_threads(instances, one, settings.workers, threading.Event())
     return [done[instance.id] for instance in instances if instance.id in done]
 
 

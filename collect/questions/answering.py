@@ -19,7 +19,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.splits import drawn
 from collect.config import RuntimeConfig
-from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped
+from collect.errors import TRIED_AGAIN, ConfigError, FailureKind
 from collect.preflight import Finding
 from collect.question_records import Question, read_questions
 from collect.questions.building import questions_path
@@ -38,16 +38,17 @@ from collect.questions.rows import (
 from collect.questions.scoring import Verdict, score_text
 from collect.questions.source_reader import read_all
 from collect.rollouts.batch import Batch
+from collect.rollouts.executor import Rows
 from collect.rollouts.rollout import (
     RolloutSettings,
     RolloutSpec,
     RolloutTrace,
+    failure_in,
     failure_of,
     for_attempt,
 )
 from collect.rollouts.rows import RunIdentity, rows_of
 from collect.rollouts.settings import settings_facts, settings_hash
-from collect.rollouts.work import Rows
 from collect.store.records import Role
 from collect.store.run_store import RunStore
 
@@ -110,12 +111,8 @@ class QuestionWork:
 
     def do(self, settings: RolloutSettings) -> Rows:
         started, right, trace = time.monotonic(), False, RolloutTrace()
-        try:
+        with failure_in(trace):
             right = hold_question(self.question, self.spec, settings, trace).correct
-        except (RolloutStopped, ConfigError):
-            raise
-        except Exception as error:
-            trace.failure = failure_of(error)
         trace.seconds = time.monotonic() - started
         return self._rows(right, trace, settings)
 

@@ -33,8 +33,8 @@ from collect.questions.program import Program
 from collect.questions.rows import Answered
 from collect.questions.tracing import Trace, Tracer
 from collect.questions.writing import Runs
+from collect.rollouts.executor import run_in_threads
 from collect.rollouts.progress_bar import ProgressBar
-from collect.runner import AsyncioRunner
 from collect.store.build_info import code_version, digest
 from collect.store.work_file import WorkFile
 from sandbox import SandboxConfig, clean_up
@@ -238,7 +238,7 @@ def _investigate(
             bar.advance()
 
         stop = threading.Event()
-        AsyncioRunner(runtime.runner.concurrency, stop).run(missing, investigate)
+        run_in_threads(missing, investigate, runtime.runner.concurrency, stop)
 
 
 def outcome_of(investigator: Investigator, instance: Instance) -> Outcome:

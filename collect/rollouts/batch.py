@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -22,7 +22,15 @@ from collect.models.config import ModelConfig
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
 from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.cost import CostReporter, Forecast, check_dollars
-from collect.rollouts.executor import Executor, Setup, ThisMachine, models_of, tool_users
+from collect.rollouts.executor import (
+    Executor,
+    Setup,
+    ThisMachine,
+    Work,
+    models_of,
+    run_in_threads,
+    tool_users,
+)
 from collect.rollouts.faults import attribute_failure
 from collect.rollouts.heartbeat import beating
 from collect.rollouts.journal import forget_replies, kept_dollars, replies_of
@@ -38,8 +46,6 @@ from collect.rollouts.tracking import (
     public,
     require_trackers,
 )
-from collect.rollouts.work import Rows, Work
-from collect.runner import AsyncioRunner
 from collect.store.records import Conversation, Rollout
 from collect.store.run_store import RunStore
 
@@ -68,40 +74,45 @@ class Batch:
             return
         require_trackers(self._runtime.runner)
         budget = self._budget()
-        with closing(self._place(budget)) as place:
-            for check in self._checks(place):
+        with closing(self._executor(budget)) as executor:
+            for check in self._checks(executor):
                 check.look()
             self._note_settings()
             total = len(self._works)
             progress = Progress(total, total - len(self.missing), beside=self._beside)
             progress.add_earlier(row for row in self.rows() if row.rollout_id not in self._failed)
             costs = self._costs(budget, progress)
-            runner = AsyncioRunner(self._runtime.runner.concurrency, self.stop)
             with (
-                self._tracked(progress, place) as tally,
+                self._tracked(progress, executor) as tally,
                 progress,
-                beating(self._store.folder, progress, place.nodes),
+                beating(self._store.folder, progress, executor.nodes),
             ):
                 costs.begin()
-                ended = (progress.finished, tally.add, self._stop_by, costs.ended)
-                do = partial(self._do, place=place, progress=progress, ended=ended)
-                self._passes(runner, do, progress)
+                do = partial(self._do, executor, progress, costs, tally)
+                runner, works = self._runtime.runner, self.missing
+                run_in_threads(works, do, runner.concurrency, self.stop)
+                for _ in range(runner.again):
+                    # What has failed because of the infrastructure is done once more.
+                    works = [] if self.stop.is_set() else self._without_row()
+                    if works:
+                        progress.to_do_again(len(works))
+                        run_in_threads(works, do, runner.concurrency, self.stop)
 
     def preflight(self) -> list[Finding]:
         """What a start would look at first; nothing is done."""
         if not self.missing:
             return [Finding("rollouts", True, f"all {len(self._works)} are done")]
-        with closing(self._place(self._budget())) as place:
-            return look_at_all(self._checks(place))
+        with closing(self._executor(self._budget())) as executor:
+            return look_at_all(self._checks(executor))
 
     @contextmanager
-    def _tracked(self, progress: Progress, place: Executor) -> Iterator[Tally]:
+    def _tracked(self, progress: Progress, executor: Executor) -> Iterator[Tally]:
         """Send numbers to the config's trackers meanwhile; what counts the rows for them."""
         runner = self._runtime.runner
         tally = Tally(self.rows() if needed(runner.wandb, runner.trackio) else ())
 
         def numbers() -> Numbers:
-            return {**of_progress(progress), **tally.numbers(), **of_nodes(place.nodes())}
+            return {**of_progress(progress), **tally.numbers(), **of_nodes(executor.nodes())}
 
         facts = public(self._runtime.model_dump(mode="json"))
         with followed(runner, self._store.folder, facts, numbers):
@@ -111,22 +122,11 @@ class Batch:
         """Merge the files of the rows."""
         self._store.compact()
 
-    def _passes(
-        self, runner: AsyncioRunner, do: Callable[[Work], None], progress: Progress
-    ) -> None:
-        """Do what is missing, and once more what has failed because of the infrastructure."""
-        runner.run(self.missing, do)
-        for _ in range(self._runtime.runner.again):
-            failed = [] if self.stop.is_set() else self._without_row()
-            if failed:
-                progress.to_do_again(len(failed))
-                runner.run(failed, do)
-
     def rows(self) -> Iterator[Rollout]:
         """The rows that there are now of what was asked for, one at a time."""
         return (row for row in self._store.read_rollouts() if row.rollout_id in self._works)
 
-    def _place(self, budget: Budget) -> Executor:
+    def _executor(self, budget: Budget) -> Executor:
         """Where the rollouts are done."""
         folder, setup = self._store.folder, self._setup
         if self._runtime.runner.backend == "ray":
@@ -136,7 +136,7 @@ class Batch:
         replies, log = partial(replies_of, folder), partial(log_file, folder)
         return ThisMachine(setup, budget, self.stop, replies, log)
 
-    def _checks(self, place: Executor) -> Sequence[Check]:
+    def _checks(self, executor: Executor) -> Sequence[Check]:
         """All that the missing rollouts need."""
         missing, runner = len(self.missing), self._runtime.runner
         spent = self._spent() + spent_elsewhere(self._store.folder)
@@ -144,42 +144,36 @@ class Batch:
             Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
             Check("dollars", partial(check_dollars, runner, self._models().values(), spent)),
             Check("disk of the run", partial(room_for_rows, self._store, missing, runner)),
-            *place.checks(self.missing),
+            *executor.checks(self.missing),
         )
 
     def _do(
-        self,
-        work: Work,
-        place: Executor,
-        progress: Progress,
-        ended: Sequence[Callable[[Rollout], None]],
+        self, executor: Executor, progress: Progress, costs: CostReporter, tally: Tally, work: Work
     ) -> None:
-        """`ended` are told of its row."""
+        """Do one rollout, and keep its row. Raises ConfigError, OSError."""
+        if self.stop.is_set():
+            return
         progress.started(work.spec.id, work.label)
         log = open_log(self._runtime.runner, log_file(self._store.folder, work.spec.id))
         try:
-            row, conversations = self._done(work, place)
+            row, conversations = executor.do(work)
         except RolloutStopped:
             log.note("stopped")
             progress.stopped(work.spec.id)
             return
-        row = self._keep(
-            work, attribute_failure(row, self._failed.get(row.rollout_id)), conversations
-        )
-        note_end(log, row)
-        forget_replies(self._store.folder, row)
-        for tell in ended:
-            tell(row)
-
-    def _done(self, work: Work, place: Executor) -> Rows:
-        """Do it. Raises RolloutStopped, ConfigError, OSError."""
-        try:
-            return place.do(work)
-        except (RolloutStopped, ConfigError, OSError):
+        except (ConfigError, OSError):
             raise
         except Exception as error:
             # Of StepInto itself: no reason to lose the other rollouts. The row says all.
-            return self._setup.failed(work, error)
+            row, conversations = self._setup.failed(work, error)
+        row = attribute_failure(row, self._failed.get(row.rollout_id))
+        row = self._keep(work, row, conversations)
+        note_end(log, row)
+        forget_replies(self._store.folder, row)
+        progress.finished(row)
+        tally.add(row)
+        self._stop_by(row)
+        costs.ended(row)
 
     def _keep(self, work: Work, row: Rollout, conversations: Sequence[Conversation]) -> Rollout:
         """Store it; the row that is stored."""

@@ -1,13 +1,18 @@
-"""Where rollouts are done."""
+"""Where rollouts are done: in threads of this machine, or on the nodes of a Ray cluster."""
 
 from __future__ import annotations
 
+import os
+import signal
+import stat
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Benchmark, Instance
@@ -20,12 +25,71 @@ from collect.models.config import ModelConfig, OracleConfig, ReplayConfig
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
 from collect.rollouts.heartbeat import NodeStatus
-from collect.rollouts.journal import JournalText, do_with_journal
+from collect.rollouts.journal import Journal, JournalText, journaled
 from collect.rollouts.models import open_and_ask, open_model
 from collect.rollouts.progress import LogText, note_begin, open_log
-from collect.rollouts.rollout import RolloutSettings, RolloutSpec
-from collect.rollouts.work import Rows, Work
+from collect.rollouts.rollout import (
+    RolloutSettings,
+    RolloutSpec,
+    RolloutTrace,
+    failure_of,
+    run_rollout,
+)
+from collect.rollouts.rows import RunIdentity, rows_of
+from collect.store.records import Conversation, Rollout
 from sandbox import clean_up
+
+Job = TypeVar("Job")
+
+Rows = tuple[Rollout, list[Conversation]]
+"""What is kept of a rollout."""
+
+
+class Work(Protocol):
+    """A rollout with an id of its own. Can be pickled."""
+
+    @property
+    def spec(self) -> RolloutSpec:
+        """Which one."""
+
+    @property
+    def settings_hash(self) -> str:
+        """Of the settings that it is done with, see `collect.settings`."""
+
+    @property
+    def label(self) -> str:
+        """What a display calls it."""
+
+    def do(self, settings: RolloutSettings) -> Rows:
+        """Do it; what fails within is in its rows.
+
+        Raises RolloutStopped, and ConfigError where a model can't be loaded.
+        """
+
+    def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
+        """The rows of one that could not be done."""
+
+
+@dataclass(frozen=True)
+class RolloutWork:
+    """A rollout of agents on a bug."""
+
+    spec: RolloutSpec
+    identity: RunIdentity
+    settings_hash: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.spec.instance.id} {self.spec.variant}"
+
+    def do(self, settings: RolloutSettings) -> Rows:
+        return self._rows(run_rollout(self.spec, settings), settings)
+
+    def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
+        return self._rows(RolloutTrace(failure=failure_of(error)), settings)
+
+    def _rows(self, trace: RolloutTrace, settings: RolloutSettings) -> Rows:
+        return rows_of(self.spec, trace, settings, self.identity, self.settings_hash)
 
 
 class Executor(Protocol):
@@ -172,6 +236,17 @@ class ThisMachine:
         return said
 
 
+def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) -> Rows:
+    """Do it with models whose replies are kept; see `Work.do`.
+
+    Its seconds are also those that the models took, in an earlier start, for what was given back.
+    """
+    journal = Journal(text, f"{work.settings_hash} {work.spec.instance.hash}")
+    role_models = journaled(settings.role_models, journal)
+    row, conversations = work.do(replace(settings, role_models=role_models))
+    return replace(row, seconds=row.seconds + journal.seconds_given_back), conversations
+
+
 def models_of(runtime: RuntimeConfig, specs: Iterable[RolloutSpec]) -> dict[str, ModelConfig]:
     """The models that play in rollouts, by name."""
     names = {name for spec in specs for name in (spec.main, spec.sub) if name is not None}
@@ -191,3 +266,77 @@ def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:
     return isinstance(config, OracleConfig) or (
         isinstance(backend, ReplayBackend) and backend.of_oracle
     )
+
+
+# Threads of this machine, which carry out one job each at a time.
+
+
+def run_in_threads(
+    jobs: Iterable[Job], do: Callable[[Job], None], concurrency: int, stop: threading.Event
+) -> None:
+    """Call `do` on every job, in so many threads; jobs are taken as there is room.
+
+    Ctrl-C, SIGTERM, and SIGHUP as from a terminal that goes away, set `stop`: no job is started
+    any more, and those under way end at their next step. A second Ctrl-C or SIGTERM ends the
+    process at once; sandboxes die with it. The first exception that `do` raises sets `stop` too,
+    and is raised here once the jobs under way have ended.
+    """
+    running: set[Future[None]] = set()
+    # The pool's threads outlive every job: a sandbox dies with the thread that started it.
+    with _stopped_by_signals(stop), ThreadPoolExecutor(concurrency) as pool:
+        try:
+            for job in jobs:
+                if stop.is_set():
+                    break
+                running.add(pool.submit(do, job))
+                if len(running) == concurrency:
+                    running = _without_ended(running)
+            while running:
+                running = _without_ended(running)
+        except BaseException:
+            stop.set()
+            raise
+
+
+def _without_ended(running: set[Future[None]]) -> set[Future[None]]:
+    """Wait until one has ended; those that go on. Raises what an ended one has raised."""
+    ended, others = wait(running, return_when=FIRST_COMPLETED)
+    for future in ended:
+        future.result()
+    return others
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: object) -> None:
+        if number == signal.SIGHUP:
+            # It may come several times: of the shell, and of the kernel.
+            _print_nowhere()
+        elif stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` asks for
+        numbers.append(signal.SIGHUP)
+    earlier = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def _print_nowhere() -> None:
+    """Let what is printed from now on vanish, unless it goes to a file: on a terminal that is gone
+    it raises, and so it does in a pipe whose reader has ended with that terminal."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in (1, 2):
+        with suppress(OSError):
+            if not stat.S_ISREG(os.fstat(output).st_mode):
+                os.dup2(nowhere, output)
+    os.close(nowhere)

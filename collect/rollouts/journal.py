@@ -23,8 +23,6 @@ from collect.models.base import Completion, ConversationContext, Model, ModelBac
 from collect.models.replay import ReplayBackend
 from collect.models.tool_parsing import BROKEN
 from collect.rollouts.faults import goes_on
-from collect.rollouts.rollout import RolloutSettings
-from collect.rollouts.work import Rows, Work
 from collect.store.messages import Message, ToolSchema
 from collect.store.normalising import normalised
 from collect.store.records import Rollout
@@ -215,17 +213,6 @@ class _JournaledModel:
 def replies_of(folder: Path, rollout_id: str) -> JournalFile:
     """Where the replies in a rollout are kept until it has a row that stays."""
     return JournalFile(folder / FOLDER / f"{rollout_id}.jsonl")
-
-
-def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) -> Rows:
-    """Do it with models whose replies are kept; see `Work.do`.
-
-    Its seconds are also those that the models took, in an earlier start, for what was given back.
-    """
-    journal = Journal(text, f"{work.settings_hash} {work.spec.instance.hash}")
-    role_models = journaled(settings.role_models, journal)
-    row, conversations = work.do(replace(settings, role_models=role_models))
-    return replace(row, seconds=row.seconds + journal.seconds_given_back), conversations
 
 
 def forget_replies(folder: Path, row: Rollout) -> None:

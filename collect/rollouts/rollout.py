@@ -6,7 +6,8 @@ import errno
 import hashlib
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
 
@@ -120,10 +121,12 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
     """
     started = time.monotonic()
     trace = RolloutTrace()
-    _guarded(lambda: run_agents(spec, settings, trace), trace)
+    with failure_in(trace):
+        run_agents(spec, settings, trace)
     if trace.failure is None or trace.failure.kind is FailureKind.MODEL:
         scoring_started = time.monotonic()
-        _guarded(lambda: _score(spec, settings, trace), trace)
+        with failure_in(trace):
+            _score(spec, settings, trace)
         trace.scoring_seconds = time.monotonic() - scoring_started
     trace.seconds = time.monotonic() - started
     return trace
@@ -155,16 +158,13 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
             log=settings.log,
         )
         try:
-            trace.stop_reason = _run_system(context, spec.variant, settings.benchmark)
+            if spec.variant.repairs_one_file:
+                trace.stop_reason = run_repair(context, spec.variant, settings.benchmark)
+            else:
+                trace.stop_reason = run_debug2fix(context, spec.variant)
         except ModelFailure as failure:
             trace.failure = failure_of(failure)
         trace.patch = _patch(instance, spec.variant, before, sandbox)
-
-
-def _run_system(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
-    if variant.repairs_one_file:
-        return run_repair(context, variant, benchmark)
-    return run_debug2fix(context, variant)
 
 
 def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: Sandbox) -> str:
@@ -226,10 +226,14 @@ def _score(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) ->
     )
 
 
-def _guarded(work: Callable[[], None], trace: RolloutTrace) -> None:
-    """Turn what `work` raises into the trace's failure: a failed rollout is data."""
+@contextmanager
+def failure_in(trace: RolloutTrace) -> Iterator[None]:
+    """Turn what is raised meanwhile into the trace's failure: a failed rollout is data.
+
+    Raises RolloutStopped, and ConfigError where a model can't be loaded.
+    """
     try:
-        work()
+        yield
     except (RolloutStopped, ConfigError):
         raise
     except Exception as error:

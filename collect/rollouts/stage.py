@@ -16,11 +16,10 @@ from collect.errors import ConfigError, FailureKind
 from collect.models.config import ModelConfig, OracleConfig
 from collect.preflight import Finding
 from collect.rollouts.batch import Batch
-from collect.rollouts.executor import models_of
+from collect.rollouts.executor import RolloutWork, models_of
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
 from collect.rollouts.settings import settings_facts, settings_hash
-from collect.rollouts.work import RolloutWork
 from collect.store.run_store import RunStore
 
 # Do a set of rollouts and keep them: what collect and eval have in common.

@@ -24,7 +24,7 @@ from collect.benchmarks.projects.project import Project, ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
 from collect.config import RuntimeConfig
 from collect.funnel import funnel
-from collect.runner import AsyncioRunner
+from collect.rollouts.executor import run_in_threads
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
 from collect.store.work_file import WorkFile
@@ -376,7 +376,6 @@ class ProjectMaker:
         Skips edits in places that already have enough bugs.
         """
         selection = Selection(self.config)
-        runner = AsyncioRunner(self.runtime.runner.concurrency, self.stop)
         size = max(MIN_WAVE, self.config.bugs_per_project // 2)
         for start in range(0, len(candidates), size):
             wave = [
@@ -385,7 +384,12 @@ class ProjectMaker:
                 if not selection.is_crowded(candidate.places)
             ]
             missing = [candidate for candidate in wave if candidate.id not in work.outcomes]
-            runner.run(missing, lambda candidate: work.add(judge.judge(candidate)))
+            run_in_threads(
+                missing,
+                lambda candidate: work.add(judge.judge(candidate)),
+                self.runtime.runner.concurrency,
+                self.stop,
+            )
             if self.stop.is_set():
                 break
             selection.add_all([work.outcomes[candidate.id] for candidate in wave])

@@ -27,10 +27,10 @@ from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.question_records import Category
 from collect.rollouts.circuit_breaker import CircuitBreaker
+from collect.rollouts.executor import run_in_threads
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.rollouts.settings import model_facts
-from collect.runner import AsyncioRunner
 from collect.store.atomic_files import locked, replacing
 from collect.store.build_info import digest
 from collect.store.messages import Message
@@ -178,7 +178,6 @@ class Judge:
         """Ask each prompt once, whatever number of items it is of."""
         spent = read_spent(self._path.parent)
         budget = Budget(self._runtime.runner.budget_dollars, spent, self._path.parent)
-        runner = AsyncioRunner(self._runtime.runner.concurrency, self._stop)
         with (
             closing(open_model(self._name, self._model, budget, self._stop)) as backend,
             ProgressBar("questions and failures", total, total - len(missing)) as bar,
@@ -192,7 +191,8 @@ class Judge:
                         self._keep(judgement)
                 bar.advance()
 
-            runner.run(list(missing.items()), ask)
+            concurrency = self._runtime.runner.concurrency
+            run_in_threads(missing.items(), ask, concurrency, self._stop)
 
     def _reply(self, key: str, item: Item, backend: ModelBackend) -> Judgement | None:
         context = ConversationContext(

@@ -10,8 +10,8 @@ import pytest
 
 from collect.errors import FailureKind
 from collect.models.budget import read_spent
+from collect.rollouts.executor import RolloutWork, Rows
 from collect.rollouts.rollout import RolloutSettings
-from collect.rollouts.work import RolloutWork, Rows
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from stepinto import main

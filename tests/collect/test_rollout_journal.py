@@ -13,9 +13,9 @@ import pytest
 from collect.agents.config import AgentsConfig
 from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
-from collect.rollouts.journal import JournalFile, do_with_journal
+from collect.rollouts.executor import Rows, Work, do_with_journal
+from collect.rollouts.journal import JournalFile
 from collect.rollouts.rollout import RolloutSettings
-from collect.rollouts.work import Rows, Work
 from collect.store.messages import Message, ToolSchema
 from sandbox import SandboxConfig
 from tests.collect.models.contexts import context

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from collect.runner import AsyncioRunner
+from collect.rollouts.executor import run_in_threads
 from collect.store.run_store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,7 @@ def test_a_run_stops_cleanly_when_its_terminal_goes_away(tmp_path: Path) -> None
 
 HANGING = """
 import os, signal, sys, threading
-from collect.runner import AsyncioRunner
+from collect.rollouts.executor import run_in_threads
 
 stop = threading.Event()
 
@@ -51,7 +52,7 @@ def do(job):
         print("said to nobody", flush=True)
         os.write(2, b"nor this")
 
-AsyncioRunner(1, stop).run(range(3), do)
+run_in_threads(range(3), do, 1, stop)
 print("stopped" if stop.is_set() else "done", file=open(sys.argv[2], "w"))
 """
 
@@ -84,5 +85,42 @@ def test_a_hang_up_that_is_ignored_does_not_stop(tmp_path: Path) -> None:
 def test_handlers_are_put_back() -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
-    AsyncioRunner(1, threading.Event()).run([1], lambda job: None)
+    run_in_threads([1], lambda job: None, 1, threading.Event())
     assert [signal.getsignal(number) for number in numbers] == before
+
+
+def test_jobs_at_once_are_bounded_and_no_thread_is_left() -> None:
+    before = threading.active_count()
+    taken: list[int] = []
+    done: list[int] = []
+    at_once: list[int] = []
+    together = threading.Barrier(3, timeout=SECONDS)
+
+    def jobs() -> Iterator[int]:
+        for number in range(9):
+            at_once.append(len(taken) - len(done))
+            taken.append(number)
+            yield number
+
+    def do(job: int) -> None:
+        together.wait()
+        done.append(job)
+
+    run_in_threads(jobs(), do, 3, threading.Event())
+    assert sorted(done) == list(range(9))
+    assert max(at_once) < 3
+    assert threading.active_count() == before
+
+
+def test_the_first_exception_stops_the_others_and_is_raised() -> None:
+    stop = threading.Event()
+    ended: list[bool] = []
+
+    def do(job: int) -> None:
+        if job == 1:
+            raise ValueError("no")
+        ended.append(stop.wait(SECONDS))
+
+    with pytest.raises(ValueError, match="no"):
+        run_in_threads(range(5), do, 2, stop)
+    assert ended == [True]

@@ -19,7 +19,7 @@ from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless
 from collect.preflight import Check
 from collect.quantities import counted
 from collect.rollout_log import RolloutLog
-from collect.rollouts.executor import Setup
+from collect.rollouts.executor import Rows, Setup, Work
 from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.journal import forget_replies
 from collect.rollouts.progress import log_file, open_log
@@ -27,7 +27,6 @@ from collect.rollouts.ray_cluster.connecting import connect, losses, nodes_with_
 from collect.rollouts.ray_cluster.nodes import Node, Nodes, fault_of
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker, Readiness
-from collect.rollouts.work import Rows, Work
 from collect.store.build_info import code_version
 
 # The workers of a run: one on each node of a cluster, started, started again, and let go.
@@ -87,7 +86,7 @@ class Workers:
         self._let_go(worker, name)
 
     def wait(self, future: Future[Result]) -> Result:
-        """The result. Raises RolloutStopped once the run is stopped, or the place closed."""
+        """The result. Raises RolloutStopped once the run is stopped, or the executor closed."""
         return result_unless(future, self._check_open)
 
     def _run(self, do: Callable[..., None], *arguments: object) -> None:
@@ -195,7 +194,7 @@ class Turn:
 
 
 class RayCluster:
-    """A place of many machines. A rollout whose node is lost, or at fault, is done on another."""
+    """Many machines. A rollout whose node is lost, or at fault, is done on another."""
 
     def __init__(self, setup: Setup, budget: Budget, stop: threading.Event) -> None:
         """Raises ConfigError where there is no cluster at the address."""
@@ -207,11 +206,11 @@ class RayCluster:
         self._begun = False
 
     def checks(self, works: Sequence[Work]) -> Sequence[Check]:
-        """See `collect.rollouts.executor.Place`. Each node looks at what it needs by itself."""
+        """See `collect.rollouts.executor.Executor`. Each node looks at what it needs by itself."""
         return (Check("nodes", partial(self._first_node, works[0])),)
 
     def do(self, work: Work) -> Rows:
-        """See `collect.rollouts.executor.Place`."""
+        """See `collect.rollouts.executor.Executor`."""
         lost: list[str] = []
         failed: dict[str, Rows] = {}
         while len(lost) + len(failed) < self._config.tries:
@@ -234,7 +233,7 @@ class RayCluster:
         return _last(failed) or self._setup.failed(work, failure)
 
     def nodes(self) -> Sequence[NodeStatus]:
-        """See `collect.rollouts.executor.Place`."""
+        """See `collect.rollouts.executor.Executor`."""
         with self._changed:
             return self._nodes.statuses
 

@@ -19,9 +19,8 @@ from collect.console import tell
 from collect.errors import ConfigError, EndpointDown, InvalidReply, RateLimited, RolloutStopped
 from collect.models.waiting import raise_if_stopped
 from collect.preflight import DiskTooFull
-from collect.rollouts.executor import Setup, ThisMachine
+from collect.rollouts.executor import Rows, Setup, ThisMachine, Work
 from collect.rollouts.ray_cluster.shared_state import OfficeJournal, OfficeLimits, OfficeLog
-from collect.rollouts.work import Rows, Work
 from collect.store.build_info import code_version
 from sandbox.engine import connect, engine_errors
 from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, SandboxDead, SandboxError
@@ -175,7 +174,7 @@ class NodeWorker:
         self._pool = ThreadPoolExecutor(threads)
         self._stop = threading.Event()
         self._images = NodeImages(setup.runtime, self._stop)
-        self._place: ThisMachine | None = None
+        self._executor: ThisMachine | None = None
 
     async def prepare(self, version: str, work: Work) -> Readiness:
         """See whether rollouts can be done here, by this one's bug. `version` is the driver's."""
@@ -195,8 +194,8 @@ class NodeWorker:
     async def close(self) -> None:
         """Free what the models hold."""
         self._pool.shutdown()
-        if self._place is not None:
-            self._place.close()
+        if self._executor is not None:
+            self._executor.close()
 
     async def _in_thread(self, function: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
@@ -205,23 +204,23 @@ class NodeWorker:
         limits = OfficeLimits(self._shared_state, self._name)
         journal = partial(OfficeJournal, self._shared_state)
         log = partial(OfficeLog, self._shared_state)
-        place = ThisMachine(self._setup, limits, self._stop, journal, log)
+        executor = ThisMachine(self._setup, limits, self._stop, journal, log)
         try:
             with self._images.held(work.spec.instance):
-                for check in place.checks([work]):
+                for check in executor.checks([work]):
                     check.look()
             images = self._images.present()
         except (ConfigError, SandboxError) as error:
-            place.close()
+            executor.close()
             return Readiness(refused=str(error), for_good=not may_pass(error))
-        self._place = place
+        self._executor = executor
         return Readiness(images)
 
     def _do(self, work: Work) -> Answer:
-        assert self._place is not None, "prepared before"
+        assert self._executor is not None, "prepared before"
         try:
             with self._images.held(work.spec.instance):
-                rows = self._place.do(work)
+                rows = self._executor.do(work)
         except SandboxError as error:
             return Answer(self._setup.failed(work, error))
         except RolloutStopped:

@@ -36,9 +36,9 @@ from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, 
 from collect.funnel import funnel
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
+from collect.rollouts.executor import run_in_threads
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
-from collect.runner import AsyncioRunner
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
 from collect.store.work_file import WorkFile
@@ -285,7 +285,7 @@ def _judge_all(
                 reasons.append(f"{type(error).__name__}: {where}{error}")
                 stop.set()
 
-        AsyncioRunner(runtime.runner.concurrency, stop).run(missing, judge)
+        run_in_threads(missing, judge, runtime.runner.concurrency, stop)
     return reasons[0] if reasons else None
 
 

@@ -27,14 +27,13 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RayConfig, RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.budget import SPENT, Budget
-from collect.rollouts.executor import Setup
+from collect.rollouts.executor import RolloutWork, Rows, Setup, Work
 from collect.rollouts.heartbeat import read_heartbeat
 from collect.rollouts.ray_cluster import cluster as ray_workers
 from collect.rollouts.ray_cluster.cluster import RayCluster, Turn
 from collect.rollouts.ray_cluster.connecting import nodes_with_room
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.work import RolloutWork, Rows, Work
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from configs.command_line.shared import STOPPED

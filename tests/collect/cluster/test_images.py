@@ -20,11 +20,10 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
 from collect.errors import FailureKind, RolloutStopped
 from collect.models.budget import Budget
-from collect.rollouts.executor import Setup, ThisMachine
+from collect.rollouts.executor import RolloutWork, Setup, ThisMachine
 from collect.rollouts.ray_cluster.worker import NodeImages, NodeWorker
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.work import RolloutWork
 from sandbox import SandboxConfig, images
 from sandbox.engine import local_root
 from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, PullLimited, SandboxUnavailable
@@ -248,7 +247,7 @@ def test_an_engine_that_fails_ends_one_rollout_and_not_the_run(
     work = RolloutWork(spec, RunIdentity("test", 0), "hash")
     worker = NodeWorker(setup, None, "node-1", 1)
     stop = threading.Event()
-    worker._place = ThisMachine(setup, Budget(None), stop, no_text, no_text)
+    worker._executor = ThisMachine(setup, Budget(None), stop, no_text, no_text)
     answer = asyncio.run(worker.do(work))
     assert answer.rows is not None
     row = answer.rows[0]

@@ -12,11 +12,10 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError, EndpointDown, EndpointFailure, FailureKind, RateLimited
 from collect.preflight import DiskTooFull
-from collect.rollouts.executor import Setup, ThisMachine
+from collect.rollouts.executor import RolloutWork, Rows, Setup, ThisMachine, Work
 from collect.rollouts.ray_cluster.worker import NodeWorker, may_pass
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.work import RolloutWork, Rows, Work
 from sandbox import SandboxConfig
 from sandbox.errors import EngineDown, PullLimited, SandboxUnavailable
 
@@ -47,7 +46,7 @@ def test_what_may_pass(error: Exception, passes: bool) -> None:
 
 
 class Broken:
-    """A place where StepInto itself has a defect."""
+    """An executor where StepInto itself has a defect."""
 
     def do(self, work: Work) -> Rows:
         raise KeyError("a defect")
@@ -58,7 +57,7 @@ def test_an_unforeseen_error_is_a_row(tmp_path: Path) -> None:
     runtime = RuntimeConfig(sandbox=SandboxConfig(backend="local"))
     models = {"oracle": runtime.model_config_of("oracle")}
     worker = NodeWorker(Setup(runtime, benchmark, models, tmp_path), None, "worker", 1)
-    worker._place = cast(ThisMachine, Broken())
+    worker._executor = cast(ThisMachine, Broken())
     spec = RolloutSpec(next(iter(benchmark.instances())), Variant.DEBUG2FIX, "oracle", "oracle", 0)
     answer = worker._do(RolloutWork(spec, RunIdentity("test", 0), "hash"))
     assert answer.refused is None
