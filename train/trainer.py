@@ -10,9 +10,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import torch
-from trl import SFTTrainer
-
 from collect.errors import ConfigError
 from collect.field_errors import did_you_mean
 from train.config import LoraSettings, TrainConfig
@@ -113,6 +110,7 @@ def trained_tokens_trainer() -> Any:
     import torch
 
     from collect.models.local_cache import keeps_all_keys
+    from train.measuring import MeasuringTrainer
 
     class TrainedTokensTrainer(MeasuringTrainer):
         def compute_loss(
@@ -311,7 +309,7 @@ def build_trainer(
 
     `trained_tokens_only` does not change the loss; on a CPU it is faster.
     """
-    pass
+    from train.measuring import MeasuringTrainer
 
     arguments = sft_config(config, output)
     chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)
@@ -371,46 +369,3 @@ def _metrics(entry: dict[str, Any]) -> dict[str, float]:
         for name, value in entry.items()
         if name.startswith(METRICS) and isinstance(value, int | float) and isfinite(value)
     }
-
-
-# TRL's SFTTrainer, with test measurements that don't depend on the batches.
-
-
-class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
-    """Its test loss and metrics are means over all trained tokens.
-
-    TRL's are means of batch means, in which rows with few tokens weigh too much.
-    """
-
-    def prediction_step(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Any:
-        self._leave_out_repeated(inputs["labels"])
-        trained = int((inputs["labels"][:, 1:] != IGNORED).sum())
-        loss, *rest = super().prediction_step(model, inputs, *options, **named)
-        self._measured.append((loss.item() * trained, trained))
-        return loss, *rest
-
-    def _leave_out_repeated(self, labels: Any) -> None:
-        """With several processes, the last ones repeat rows to have equally many batches."""
-        state = self.accelerator.gradient_state
-        if state.end_of_dataloader and state.remainder > 0 and not self.padding_free:
-            own = state.remainder - self.accelerator.process_index * len(labels)
-            labels[max(own, 0) :] = IGNORED
-
-    def evaluation_loop(
-        self, *arguments: Any, metric_key_prefix: str = "eval", **named: Any
-    ) -> Any:
-        self._measured: list[tuple[float, int]] = []
-        output = super().evaluation_loop(*arguments, metric_key_prefix=metric_key_prefix, **named)
-        batches = torch.tensor(self._measured, dtype=torch.float64, device=self.args.device)
-        losses, trained = self.accelerator.reduce(batches, "sum").unbind(dim=1)
-        output.metrics[f"{metric_key_prefix}_loss"] = (losses.sum() / trained.sum()).item()
-        self._weigh(trained.tolist())
-        return output
-
-    def _weigh(self, trained: list[float]) -> None:
-        """Replace the batch metrics by their means over the trained tokens."""
-        noted = self._metrics["eval"]
-        for name, values in noted.items():
-            if len(values) == len(trained):
-                weighted = sum(v * n for v, n in zip(values, trained, strict=True))
-                noted[name] = [weighted / sum(trained)]

@@ -56,8 +56,6 @@ def bench_list(options: argparse.Namespace) -> int:
 
 
 def bench_show(options: argparse.Namespace) -> int:
-    pass
-
     words = [options.id, *options.overrides]
     ids = [word for word in words if "=" not in word]
     if len(ids) != 1:

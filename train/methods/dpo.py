@@ -11,9 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
-from trl import DPOTrainer
-from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
@@ -195,7 +192,7 @@ class PreferenceOptimization:
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
         from trl import DPOConfig
 
-        pass
+        from train.pair_trainer import MaskedPairs, PairTrainer
 
         config, tokenizer = self.config, tokenization.tokenizer
         options = shared_options(config, job.checkpoints)
@@ -215,27 +212,3 @@ class PreferenceOptimization:
                 peft_config=lora_config(config.lora, model) if config.lora else None,
             )
         )
-
-
-# TRL's DPOTrainer over rows that are already encoded and masked.
-
-
-class MaskedPairs(DataCollatorForPreference):  # type: ignore[misc]
-    """Counts the tokens that each side's mask selects, rather than all after the prompt."""
-
-    def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
-        batch: dict[str, Any] = super().torch_call(examples)
-        masks = [each["chosen_mask"] for each in examples]
-        masks += [each["rejected_mask"] for each in examples]
-        prompts = [len(each["prompt_ids"]) for each in (*examples, *examples)]
-        for row, mask, start in zip(batch["completion_mask"], masks, prompts, strict=True):
-            row[start : start + len(mask)] = torch.tensor(mask, dtype=row.dtype)
-        return batch
-
-
-class PairTrainer(DPOTrainer):  # type: ignore[misc]
-    """Takes rows of `prompt_ids`, `chosen_ids`, `rejected_ids` and the masks of the last two."""
-
-    def _prepare_dataset(self, dataset: Any, *arguments: Any) -> Any:
-        # TRL 1.16 would tokenise again, with no option to skip it.
-        return dataset
