@@ -30,7 +30,6 @@ from collect.questions.answering import hold_question
 from collect.questions.episode import reproducible
 from collect.questions.rows import VARIANT, question_spec, rollouts_of
 from collect.rollouts.circuit_breaker import CircuitBreaker
-from collect.rollouts.executor import run_in_threads
 from collect.rollouts.faults import broke_sandbox
 from collect.rollouts.progress_bar import ProgressBar
 from collect.rollouts.rollout import (
@@ -46,6 +45,7 @@ from collect.store.records import Conversation, MessageRow, Rollout, StopReason
 from collect.store.run_store import RunStore
 from collect.store.schema import INT, METADATA, TEXT
 from collect.store.tables import Table
+from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
 
 # The results of replays, and their table.

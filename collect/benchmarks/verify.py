@@ -21,7 +21,7 @@ from collect.benchmarks.marks import (
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.code.patches import PatchError
 from collect.errors import InfrastructureFailure
-from collect.rollouts.executor import run_in_threads
+from collect.threads import run_in_threads
 from sandbox import SandboxConfig
 from sandbox.errors import CommandRefused, SandboxError, SandboxFileError
 

@@ -33,10 +33,10 @@ from collect.questions.program import Program
 from collect.questions.rows import Answered
 from collect.questions.tracing import Trace, Tracer
 from collect.questions.writing import Runs
-from collect.rollouts.executor import run_in_threads
 from collect.rollouts.progress_bar import ProgressBar
 from collect.store.build_info import code_version, digest
 from collect.store.work_file import WorkFile
+from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
 from sandbox.debugger import DebugLimits
 from sandbox.debugger.opening import open_debugger

@@ -28,7 +28,6 @@ from collect.rollouts.executor import (
     ThisMachine,
     Work,
     models_of,
-    run_in_threads,
     tool_users,
 )
 from collect.rollouts.faults import attribute_failure
@@ -48,6 +47,7 @@ from collect.rollouts.tracking import (
 )
 from collect.store.records import Conversation, Rollout
 from collect.store.run_store import RunStore
+from collect.threads import run_in_threads
 
 
 class Batch:

@@ -24,7 +24,6 @@ from collect.benchmarks.projects.project import Project, ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
 from collect.config import RuntimeConfig
 from collect.funnel import funnel
-from collect.rollouts.executor import run_in_threads
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
 from collect.store.work_file import WorkFile
@@ -36,6 +35,7 @@ from collect.synthesis.python_workbench import PythonWorkbench
 from collect.synthesis.records import Outcome, ProjectCard, Step
 from collect.synthesis.suite import Suite
 from collect.synthesis.workbench import TrialRun, Workbench
+from collect.threads import run_in_threads
 from sandbox import SandboxConfig
 from sandbox.errors import ImageMissing, SandboxUnavailable
 from sandbox.java.scan import BUILD_FILES

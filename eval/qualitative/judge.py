@@ -27,7 +27,6 @@ from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.question_records import Category
 from collect.rollouts.circuit_breaker import CircuitBreaker
-from collect.rollouts.executor import run_in_threads
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.rollouts.settings import model_facts
@@ -35,6 +34,7 @@ from collect.store.atomic_files import locked, replacing
 from collect.store.build_info import digest
 from collect.store.messages import Message
 from collect.store.record_lines import StrictRecord, read_lines
+from collect.threads import run_in_threads
 from eval.qualitative.config import JudgeConfig
 from eval.qualitative.failure_modes import MODES, RECORDED
 from eval.qualitative.prompts import prompt

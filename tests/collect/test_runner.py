@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from collect.rollouts.executor import run_in_threads
 from collect.store.run_store import RunStore
+from collect.threads import run_in_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120
@@ -41,7 +41,7 @@ def test_a_run_stops_cleanly_when_its_terminal_goes_away(tmp_path: Path) -> None
 
 HANGING = """
 import os, signal, sys, threading
-from collect.rollouts.executor import run_in_threads
+from collect.threads import run_in_threads
 
 stop = threading.Event()
 

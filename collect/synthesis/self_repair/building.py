@@ -36,7 +36,6 @@ from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, 
 from collect.funnel import funnel
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
-from collect.rollouts.executor import run_in_threads
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.store.atomic_files import write_text
@@ -51,6 +50,7 @@ from collect.synthesis.self_repair.writers import (
     SolutionsFile,
     SolutionWriter,
 )
+from collect.threads import run_in_threads
 from sandbox import clean_up
 from sandbox.text import CUT
 
