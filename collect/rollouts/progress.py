@@ -87,7 +87,8 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
-            self._live.stop()
+            with suppress(OSError):
+                self._live.stop()
             self._live = None
         self._print(self.summary())
 
@@ -224,7 +225,9 @@ class Progress:
         return table
 
     def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        # A terminal that has just gone away must not end the rollouts.
+        with suppress(OSError):
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _outcome(rollout: Rollout) -> str:

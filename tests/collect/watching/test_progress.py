@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 from concurrent.futures import ThreadPoolExecutor
 
@@ -95,6 +96,21 @@ def test_the_summary_is_printed_when_the_run_fails() -> None:
     with pytest.raises(KeyboardInterrupt), progress:
         raise KeyboardInterrupt
     assert lines(console) == ["0/2 resolved 0 tokens 0 $0.00 in 0s"]
+
+
+class GoneTerminal(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "the terminal is gone")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_that_is_gone_ends_no_rollout(terminal: bool) -> None:
+    console = Console(file=GoneTerminal(), force_terminal=terminal)
+    progress = Progress(2, console=console)
+    progress.finished(make_rollout())
+    progress.tell("an estimate")
+    progress.__exit__(None, None, None)
+    assert progress.done == 1
 
 
 def test_the_live_view() -> None:
