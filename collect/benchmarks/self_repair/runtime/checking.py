@@ -1,6 +1,6 @@
-"""Run solution.py on one case in this process, and compare the actual with the expected result.
+"""Run solution.py on one case, in this process, and compare what it gives with what is expected.
 
-This file is copied next to the tests and runs inside the sandbox: standard library only, CPython
+This file is laid out beside the tests and runs inside the sandbox: standard library only, CPython
 3.8 or later. The comparisons are LiveCodeBench's own (lcb_runner/evaluation/testing_util.py).
 """
 
@@ -20,11 +20,11 @@ from typing import Any
 
 SOLUTION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "solution.py")
 SHOWN = 400
-"""Characters shown of an input or output in a message."""
+"""Characters of an input or output in a message."""
 
 
 def load_solution() -> Any:
-    """Load solution.py as a fresh module, with the names that prelude.py defines."""
+    """solution.py as a fresh module; what prelude.py defines is there from the start."""
     spec = importlib.util.spec_from_file_location("solution", SOLUTION)
     if spec is None or spec.loader is None:
         raise ImportError(f"{SOLUTION} can't be loaded")
@@ -54,7 +54,7 @@ def check_call(
 
 
 def check_program(stdin: str, expected: str) -> None:
-    """Run solution.py as the main program with this standard input, and compare its output."""
+    """Run solution.py as the main program on this standard input, and compare what it prints."""
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True)
     given = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
     earlier = sys.stdin
@@ -77,7 +77,7 @@ def check_program(stdin: str, expected: str) -> None:
 
 @contextlib.contextmanager
 def _opened(stdin: str) -> Iterator[None]:
-    """Also provide the text to code that opens standard input: `open(0)`, `open("/dev/stdin")`."""
+    """Give what is opened as standard input the text too: `open(0)`, `open("/dev/stdin")`."""
     earlier = builtins.open
 
     def opening(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
@@ -102,7 +102,7 @@ def _prelude() -> dict[str, Any]:
 
 
 def _difference(got: str, expected: str) -> str:
-    """A message about the wrong output; empty if it is right."""
+    """What is wrong with the output, or nothing."""
     got_lines, expected_lines = _lines(got), _lines(expected)
     pairs = zip(got_lines, expected_lines)  # noqa: B905 - CPython 3.8 knows no `strict`
     for number, (line, wanted) in enumerate(pairs, start=1):
