@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.marks import Mark
+from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.verify import verify_instance
+from collect.errors import ConfigError
+from collect.rollouts.stage import run_collect
+from collect.store.run_store import RunStore
+from configs.run_config import RunConfig
+from sandbox import SandboxConfig
+from tests.collect.repository import Repository
+from tests.collect.synthesis.sample import FILES, write_project
+from tests.collect.synthesis.test_layout import wheel
+
+FAILING = "tests/test_stock.py::test_total_follows"
+STOCK = "src/shop/stock.py"
+LEFT = "            self.counts[name] = left\n"
+BUGGY = {**FILES, STOCK: FILES[STOCK].replace(f"{LEFT}        self._total = None\n", LEFT)}
+SCRIPT = """\
+import sys
+
+from shop.stock import Stock
+
+assert Stock({"pen": 2}).total == int(sys.argv[1])
+"""
+needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def opened(place: Path | str, **keys: Any) -> tuple[Benchmark, Instance]:
+    benchmark = open_benchmark(BenchmarkConfig(name="local", path=str(place), **keys))
+    (instance,) = benchmark.instances()
+    return benchmark, instance
+
+
+def refused(place: Path | str, **keys: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        opened(place, **keys)
+    return str(caught.value)
+
+
+def test_a_folder_whose_tests_fail_is_a_bug(tmp_path: Path, cache: Path) -> None:
+    folder = write_project(tmp_path / "shop", BUGGY)
+    benchmark, bug = opened(folder)
+    assert re.fullmatch(r"shop-[0-9a-f]{12}", bug.id)
+    assert (bug.language, bug.repository, bug.gold_patch) == ("python", "shop", "")
+    assert bug.fail_to_pass == (FAILING,)
+    assert "tests/test_stock.py::test_adding[2]" in bug.pass_to_pass
+    assert len(bug.pass_to_pass) == 11
+    assert (bug.test_paths, bug.files.keys()) == (("tests",), BUGGY.keys())
+    assert bug.environment.import_paths == ("src", ".")
+    assert "stock.total" in bug.problem_statement
+    assert f"`{FAILING}`" in bug.problem_statement
+
+    verification = verify_instance(benchmark, bug, SandboxConfig())
+    assert (verification.marks, verification.problems) == ((Mark.NO_GOLD,), ())
+    (kept,) = (cache / "stepinto" / "local-repositories").iterdir()
+    kept.write_text(kept.read_text().replace("stock.total", "from what was kept"))
+    assert "from what was kept" in opened(folder)[1].problem_statement
+
+
+def test_a_git_url_and_a_commit_name_a_bug(tmp_path: Path) -> None:
+    repository = Repository(write_project(tmp_path / "shop", BUGGY))
+    buggy = repository.commit()
+    write_project(tmp_path / "shop")
+    repository.commit()
+    _, bug = opened(repository.url, commit=buggy)
+    assert (bug.id, bug.repository, bug.commit) == (f"shop-{buggy[:12]}", "shop", buggy)
+    assert bug.fail_to_pass == (FAILING,)
+    assert opened(tmp_path / "shop", commit=buggy[:10])[1].id == bug.id
+    assert "no test fails, 12 pass" in refused(repository.url)
+    assert "has no commit, branch or tag v9" in refused(repository.url, commit="v9")
+    assert "can't be cloned" in refused(f"{repository.url}/nowhere")
+
+
+def test_what_the_user_says_counts(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop", BUGGY)
+    issue = tmp_path / "issue.md"
+    issue.write_text("Totals are old.\n")
+    keys: dict[str, Any] = {"problem_statement": str(issue), "variables": {"SHOP": "1"}}
+    command = "python -m pytest tests/test_stock.py -k 'total or limit'"
+    _, bug = opened(folder, test_command=command, **keys)
+    assert bug.problem_statement == "Totals are old.\n"
+    assert (bug.fail_to_pass, bug.pass_to_pass) == (
+        (FAILING,),
+        ("tests/test_stock.py::test_limit",),
+    )
+    assert bug.environment.variables["SHOP"] == "1"
+    named = {"fail_to_pass": ("tests/test_stock.py::test_total",)}
+    assert f"did not run; the nearest are {FAILING}" in refused(folder, **named)
+    passing = {"fail_to_pass": ("tests/test_stock.py::test_limit",)}
+    assert "test_limit does not fail, it is passed" in refused(folder, **passing)
+    assert "issue.txt can't be read" in refused(folder, problem_statement="issue.txt")
+
+
+def test_a_command_is_judged_by_its_exit_status(tmp_path: Path) -> None:
+    files = {**FILES, "check.py": SCRIPT}
+    folder = write_project(tmp_path / "shop", files)
+    benchmark, bug = opened(folder, test_command="python check.py 3")
+    assert (bug.fail_to_pass, bug.pass_to_pass) == (("python check.py 3",), ())
+    assert bug.test_paths == ("tests", "check.py")
+    assert "AssertionError" in bug.problem_statement
+    assert verify_instance(benchmark, bug, SandboxConfig()).marks == (Mark.NO_GOLD,)
+    assert "no test fails, 1 pass" in refused(folder, test_command="python check.py 2")
+    nowhere = refused(folder, test_command="python -m shop_tests")
+    assert "not one test can be loaded (No module named shop_tests)" in nowhere
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"test_command": "make check"}, "no debug session can be started on it: give `pytest`"),
+        ({"test_command": "python -m unittest"}, "unittest finds no tests: leave benchmark.test"),
+        ({"test_command": "python no.py"}, "no.py is no file of shop"),
+        ({"test_command": "pytest tests/no.py"}, "tests/no.py is no file, folder or test of shop"),
+        ({"test_command": "mvn test -Dtest=A"}, "-Dtest=A is not passed on"),
+        ({"test_command": "pytest", "language": "java"}, "runs tests in Python"),
+        ({"test_command": "'"}, "No closing quotation"),
+        ({"test_command": "python -u -m pytest"}, "Python is started without -u: leave it out"),
+        ({"test_command": " "}, "test_command is empty"),
+        ({"test_command": "python check.py < in.txt"}, "'<' is for a shell"),
+        ({"test_command": "python a.py 2>&1 | tee log"}, "'>&' is for a shell"),
+        ({"test_command": "pip install x && pytest"}, "'&&' is for a shell"),
+        ({"test_command": "A=1 python check.py"}, "sets variables: give them in benchmark.var"),
+        ({"test_command": "env A=1 pytest"}, "sets variables: give them in benchmark.variables"),
+        ({"language": "java"}, "no Java tests among its 6 files"),
+        ({"import_paths": (".",)}, "not one test can be loaded (tests/test_prices.py, tests/test_"),
+        ({"test_command": "pytest -n 2"}, "unrecognized arguments: -n"),
+        ({"problem_statement": " "}, "problem_statement is empty"),
+    ],
+)
+def test_what_can_not_work_is_refused(tmp_path: Path, keys: dict[str, Any], told: str) -> None:
+    assert told in refused(write_project(tmp_path / "shop", BUGGY), **keys)
+
+
+def test_folders_without_a_bug_are_refused(tmp_path: Path) -> None:
+    none = write_project(tmp_path / "none", {"shop.py": "x = 1\n"})
+    assert "none: no tests among its 1 files" in refused(none)
+    large = write_project(tmp_path / "large", {"data.txt": "x" * 2_000_000})
+    assert "more than 1 MB of files; raise max_tree_mb" in refused(large, max_tree_mb=1)
+    inside = {"test_it.py": "def test():\n    import not_to_be_had\n"}
+    absent = write_project(tmp_path / "absent", inside)
+    assert "every test fails to import what it needs: ModuleNotFoundError" in refused(absent)
+    endless = {"test_it.py": "def test_end():\n    while True: pass\n\ndef test_other(): pass\n"}
+    stuck = write_project(tmp_path / "stuck", endless)
+    assert "did not end in benchmark.test_timeout (3 s)" in refused(stuck, test_timeout=3)
+    named = {"fail_to_pass": ("test_it.py::test_end",), "test_timeout": 3}
+    assert opened(stuck, **named)[1].fail_to_pass == ("test_it.py::test_end",)
+
+
+def test_keys_of_a_repository_are_for_repositories(tmp_path: Path) -> None:
+    (tmp_path / "bugs.jsonl").write_text("")
+    assert "benchmark.commit is about a repository" in refused(tmp_path, commit="v1")
+    with pytest.raises(ValueError, match="commit: for name=local alone"):
+        BenchmarkConfig(name="bundled", commit="v1")
+
+
+@needs_maven
+def test_java_is_told_by_its_build_file(tmp_path: Path) -> None:
+    bundled = Path(__file__).parents[4] / "collect" / "benchmarks" / "bundled"
+    folder = tmp_path / "parcelroute"
+    shutil.copytree(bundled / "repositories" / "parcelroute", folder)
+    van = folder / "src/main/java/org/parcelroute/dispatch/Van.java"
+    van.write_text(van.read_text().replace("new ArrayList<>(load)", "load"))
+    (folder / "target").mkdir()
+    (folder / "target" / "Old.java").write_text("@Test")
+    _, bug = opened(folder, test_command="mvn -q test")
+    failing = "org.parcelroute.dispatch.LoadPlannerTest#aFullVanIsFollowedByAnother"
+    assert (bug.language, bug.fail_to_pass) == ("java", (failing,))
+    assert (len(bug.pass_to_pass), bug.test_paths) == (21, ("src/test",))
+    assert failing in bug.problem_statement
+    assert "target/Old.java" not in bug.files
+    van.write_text(van.read_text().replace("return destination;", "return nowhere;"))
+    assert "not one test can be loaded (the build); it must work" in refused(folder)
+
+
+def test_rollouts_are_collected_on_it(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop", BUGGY)
+    mend = f"sed -i 's/^ *self.counts.name. = left$/&; self._total = None/' {STOCK}"
+    call = {"name": "bash", "arguments": json.dumps({"command": mend})}
+    recording = {"role": "main", "replies": [{"tool_calls": [call]}, {"content": "Done."}]}
+    (tmp_path / "main.jsonl").write_text(json.dumps(recording))
+    config = RunConfig.model_validate(
+        {
+            "run": "own",
+            "runs_folder": str(tmp_path / "runs"),
+            "models": {
+                "oracle": {"backend": "oracle"},
+                "main": {"backend": "replay", "path": str(tmp_path / "main.jsonl")},
+            },
+            "collect": {
+                "benchmark": {"name": "local", "path": str(folder)},
+                "variants": ["baseline"],
+                "main": "main",
+            },
+        }
+    )
+    assert run_collect(config, config.collect, config.folder).resolved == 1
+    (row,) = RunStore(config.folder).read_rollouts()
+    assert f"+{LEFT.rstrip()}; self._total = None" in row.patch
+    by_oracle = config.collect.model_copy(update={"main": "oracle"})
+    with pytest.raises(ConfigError, match="has no gold patch, which is all that the oracle knows"):
+        run_collect(config, by_oracle, config.folder)
+
+
+def test_requirements_files_are_installed_and_what_could_reach_anything_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    wheel(tmp_path)
+    files = {
+        "pens.py": "def left():\n    return 2\n",
+        "test_pens.py": "from pens import *\n\n\ndef test_it(pens):\n    assert left() == pens\n",
+        "requirements-test.txt": "pytest\nshop-plugin==1.0\n./vendored\n",
+    }
+    _, bug = opened(write_project(tmp_path / "shop", files))
+    assert bug.fail_to_pass == ("test_pens.py::test_it",)
+    assert bug.environment.packages == ("shop-plugin==1.0",)
+    told = capsys.readouterr().err
+    assert "shop: not installed: requirements-test.txt: ./vendored; benchmark.packages" in told
+    missing = write_project(tmp_path / "other", {**files, "requirements.txt": "no-such-package"})
+    assert "no-such-package" in refused(missing)
+
+
+def test_a_suite_that_ends_its_process_is_run_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = "".join(f"def test_{n}():\n    pass\n\n\n" for n in range(4))
+    ends = "def test_ends():\n    os._exit(0)\n\n\ndef test_last():\n    pass\n"
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "test_shop.py").write_text(f"import os\n\n\n{tests}{ends}")
+    _, bug = opened(folder)
+    assert bug.fail_to_pass == ("test_shop.py::test_ends",)
+    assert len(bug.pass_to_pass) == 5
+    assert "pytest's process ended during test_shop.py::test_ends" in capsys.readouterr().err
+
+
+def test_a_suite_without_a_passing_test_is_suspected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fixture = """\
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def built():
+    assert False, "the extension is not built"
+"""
+    files = {**FILES, "tests/conftest.py": fixture, "speed.c": "int x;\n"}
+    _, bug = opened(write_project(tmp_path / "shop", files))
+    told = capsys.readouterr().err
+    assert "none of its 12 tests passes; the first fails with 'AssertionError: the ext" in told
+    assert "extension modules (speed.c) are not built here" in told
+    assert "AssertionError: the extension is not built" in bug.problem_statement
+
+
+def test_the_statement_has_what_the_failure_says(tmp_path: Path) -> None:
+    test = """\
+from unittest import TestCase
+
+from shop.stock import Stock
+
+
+class Test(TestCase):
+    def test_total(self):
+        total = Stock({"pen": 2}).total
+        self.assertIs(total, None, "a total of nothing")
+"""
+    _, bug = opened(write_project(tmp_path / "shop", {**FILES, "tests/test_new.py": test}))
+    assert "AssertionError: 2 is not None : a total of nothing" in bug.problem_statement
+
+
+def test_pytest_itself_is_refused(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop", {**BUGGY, "src/pytest/__init__.py": ""})
+    assert "src/pytest/__init__.py: the tests of pytest" in refused(folder)
+
+
+def test_extension_modules_that_are_not_built_are_suspected(tmp_path: Path) -> None:
+    files = {
+        "shop/__init__.py": "from shop._speed import total\n",
+        "shop/_speed.c": "int x;\n",
+        "tests/test_shop.py": "from shop import total\n\n\ndef test():\n    assert total()\n",
+    }
+    told = refused(write_project(tmp_path / "shop", files))
+    assert "extension modules (shop/_speed.c) are not built here" in told
+
+
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop", BUGGY)
+    Path(os.fsdecode(os.fsencode(folder) + b"/bad\xff.txt")).write_text("")
+    assert r"the name of 'bad\udcff.txt' is not UTF-8: rename the file" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("code", "test"),
+    [
+        ("ns/sub/mod.py", "tests/ns/test_it.py"),
+        ("m\u00f6dul.py", "tests mit leer/test_gr\u00fcn.py"),
+        ("mod.py", "mod_test.py"),
+    ],
+)
+def test_other_layouts_are_run(tmp_path: Path, code: str, test: str) -> None:
+    module = code.removesuffix(".py").replace("/", ".")
+    text = f"from {module} import f\n\n\ndef test():\n    assert f() == 2\n"
+    files = {code: "def f():\r\n    return 1\r\n", test: text.replace("\n", "\r\n")}
+    _, bug = opened(write_project(tmp_path / "shop", files))
+    assert bug.fail_to_pass == (f"{test}::test",)

@@ -1,0 +1,30 @@
+"""The forged verdicts once more, where StepInto itself runs as an ordinary user."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.users import AS_ORDINARY, run_tests_as_ordinary
+
+HERE = Path(__file__).parent
+PYTEST = "no_verdict or no_module or replaced or honest_fix or observer"
+ATTACKS = {
+    "pytest": (HERE / "test_forged_verdicts.py", f"({PYTEST}) and not container"),
+    "a script": (HERE / "local_repository/test_script_tampering.py", "not docker"),
+    "Java": (HERE / "test_java_tampering.py", "not docker"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("user", [AS_ORDINARY])
+@pytest.mark.parametrize("runner", ATTACKS)
+def test_no_verdict_is_forged_by_the_project_of_an_ordinary_user(runner: str, user: str) -> None:
+    module, chosen = ATTACKS[runner]
+    told = run_tests_as_ordinary(module, chosen)
+    passed = re.search(r"^(\d+) passed", told, re.MULTILINE)
+    assert passed, told
+    assert int(passed[1]) >= 9, told
+    assert "failed" not in told, told

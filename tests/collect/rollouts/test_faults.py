@@ -1,0 +1,100 @@
+"""The table of failures: it is whole, the page shows it, and rows name its types."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from collect import errors
+from collect.errors import FailureKind, RolloutError
+from collect.rollouts.faults import FAULTS, Fault, goes_on
+from collect.rollouts.rollout import failure_of
+from collect.store.run_store import RunStore
+from sandbox.errors import SandboxError
+from stepinto import main
+from tests.collect.models.chat_server import Answer, ChatServer, collect_from, error, reply
+
+ROOT = Path(__file__).resolve().parents[3]
+CONFIG = ROOT / "configs" / "debug2fix.yaml"
+PAGE = ROOT / "docs" / "failures.md"
+NEVER_RAISED = {RolloutError, SandboxError}
+"""Bases alone."""
+
+
+def test_every_failure_has_its_row() -> None:
+    found = {
+        each
+        for base in NEVER_RAISED
+        for each in _below(base)
+        if not each.__module__.startswith("tests.")
+    }
+    assert {fault.error for fault in FAULTS} == found - NEVER_RAISED
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def _below(base: type[Exception]) -> set[type[Exception]]:
+    """All classes that extend it, wherever they stand."""
+    direct = set(base.__subclasses__())
+    return direct.union(*map(_below, direct))
+
+
+def test_the_page_shows_the_table() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [row for row in map(as_row, FAULTS) if row not in page]
+    assert not missing, "docs/failures.md lacks:\n" + "\n".join(missing)
+
+
+def as_row(fault: Fault) -> str:
+    next_start = "continued" if fault.goes_on else "repeated"
+    if fault.models_if_again:
+        next_start = "repeated once"
+    if fault.kind is FailureKind.MODEL:
+        next_start = "final"
+    return f"| `{fault.name}` | {fault.kind} | {fault.means} | {fault.retried} | {next_start} |"
+
+
+def test_a_full_disk_is_told_apart() -> None:
+    failure = failure_of(OSError(errno.ENOSPC, "No space left on device", "/tmp/x"))
+    assert (failure.kind, failure.type) == (FailureKind.INFRASTRUCTURE, "OutOfDisk")
+    assert "/tmp/x" in failure.message
+
+
+BAD_CALL = reply(tool_calls=[{"id": "c", "function": "ls"}])
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (error(503, "overloaded"), errors.EndpointDown),
+        (Answer(drop=True), errors.EndpointDown),
+        (error(429, "slow down"), errors.RateLimited),
+        (error(429, "no credit", "insufficient_quota"), errors.EndpointFailure),
+        (error(401, "wrong key"), errors.EndpointFailure),
+        (Answer(body="<html>"), errors.InvalidReply),
+        (BAD_CALL, errors.InvalidReply),
+        (error(400, "too many tokens", "context_length_exceeded"), errors.ContextTooLong),
+        (error(400, "not this", "content_policy_violation"), errors.ContentRefused),
+        (reply(finish_reason="content_filter"), errors.ContentRefused),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else str(value.status),
+)
+def test_a_row_names_the_failure(
+    server: ChatServer, tmp_path: Path, answer: Answer, failure: type[RolloutError]
+) -> None:
+    server.will_answer(answer)
+    main(collect_from(server, tmp_path, "collect.benchmark.limit=1"))
+    (row,) = RunStore(tmp_path / "test").read_rollouts()
+    assert (row.failure_type, row.failure_kind) == (failure.__name__, failure.kind)
+
+
+def test_what_goes_on() -> None:
+    assert goes_on("EndpointDown")
+    not_the_calls = ("ImageMissing", "EngineDown", "NotStarted", "PullLimited", "OutOfDisk")
+    assert all(map(goes_on, not_the_calls))
+    assert goes_on("BuildFailure")
+    assert not goes_on("SandboxDead")
+    assert not goes_on("DiskExceeded")
+    assert not goes_on("ContextTooLong")
+    assert not goes_on(None)

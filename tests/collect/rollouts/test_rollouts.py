@@ -1,0 +1,445 @@
+"""Whole rollouts over real sandboxes and debug sessions, and what interrupts them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
+from collect.agents.rollout_context import RoleModel
+from collect.benchmarks.base import Instance, TestResults
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.config import RuntimeConfig
+from collect.errors import ConfigError, FailureKind, InfrastructureFailure, ModelFailure
+from collect.models.base import (
+    Completion,
+    ConversationContext,
+    Model,
+    ModelBackend,
+    Sampling,
+)
+from collect.models.config import OracleConfig
+from collect.models.replay import ScriptedBackend
+from collect.oracle import OracleBackend
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
+from collect.rollouts.rows import RunIdentity
+from collect.rollouts.stage import do_rollouts
+from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.records import Role, StopReason, ToolOutcome
+from collect.store.run_store import RunStore
+from configs.loading import load_config
+from configs.run_config import RunConfig
+from sandbox import Sandbox, SandboxConfig
+from sandbox.debugger import StopReason as DebugStopReason
+from sandbox.errors import SandboxUnavailable
+from tests.repair_bug import BUG, FAILING, RepairBugs
+from tests.sandbox.image import TAG
+
+ROOT = Path(__file__).resolve().parents[3]
+BENCHMARK = BundledBenchmark()
+INSTANCE = next(i for i in BENCHMARK.instances() if i.id == "ledgerbook__quarter_end_gain")
+FAULT = "ledgerbook/rates.py"
+TEST = INSTANCE.fail_to_pass[0]
+BLOCK = (
+    "<debug_answer>\n**Question**: q\n**Answer**: a\n**Evidence**: e\n**Location**: l:1\n"
+    "</debug_answer>"
+)
+
+
+@pytest.fixture
+def sandbox_config(backend: str) -> SandboxConfig:
+    return SandboxConfig.model_validate({"backend": backend, "image": TAG})
+
+
+def rollout(
+    variant: Variant, backend: ModelBackend, sandbox: SandboxConfig | None = None
+) -> RolloutTrace:
+    role_model = RoleModel(backend, Sampling(), is_oracle=False)
+    settings = RolloutSettings(
+        BENCHMARK, sandbox or SandboxConfig(), AgentsConfig(), {"m": role_model}, threading.Event()
+    )
+    sub = "m" if variant.has_subagent else None
+    return run_rollout(RolloutSpec(INSTANCE, variant, "m", sub, 0), settings)
+
+
+def call(name: str, arguments: str = "{}", identifier: str = "c") -> Message:
+    return Message("assistant", tool_calls=(ToolCall(identifier, name, arguments),))
+
+
+def observations(trace: RolloutTrace, role: Role = Role.MAIN) -> list[tuple[str, ToolOutcome]]:
+    return [
+        (row.message.content, row.tool_outcome)
+        for log in trace.logs
+        if log.role is role
+        for row in log.rows
+        if row.tool_outcome is not None
+    ]
+
+
+def test_the_oracle_resolves_a_bug_in_its_debugger(sandbox_config: SandboxConfig) -> None:
+    backend = OracleBackend("oracle", OracleConfig(backend="oracle"))
+    trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend, sandbox_config)
+    assert trace.failure is None
+    assert trace.verdict.resolved
+    assert f"+++ b/{FAULT}" in trace.patch
+    main, sub = trace.logs
+    assert (main.role, sub.role) == (Role.MAIN, Role.DEBUG_SUBAGENT)
+    assert (sub.parent_index, sub.parent_call_id) == (0, _subagent_call(main.sent()))
+    stops = [row.event for row in sub.events if row.event.stop_reason]
+    assert any(
+        event.stop_reason is DebugStopReason.BREAKPOINT and event.file == FAULT for event in stops
+    )
+    assert FAULT in sub.final_answer
+
+
+def _subagent_call(messages: list[Message]) -> str:
+    calls = [call for message in messages for call in message.tool_calls]
+    return next(call.id for call in calls if call.name == "debug_subagent")
+
+
+def test_variants_differ_in_tools_and_prompt_alone() -> None:
+    tools = {}
+    prompts = {}
+    for variant in DEBUG2FIX_VARIANTS:
+        backend = ScriptedBackend("m", {"main": [Message("assistant", "Done.")]})
+        assert rollout(variant, backend).stop_reason is StopReason.FINISHED
+        [(_, messages, schemas)] = backend.requests
+        tools[variant] = {schema["function"]["name"] for schema in schemas}
+        prompts[variant] = messages[0].content
+    plain = {"bash", "read_file", "grep", "edit_file"}
+    debug = {"debug_start_session", "debug_control", "debug_inspect", "debug_breakpoint"}
+    assert tools[Variant.BASELINE] == plain
+    assert tools[Variant.DEBUG_TOOLS_ONLY] == plain | debug
+    assert tools[Variant.DEBUG2FIX] == plain | {"debug_subagent"}
+    assert tools[Variant.DEBUG2FIX_TOOL_LIMIT] == plain | {"debug_subagent"}
+    assert all(text.startswith(prompts[Variant.BASELINE]) for text in prompts.values())
+    assert len(set(prompts.values())) == len(DEBUG2FIX_VARIANTS)
+
+
+def test_the_tool_limit_refuses_every_edit_until_the_subagent_was_called(
+    sandbox_config: SandboxConfig,
+) -> None:
+    writes = [
+        call("edit_file", f'{{"path": "{FAULT}", "old_string": "x", "new_string": "y"}}'),
+        call("bash", f'{{"command": "echo x >> {FAULT}"}}'),
+        call("bash", f"{{\"command\": \"python -c \\\"open('{FAULT}', 'a').write('x')\\\"\"}}"),
+        call("bash", f'{{"command": "sed -i s/a/b/ {FAULT}"}}'),
+    ]
+    look = call("bash", f'{{"command": "cat {FAULT} | head -3; python -m pytest -q | tail -1"}}')
+    ask = call("debug_subagent", f'{{"question": "q", "test": "{TEST}"}}')
+    backend = ScriptedBackend(
+        "m",
+        {
+            "main": [*writes, look, ask, writes[1], Message("assistant", "Done.")],
+            "debug_subagent": [Message("assistant", BLOCK)],
+        },
+    )
+    trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend, sandbox_config)
+    outcomes = [outcome for _, outcome in observations(trace)]
+    assert outcomes == [ToolOutcome.REFUSED] * 4 + [ToolOutcome.OK] * 3
+    assert trace.patch.count("\n+") == 2, "only the last write took effect"
+    looked = observations(trace)[4][0]
+    assert "1 failed" in looked
+
+
+def test_a_subagent_out_of_steps_is_made_to_answer() -> None:
+    steps = [call("list_files", identifier=str(n)) for n in range(25)]
+    backend = ScriptedBackend(
+        "m",
+        {
+            "main": [
+                call("debug_subagent", f'{{"question": "q", "test": "{TEST}"}}'),
+                Message("assistant", "Done."),
+            ],
+            "debug_subagent": [*steps, Message("assistant", BLOCK)],
+        },
+    )
+    trace = rollout(Variant.DEBUG2FIX, backend)
+    sub = trace.logs[1]
+    assert (sub.steps, sub.stop_reason) == (26, StopReason.STEP_LIMIT)
+    assert sub.rows[-2].message.role == "user"
+    assert "used up your debugging steps" in sub.rows[-2].message.content
+    assert observations(trace)[0][0] == BLOCK
+
+
+def test_a_subagent_without_the_block_is_reminded_once() -> None:
+    backend = ScriptedBackend(
+        "m",
+        {
+            "main": [
+                call("debug_subagent", f'{{"question": "q", "test": "{TEST}"}}'),
+                Message("assistant", "Done."),
+            ],
+            "debug_subagent": [Message("assistant", "x is 1")] * 2,
+        },
+    )
+    trace = rollout(Variant.DEBUG2FIX, backend)
+    roles = [row.message.role for row in trace.logs[1].rows]
+    assert roles == ["system", "user", "assistant", "user", "assistant"]
+    assert observations(trace)[0] == ("x is 1", ToolOutcome.OK)
+
+
+def test_malformed_calls_never_end_a_rollout() -> None:
+    backend = ScriptedBackend(
+        "m",
+        {
+            "main": [
+                call("bash", '{"command": '),
+                call("no_such_tool"),
+                call("read_file", '{"path": "missing.py"}'),
+                call("read_file", '{"path": "/etc/passwd", "start_line": "x"}'),
+                Message("assistant", "I give up."),
+            ]
+        },
+    )
+    trace = rollout(Variant.BASELINE, backend)
+    outcomes = [outcome for _, outcome in observations(trace)]
+    invalid, error = ToolOutcome.INVALID, ToolOutcome.ERROR
+    assert outcomes == [invalid, invalid, error, invalid]
+    assert trace.failure is None
+    assert not trace.verdict.resolved
+
+
+HOOK = """
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
+
+
+def run_script(script: str, sandbox: SandboxConfig | None = None) -> RolloutTrace:
+    """A rollout whose agent runs one shell script and stops."""
+    replies = [call("bash", json.dumps({"command": script})), Message("assistant", "Done.")]
+    return rollout(Variant.BASELINE, ScriptedBackend("m", {"main": replies}), sandbox)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"cat >conftest.py <<'END'\n{HOOK}\nEND",
+        f"cat >x.py <<'END'\n{HOOK}\nEND\nprintf '[pytest]\\naddopts = -p x\\n' >pytest.ini",
+        f"sed -i 's/^def .*/    import pytest; pytest.xfail()\\n&/' {FAULT}",
+        "printf 'import os\\nos._exit(0)\\n' >pytest.py",
+        "echo 'import os; os._exit(0)' >>ledgerbook/__init__.py",
+    ],
+)
+def test_no_verdict_is_made_up(script: str, sandbox_config: SandboxConfig) -> None:
+    trace = run_script(script, sandbox_config)
+    assert trace.failure is None
+    assert not trace.verdict.resolved
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "mkdir x && cd x && for n in $(seq 120); do mkdir x && cd x; done",
+        "for n in $(seq 10); do yes text | head -c 1000000 >$n.txt; done",
+    ],
+)
+def test_a_workspace_beyond_bounds_is_the_models_failure(script: str) -> None:
+    trace = run_script(script)
+    assert trace.failure is not None
+    assert trace.failure.kind is FailureKind.MODEL
+    assert trace.verdict.tests
+
+
+UNUSABLE = [
+    ("bash", json.dumps({"command": "echo \0"})),
+    ("bash", '{"command": "echo \\ud800"}'),
+    ("bash", json.dumps({"command": "echo " + "x" * 200_000})),
+    ("grep", json.dumps({"pattern": "x" * 200_000})),
+    ("edit_file", '{"path": "x\\u0000", "old_string": "", "new_string": ""}'),
+    ("edit_file", '{"path": "x.py", "old_string": "", "new_string": "\\ud800"}'),
+    ("read_file", f'{{"path": "x", "start_line": {"1" * 5000}}}'),
+    ("bash", "[" * 100_000),
+    ("debug_start_session", json.dumps({"test": TEST, "breakpoints": ["x.py:" + "9" * 5000]})),
+]
+
+
+def test_arguments_that_nothing_can_be_given_are_the_models_mistakes(
+    sandbox_config: SandboxConfig,
+) -> None:
+    calls = [call(name, arguments) for name, arguments in UNUSABLE]
+    backend = ScriptedBackend("m", {"main": [*calls, Message("assistant", "Done.")]})
+    trace = rollout(Variant.DEBUG_TOOLS_ONLY, backend, sandbox_config)
+    assert trace.failure is None
+    outcomes = [outcome for _, outcome in observations(trace)]
+    assert len(outcomes) == len(UNUSABLE)
+    # A session starts all the same: its breakpoint is noted as one that could not be set.
+    assert ToolOutcome.OK not in outcomes[:-1]
+
+
+class FailingBackend:
+    """Fails at a step of the main agent, after it has fixed the bug or before."""
+
+    name = "m"
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def open(self, context: ConversationContext) -> Model:
+        return self
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> Completion:
+        raise self._error
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "tested"),
+    [
+        (ModelFailure("too long"), FailureKind.MODEL, True),
+        (InfrastructureFailure("server down"), FailureKind.INFRASTRUCTURE, False),
+        (ZeroDivisionError("a defect"), FailureKind.INFRASTRUCTURE, False),
+    ],
+)
+def test_failures_are_data(error: Exception, kind: FailureKind, tested: bool) -> None:
+    trace = rollout(Variant.BASELINE, FailingBackend(error))
+    assert trace.failure is not None
+    assert trace.failure.kind is kind
+    assert str(error) in trace.failure.message
+    assert bool(trace.verdict.tests) is tested
+    assert [row.message.role for row in trace.logs[0].rows] == ["system", "user"]
+
+
+def oracle_config(folder: Path, *overrides: str) -> RunConfig:
+    base = [
+        f"runs_folder={folder}",
+        "run=test",
+        "collect.benchmark.split=all",
+        "collect.benchmark.limit=4",
+    ]
+    return load_config(ROOT / "configs" / "quickstart.yaml", [*base, *overrides])
+
+
+def collect(folder: Path, *overrides: str) -> RunStore:
+    from collect.rollouts.stage import run_collect
+
+    config = oracle_config(folder, *overrides)
+    run_collect(config, config.collect, config.folder)
+    return RunStore(config.folder)
+
+
+@pytest.mark.slow
+def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Path) -> None:
+    limit = "collect.benchmark.limit=2"
+    first = sorted(r.started_at for r in collect(tmp_path, limit).read_rollouts())
+    again = sorted(r.started_at for r in collect(tmp_path, limit).read_rollouts())
+    assert len(first) == 2
+    assert first == again
+    told = r"other settings \(agents.sub_max_steps: was 12, is 3\); they must not be mixed"
+    with pytest.raises(ConfigError, match=told):
+        collect(tmp_path, limit, "agents.sub_max_steps=3")
+    others = "collect.benchmark.instances=[lrustore__old_price]"
+    with pytest.raises(ConfigError, match=told):
+        collect(tmp_path, others, "agents.sub_max_steps=3")
+
+
+def test_a_later_start_counts_the_rollouts_of_all_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collect(tmp_path, "collect.benchmark.limit=1")
+    first = capsys.readouterr().err
+    assert "1/1 resolved 1 (100%) tokens " in first
+    collect(tmp_path, "collect.benchmark.limit=2")
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("2/2 resolved 2 (100%) tokens ")
+
+
+@pytest.mark.slow
+def test_killed_ten_times_it_ends_with_one_row_each(tmp_path: Path) -> None:
+    variants = "collect.variants=[baseline, debug2fix_tool_limit]"
+    overrides = [
+        f"runs_folder={tmp_path}",
+        "run=test",
+        "collect.benchmark.split=all",
+        "collect.benchmark.limit=4",
+        "collect.attempts=2",
+        variants,
+    ]
+    command = [sys.executable, "-m", "stepinto", "collect", "configs/quickstart.yaml", *overrides]
+    chance = random.Random(7)
+    for _ in range(10):
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(chance.uniform(0.5, 4.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    store = RunStore(tmp_path / "test")
+    rows = list(store.read_rollouts())
+    keys = Counter((row.instance_id, row.attempt, row.variant) for row in rows)
+    assert len(keys) == 4 * 2 * 2
+    assert set(keys.values()) == {1}
+    held = Counter(row.rollout_id for row in store.read_conversations())
+    expected = {row.rollout_id: 1 + row.sub_calls for row in rows}
+    assert held == expected
+    assert all(row.failure_kind is None for row in rows)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    overrides = [f"runs_folder={tmp_path}", "run=test", "collect.benchmark.split=all"]
+    command = [sys.executable, "-m", "stepinto", "collect", "configs/quickstart.yaml", *overrides]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, rest
+    assert "Traceback" not in rest
+    store = RunStore(tmp_path / "test")
+    assert 1 <= len(list(store.read_rollouts())) < len(BENCHMARK.instances())
+    assert not list((tmp_path / "test").rglob(".tmp-*"))
+    assert not _children_left()
+
+
+def _children_left() -> list[str]:
+    listed = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True)
+    mine = str(os.getpid())
+    return [
+        line
+        for line in listed.stdout.splitlines()
+        if "bwrap" in line and line.split(maxsplit=1)[0] == mine
+    ]
+
+
+def test_the_sandbox_is_tried_out_with_a_public_test(tmp_path: Path) -> None:
+    tried: list[list[str]] = []
+
+    class Recorded(RepairBugs):
+        def run_tests(
+            self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]
+        ) -> TestResults:
+            tried.append(list(tests))
+            raise SandboxUnavailable("seen enough")
+
+    bug = replace(BUG, fail_to_pass=BUG.fail_to_pass[::-1])
+    assert bug.fail_to_pass[0].partition("::")[0] in bug.hidden_files
+    spec = RolloutSpec(bug, Variant.BASELINE, "oracle", None, 0)
+    with pytest.raises(SandboxUnavailable, match="seen enough"):
+        do_rollouts(RuntimeConfig(), Recorded(bug), [spec], RunIdentity("test", 0), tmp_path)
+    assert tried == [[FAILING]]
