@@ -7,7 +7,7 @@ The scripted oracle works on the bundled bugs, so what is measured is StepInto i
 debug sessions, tests and records. The sections:
 
     places      rollouts an hour, CPU and memory of each, by sandbox and by rollouts at once
-    runners     the same work by asyncio and on a Ray cluster of this machine, side by side
+    runners     the same work in threads and on a Ray cluster of this machine, side by side
     parts       where the time of a rollout goes
     warm        what debug sessions would save by a warm start
     records     rows written, compacted and read a second
@@ -107,7 +107,7 @@ def runners(options: Options) -> Table:
     """Asyncio and Ray in turn, the same work."""
     table = _table("runners: `runner.backend`, start of the cluster included")
     for at_once in options.at_once:
-        for backend in ("asyncio", "ray"):
+        for backend in ("threads", "ray"):
             settings = [f"runner.backend={backend}", f"runner.ray.per_node={at_once}"]
             spent = collected(options, options.rollouts, at_once, *settings)
             _add(table, f"{backend}, {at_once} at once", options.rollouts, spent)

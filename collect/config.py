@@ -88,8 +88,8 @@ class RunnerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    backend: Literal["asyncio", "ray"] = "asyncio"
-    """`asyncio`: in this process. `ray`: on the nodes of a cluster (needs the extra `ray`)."""
+    backend: Literal["threads", "ray"] = "threads"
+    """`threads`: in this process. `ray`: on the nodes of a cluster (needs the extra `ray`)."""
     ray: RayConfig = RayConfig()
     concurrency: int = Field(default=2, ge=1, le=MOST_AT_ONCE)
     """Rollouts at once, of all nodes together."""
@@ -133,8 +133,9 @@ class RunnerConfig(BaseModel):
                 "ask_above_dollars: removed, take it out. To limit what a run spends, set "
                 "runner.budget_dollars"
             )
-        # Saved configs of earlier releases hold them with their defaults.
-        return {name: value for name, value in given.items() if name not in REMOVED}
+        # Saved configs of earlier releases hold these settings with their defaults.
+        kept = {name: value for name, value in given.items() if name not in REMOVED}
+        return {**kept, "backend": "threads"} if kept.get("backend") == "asyncio" else kept
 
 
 class RuntimeConfig(BaseModel):

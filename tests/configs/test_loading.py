@@ -126,9 +126,15 @@ def test_bad_overrides_are_refused(config_file: Path, override: str, told: str) 
     assert told in str(caught.value)
 
 
-def test_removed_settings_may_have_their_defaults(config_file: Path) -> None:
+def test_what_earlier_releases_saved_by_default_is_read(config_file: Path) -> None:
     """As in the saved configs of earlier releases."""
-    removed = ("copy_to=null", "copy_every=60", "copy_behind=600", "ask_above_dollars=null")
+    removed = (
+        "copy_to=null",
+        "copy_every=60",
+        "copy_behind=600",
+        "ask_above_dollars=null",
+        "backend=asyncio",
+    )
     config = load_config(config_file, [f"runner.{each}" for each in removed])
     assert config.runner == load_config(config_file).runner
 

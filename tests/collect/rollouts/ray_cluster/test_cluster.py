@@ -107,7 +107,7 @@ def whole(folder: Path) -> bool:
 
 def test_a_cluster_does_what_one_machine_does(nodes: RayNodes, tmp_path: Path) -> None:
     assert main(command(tmp_path / "ray", nodes)) == 0
-    assert main([*command(tmp_path / "one", nodes), "runner.backend=asyncio"]) == 0
+    assert main([*command(tmp_path / "one", nodes), "runner.backend=threads"]) == 0
     assert said(tmp_path / "ray") == said(tmp_path / "one")
     beat = read_heartbeat(tmp_path / "ray" / "test")
     assert beat is not None
