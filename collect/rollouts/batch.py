@@ -1,4 +1,4 @@
-"""One start of a set of rollouts: what is missing is done, and kept."""
+"""One start of a set of rollouts: do what is missing, and store it."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from collect.threads import run_in_threads
 
 
 class Batch:
-    """The rollouts that a config asks for, and those of them that have no row yet."""
+    """The rollouts that a config asks for, and which of them have no row yet."""
 
     def __init__(
         self, runtime: RuntimeConfig, benchmark: Benchmark, works: Sequence[Work], store: RunStore
     ) -> None:
-        """Raises ConfigError where the store holds rollouts made with other settings."""
+        """Raises ConfigError if the store holds rollouts made with other settings."""
         self.stop = threading.Event()
         self.failures = CircuitBreaker(runtime.runner.give_up_after)
         self.over_budget: tuple[str, ...] = ()
-        """The failure that ended this start, where it was the budget's, as `type: message`."""
+        """The failure that ended this start if it was the budget's, as `type: message`."""
         self._runtime, self._benchmark = runtime, benchmark
         self._works = {work.spec.id: work for work in works}
         self._failed: dict[str, Rollout] = {}
@@ -69,7 +69,7 @@ class Batch:
         self.missing = self._without_row()
 
     def run(self) -> None:
-        """Do what is missing. Raises ConfigError, SandboxError."""
+        """Do the missing rollouts. Raises ConfigError, SandboxError."""
         if not self.missing:
             return
         require_trackers(self._runtime.runner)
@@ -92,14 +92,14 @@ class Batch:
                 runner, works = self._runtime.runner, self.missing
                 run_in_threads(works, do, runner.concurrency, self.stop)
                 for _ in range(runner.again):
-                    # What has failed because of the infrastructure is done once more.
+                    # Repeat what failed because of the infrastructure.
                     works = [] if self.stop.is_set() else self._without_row()
                     if works:
                         progress.to_do_again(len(works))
                         run_in_threads(works, do, runner.concurrency, self.stop)
 
     def preflight(self) -> list[Finding]:
-        """What a start would look at first; nothing is done."""
+        """The checks of a start; no rollout is done."""
         if not self.missing:
             return [Finding("rollouts", True, f"all {len(self._works)} are done")]
         with closing(self._executor(self._budget())) as executor:
@@ -107,7 +107,7 @@ class Batch:
 
     @contextmanager
     def _tracked(self, progress: Progress, executor: Executor) -> Iterator[Tally]:
-        """Send numbers to the config's trackers meanwhile; what counts the rows for them."""
+        """Send metrics to the config's trackers meanwhile; yields the tally of the rows."""
         runner = self._runtime.runner
         tally = Tally(self.rows() if needed(runner.wandb, runner.trackio) else ())
 
@@ -119,15 +119,15 @@ class Batch:
             yield tally
 
     def compact(self) -> None:
-        """Merge the files of the rows."""
+        """Merge the files of rows."""
         self._store.compact()
 
     def rows(self) -> Iterator[Rollout]:
-        """The rows that there are now of what was asked for, one at a time."""
+        """The stored rows of the rollouts that were asked for, one at a time."""
         return (row for row in self._store.read_rollouts() if row.rollout_id in self._works)
 
     def _executor(self, budget: Budget) -> Executor:
-        """Where the rollouts are done."""
+        """The executor that the config names."""
         folder, setup = self._store.folder, self._setup
         if self._runtime.runner.backend == "ray":
             from collect.rollouts.ray_cluster.cluster import RayCluster
@@ -137,7 +137,7 @@ class Batch:
         return ThisMachine(setup, budget, self.stop, replies, log)
 
     def _checks(self, executor: Executor) -> Sequence[Check]:
-        """All that the missing rollouts need."""
+        """Everything that the missing rollouts need."""
         missing, runner = len(self.missing), self._runtime.runner
         spent = self._spent() + spent_elsewhere(self._store.folder)
         return (
@@ -150,7 +150,7 @@ class Batch:
     def _do(
         self, executor: Executor, progress: Progress, costs: CostReporter, tally: Tally, work: Work
     ) -> None:
-        """Do one rollout, and keep its row. Raises ConfigError, OSError."""
+        """Do one rollout and store its row. Raises ConfigError, OSError."""
         if self.stop.is_set():
             return
         progress.started(work.spec.id, work.label)
@@ -164,7 +164,7 @@ class Batch:
         except (ConfigError, OSError):
             raise
         except Exception as error:
-            # Of StepInto itself: no reason to lose the other rollouts. The row says all.
+            # A defect of StepInto must not lose the other rollouts. The row has the details.
             row, conversations = self._setup.failed(work, error)
         row = attribute_failure(row, self._failed.get(row.rollout_id))
         row = self._keep(work, row, conversations)
@@ -176,7 +176,7 @@ class Batch:
         costs.ended(row)
 
     def _keep(self, work: Work, row: Rollout, conversations: Sequence[Conversation]) -> Rollout:
-        """Store it; the row that is stored."""
+        """Store a row; returns the row as stored."""
         try:
             self._store.add(row, conversations)
         except RowRefused as error:
@@ -186,7 +186,7 @@ class Batch:
         return row
 
     def _stop_by(self, row: Rollout) -> None:
-        """Stop where nothing more can come of it."""
+        """Stop the start if going on is pointless."""
         if row.failure_kind is FailureKind.BUDGET:
             self.over_budget = (row.failure,)
         if self.over_budget or self.failures.too_many(row):
@@ -207,7 +207,7 @@ class Batch:
         return [work for key, work in self._works.items() if key not in done]
 
     def _check_same_settings(self, row: Rollout, work: Work) -> None:
-        """`work` is that of the row, or where that is not asked for, any of the same models."""
+        """`work` is the row's own, or, if that is not asked for, any with the same models."""
         same = work.spec.id == row.rollout_id
         if same and row.instance_hash != work.spec.instance.hash:
             changed = f"another version of the bug {row.instance_id}"

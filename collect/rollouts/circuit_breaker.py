@@ -1,4 +1,4 @@
-"""When nothing works any more."""
+"""Stops a run in which everything fails."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from collect.store.records import Rollout
 
 
 class CircuitBreaker:
-    """Notices that too many in a row have failed. Thread-safe."""
+    """Opens after too many failures in a row. Thread-safe."""
 
     def __init__(self, limit: int, what: str = "rollout") -> None:
-        """`what` is one of those that it counts."""
+        """`what` names the things counted, in the singular."""
         self._what = what
         self.gave_up: str | None = None
-        """What kept failing, once it did too often."""
+        """What kept failing, once the breaker is open."""
         self._limit = limit
         self._count = 0
         self._lock = threading.Lock()
 
     def too_many(self, row: Rollout) -> bool:
-        """Count a finished rollout; whether it is time to give up."""
+        """Count a finished rollout; returns whether to give up."""
         failed = row.failure_kind is FailureKind.INFRASTRUCTURE
         return self.count(row.failure if failed else None)
 
     def count(self, reason: str | None) -> bool:
-        """Count one that failed for a reason, or did not; whether it is time to give up."""
+        """Count a failure by its reason, or a success (None); returns whether to give up."""
         with self._lock:
             self._count = 0 if reason is None else self._count + 1
             if self._count >= self._limit and self.gave_up is None:

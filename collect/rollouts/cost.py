@@ -1,4 +1,4 @@
-"""What a run costs: an estimate from its first rollouts, and its budget."""
+"""Estimates a run's cost from its first rollouts, and checks its budget."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from collect.store.records import Rollout
 
 CONFIDENCE = 0.95
 LEAST = 2
-"""Rollouts of each kind that an estimate needs, to know how much they differ."""
+"""Rollouts of each kind that an estimate needs for its variance."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What some rollout took."""
+    """The cost of some rollouts."""
 
     dollars: float
     tokens: int
@@ -39,18 +39,18 @@ class Cost:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A whole run's costs, with an interval for the dollars."""
+    """The cost of a whole run, with an interval for the dollars."""
 
     dollars: float
     low: float
     high: float
     tokens: float
     rollouts: int
-    """How many it is made from."""
+    """Size of the sample."""
 
     @property
     def text(self) -> str:
-        """In words; without dollars if nothing costs any."""
+        """The estimate as text; without dollars if nothing costs any."""
         took = f"{tokens(self.tokens)} tokens"
         if not self.high:
             return took
@@ -61,10 +61,10 @@ class Estimate:
 def estimate(
     sample: Mapping[Hashable, Sequence[Cost]], spent: Cost, left: Mapping[Hashable, int]
 ) -> Estimate:
-    """What is `spent`, and `left` rollouts by kind that cost what those of the sample did.
+    """What is `spent`, plus `left` rollouts by kind at the sample's cost.
 
-    A kind with too small a sample is taken to cost what all do. The interval is Student's: of the
-    means, and of the rollouts to come around them. It can't know that later bugs are harder.
+    A kind with too small a sample is assumed to cost the overall mean. The interval is Student's
+    prediction interval for the remaining rollouts. It can't know whether later bugs are harder.
     """
     from scipy.special import stdtrit
 
@@ -84,36 +84,35 @@ def estimate(
 
 
 class Forecast:
-    """Estimates from the first rollouts in their order, once all of these have ended: those that
-    end first would be the short ones. Again whenever there are twice as many. Not thread-safe."""
+    """Estimates from the first rollouts in order, once all of them have ended, because those that
+    end first are the short ones. Repeats whenever their number has doubled. Not thread-safe."""
 
     def __init__(
         self, specs: Sequence[RolloutSpec], rows: Iterable[Rollout], spent: float, after: int
     ) -> None:
-        """`specs` are all that is asked for, `rows` those that earlier starts did of them.
+        """`specs` are all rollouts of the run, `rows` those of earlier starts.
 
-        `spent` are the dollars of all starts, but for what a rollout that goes on is given back.
-        `after` is how many rollouts the first estimate is made from, if each variant is among them
-        twice.
+        `spent` is the dollars of all starts, without those of replies that resumed rollouts replay.
+        The first estimate uses `after` rollouts, or more until each variant is among them twice.
         """
         self._kinds = {spec.id: _kind(spec) for spec in specs}
         self._order = [spec.id for spec in specs]
         self._costs = {r.rollout_id: Cost.of(r) for r in rows if r.failure_kind not in TRIED_AGAIN}
         self._ended = {*self._costs}
         self._first = 0
-        """So many of the order have ended, without a gap."""
+        """This many rollouts, in order, have ended without a gap."""
         self._due_at = max(after, LEAST * len({*self._kinds.values()}))
         self._sunk = max(0.0, spent - sum(cost.dollars for cost in self._costs.values()))
 
     def ended(self, row: Rollout) -> None:
-        """Count a rollout that this start did."""
+        """Count a rollout of this start."""
         self._ended.add(row.rollout_id)
-        # What failed because of the infrastructure says little of what a rollout costs.
+        # Infrastructure failures say little about a rollout's cost.
         if row.failure_kind not in TRIED_AGAIN:
             self._costs[row.rollout_id] = Cost.of(row)
 
     def estimate(self) -> Estimate | None:
-        """What the whole run comes to; None if there is no more to say than before."""
+        """The estimate for the whole run; None if there is nothing new to say."""
         while self._first < len(self._order) and self._order[self._first] in self._ended:
             self._first += 1
         if self._first < self._due_at:
@@ -140,18 +139,18 @@ def _kind(spec: RolloutSpec) -> Hashable:
 
 
 class CostReporter:
-    """Tells the estimates of a forecast. Thread-safe."""
+    """Prints a forecast's estimates. Thread-safe."""
 
     def __init__(
         self, forecast: Forecast, progress: Progress, budget: float | None, folder: Path
     ) -> None:
-        """`budget` is in dollars, for the whole run; `folder` is that of the rollouts."""
+        """`budget` is in dollars for the whole run; `folder` is that of the rollouts."""
         self._forecast, self._progress = forecast, progress
         self._budget, self._folder = budget, folder
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Tell what is known from earlier starts."""
+        """Print what earlier starts show."""
         with self._lock:
             self._tell()
 
@@ -176,7 +175,8 @@ class CostReporter:
 
 
 def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: float) -> str:
-    """What is spent, and the budget. Raises ConfigError for one that nothing counts against."""
+    """Text on what is spent and on the budget. Raises ConfigError for a budget that can't take
+    effect."""
     budget = runner.budget_dollars
     if budget is None:
         return f"{dollars(spent)} spent; no limit is set"

@@ -1,4 +1,4 @@
-"""Where rollouts are done: on this machine, or on the nodes of a Ray cluster."""
+"""Executors do rollouts: on this machine, or on the nodes of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ from collect.store.records import Conversation, Rollout
 from sandbox import clean_up
 
 Rows = tuple[Rollout, list[Conversation]]
-"""What is kept of a rollout."""
+"""What is stored of a rollout."""
 
 
 class Work(Protocol):
-    """A rollout with an id of its own. Can be pickled."""
+    """One rollout to do. Can be pickled."""
 
     @property
     def spec(self) -> RolloutSpec:
-        """Which one."""
+        """Which rollout it is."""
 
     @property
     def settings_hash(self) -> str:
-        """Of its settings, see `collect.rollouts.settings`."""
+        """Hash of its settings, see `collect.rollouts.settings`."""
 
     @property
     def label(self) -> str:
-        """What a display calls it."""
+        """Name in displays."""
 
     def do(self, settings: RolloutSettings) -> Rows:
-        """Do it; what fails within is in its rows.
+        """Do the rollout; its failures are in the rows.
 
-        Raises RolloutStopped, and ConfigError where a model can't be loaded.
+        Raises RolloutStopped, and ConfigError if a model can't be loaded.
         """
 
     def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
-        """The rows of one that could not be done."""
+        """The rows of a rollout that could not be done."""
 
 
 @dataclass(frozen=True)
@@ -86,38 +86,38 @@ class RolloutWork:
 
 
 class Executor(Protocol):
-    """Does rollouts, each in the thread that asks for it."""
+    """Does rollouts, each in the caller's thread."""
 
     def checks(self, works: Sequence[Work]) -> Sequence[Check]:
-        """What these need here. Once all are well, they can be done."""
+        """What these rollouts need here. They can be done once all checks pass."""
 
     def do(self, work: Work) -> Rows:
-        """Do one. Raises RolloutStopped, ConfigError."""
+        """Do one rollout. Raises RolloutStopped, ConfigError."""
 
     def nodes(self) -> Sequence[NodeStatus]:
-        """The machines, where there are several."""
+        """The machines; empty unless it is a cluster."""
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free all resources."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What all rollouts of a start are done with. Can be pickled."""
+    """What all rollouts of a start share. Can be pickled."""
 
     runtime: RuntimeConfig
     benchmark: Benchmark
     models: Mapping[str, ModelConfig]
-    """Those that play in them, by name."""
+    """The models of all roles, by name."""
     folder: Path
-    """The run's."""
+    """The run folder."""
     tool_users: frozenset[str] = frozenset()
-    """Those of the models that agents send tools to."""
+    """The models that agents send tools to."""
 
     def settings(
         self, backends: Mapping[str, ModelBackend], stop: threading.Event
     ) -> RolloutSettings:
-        """The same for the rollouts, with the models opened."""
+        """The settings of rollouts, with the models opened."""
         role_models = {
             name: RoleModel(backends[name], config.sampling, is_oracle(config, backends[name]))
             for name, config in self.models.items()
@@ -126,7 +126,7 @@ class Setup:
         return RolloutSettings(self.benchmark, runtime.sandbox, runtime.agents, role_models, stop)
 
     def failed(self, work: Work, error: Exception) -> Rows:
-        """The rows of a rollout for which there was no place, and no models were opened."""
+        """The rows of a rollout that no node could do; opens no models."""
         stop = threading.Event()
         backends: dict[str, ModelBackend] = {}
         for name, config in self.models.items():
@@ -138,7 +138,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class NotOpened:
-    """Stands for a model that does not play."""
+    """Stands for a model that no role uses."""
 
     name: str
 
@@ -147,11 +147,11 @@ class NotOpened:
         raise NotImplementedError
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
 class ThisMachine:
-    """This process, with the models and sandboxes that it opens itself."""
+    """Does rollouts in this process, with its own models and sandboxes."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class ThisMachine:
         replies: Callable[[str], JournalText],
         log: Callable[[str], LogText],
     ) -> None:
-        """`replies` has the journal's text of a rollout by its id, and `log` its log's."""
+        """`replies` gives a rollout's journal by its id, `log` its log."""
         self._setup, self._limits, self._stop = setup, limits, stop
         self._replies, self._log = replies, log
         self._backends: dict[str, ModelBackend] = {}
@@ -173,7 +173,7 @@ class ThisMachine:
             Check("images", partial(self._images, [work.spec.instance for work in works])),
             Check("disk of sandboxes", partial(room_for_sandboxes, first, runtime)),
             Check("sandbox", partial(self._try_out, first)),
-            # The last of it: a server of a model takes minutes to start.
+            # Last, because a model's server takes minutes to start.
             *(Check(f"model {name}", partial(self._open, name)) for name in self._setup.models),
         )
 
@@ -202,9 +202,10 @@ class ThisMachine:
         return f"{count} of {count} are on this machine" if count else "none are needed"
 
     def _try_out(self, instance: Instance) -> str:
-        """Run one test of one bug, so that a sandbox that can't is told before work starts.
+        """Run one test of one bug, so that a sandbox that doesn't work is reported before work
+        starts.
 
-        A public one: private tests are not laid out where agents work.
+        It is a public test: private tests are never in the sandboxes of agents.
         """
         config, benchmark = self._setup.runtime.sandbox, self._setup.benchmark
         clean_up(config)
@@ -214,7 +215,7 @@ class ThisMachine:
         return f"{config.backend}, one test of {instance.id} was run in it"
 
     def _open(self, name: str) -> str:
-        """Open a model, and ask it once where it is an endpoint's."""
+        """Open a model; an endpoint is also sent one request."""
         setup = self._setup
         self._backends[name], said = open_and_ask(
             name,
@@ -230,9 +231,9 @@ class ThisMachine:
 
 
 def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) -> Rows:
-    """Do it with models whose replies are kept; see `Work.do`.
+    """Do a rollout with journaled models; see `Work.do`.
 
-    Its seconds are also those that the models took, in an earlier start, for what was given back.
+    Its seconds include those that replayed replies took in an earlier start.
     """
     journal = Journal(text, f"{work.settings_hash} {work.spec.instance.hash}")
     role_models = journaled(settings.role_models, journal)
@@ -241,13 +242,13 @@ def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) ->
 
 
 def models_of(runtime: RuntimeConfig, specs: Iterable[RolloutSpec]) -> dict[str, ModelConfig]:
-    """The models that play in rollouts, by name."""
+    """The models of all roles in these rollouts, by name."""
     names = {name for spec in specs for name in (spec.main, spec.sub) if name is not None}
     return {name: runtime.model_config_of(name) for name in sorted(names)}
 
 
 def tool_users(runtime: RuntimeConfig, specs: Sequence[RolloutSpec]) -> frozenset[str]:
-    """Those of the models that agents send tools to."""
+    """The models that agents send tools to."""
     agents = runtime.agents
     mains = {spec.main for spec in specs if agents.main_has_tools(spec.variant)}
     subs = {spec.sub for spec in specs if spec.sub and agents.sub_has_tools(spec.variant)}
@@ -255,7 +256,7 @@ def tool_users(runtime: RuntimeConfig, specs: Sequence[RolloutSpec]) -> frozense
 
 
 def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:
-    """Whether it knows the gold patch: the oracle itself, or what plays its recordings."""
+    """Whether the model knows the gold patch: the oracle, or a replay of its recordings."""
     return isinstance(config, OracleConfig) or (
         isinstance(backend, ReplayBackend) and backend.of_oracle
     )

@@ -1,7 +1,7 @@
-"""What follows from each failure: who tries again, how often, and how a rollout ends by it.
+"""The consequences of each failure: who retries, how often, and how the rollout ends.
 
-One row for each type of `collect.errors` and `sandbox.errors` that can end a rollout; a row of a
-run names the type as `failure_type`. docs/failures.md shows the same table.
+One entry for each type in `collect.errors` and `sandbox.errors` that can end a rollout; rows name
+it as `failure_type`. docs/failures.md shows the same table.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class Fault:
     error: type[Exception]
     means: str
     retried: str
-    """What is tried again within a start, before the rollout has failed."""
+    """What is retried within a start before the rollout fails."""
     goes_on: bool = False
-    """Whether the replies that the models gave are kept for the next start, which begins there."""
+    """Whether the models' replies are kept, so that the next start resumes there."""
     models_if_again: bool = False
-    """Whether it counts against the model where the same rollout, begun anew, ends by it, or by
-    another such, again."""
+    """Whether the failure is attributed to the model if the same rollout, started again, ends with
+    this or a similar failure."""
 
     @property
     def name(self) -> str:
-        """As rows have it."""
+        """The name in rows."""
         return self.error.__name__
 
     @property
     def kind(self) -> FailureKind:
-        """Who is to blame. All but the model's own are done again by the next start."""
+        """Whom the failure is attributed to. The next start repeats all but the model's own."""
         if issubclass(self.error, RolloutError):
             return self.error.kind
         return FailureKind.INFRASTRUCTURE
@@ -137,31 +137,31 @@ FAULTS: Sequence[Fault] = (
 
 
 def fault_named(failure_type: str | None) -> Fault | None:
-    """The fault of a row's `failure_type`; None where there is none of that name."""
+    """The fault for a row's `failure_type`, or None."""
     return next((fault for fault in FAULTS if fault.name == failure_type), None)
 
 
 def goes_on(failure_type: str | None) -> bool:
-    """Whether the next start goes on with a rollout that failed so, where it was.
+    """Whether the next start resumes a rollout with this failure.
 
-    Where its sandbox died, it may have been its calls that killed it, so it begins anew.
+    If the sandbox died, its own calls may have killed it, so the rollout starts from the beginning.
     """
     fault = fault_named(failure_type)
     return fault is not None and fault.goes_on
 
 
 def broke_sandbox(failure_type: str | None) -> bool:
-    """Whether the rollout's own calls, or its patch, may have ended its sandbox."""
+    """Whether the rollout's own calls or patch may have ended its sandbox."""
     fault = fault_named(failure_type)
     return fault is not None and fault.models_if_again
 
 
 def attribute_failure(row: Rollout, earlier: Rollout | None) -> Rollout:
-    """A finished rollout's row, with who is to blame for its failure; `earlier` is the row of when
-    the same rollout failed before.
+    """Attribute the failure in a finished rollout's row; `earlier` is its row from an earlier
+    failure.
 
-    A sandbox may die once by chance. Where it dies again, however it does, after the model has
-    acted in it, that is the model's doing: else it could void each failure of its own.
+    A sandbox may die once by chance. If it dies again after the model acted in it, the failure is
+    the model's; otherwise a model could void each of its failures.
     """
     if earlier is None or not (_may_be_models(row) and _may_be_models(earlier)):
         return row

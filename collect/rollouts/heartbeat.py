@@ -1,4 +1,4 @@
-"""What a start is doing right now, in a file for those who look from outside."""
+"""Writes what a start is doing to a file, for readers outside the process."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from collect.store.atomic_files import write_text
 
 NAME = "progress.json"
 SECONDS = 5.0
-"""Between two beats."""
+"""Seconds between two beats."""
 
 
 class RunningRollout(BaseModel):
-    """A rollout that has begun."""
+    """A rollout in progress."""
 
     model_config = ConfigDict(frozen=True)
 
     label: str
     """Bug and variant."""
     seconds: float
-    """Since it began."""
+    """Seconds since it began."""
 
 
 class NodeStatus(BaseModel):
@@ -42,14 +42,14 @@ class NodeStatus(BaseModel):
     state: str
     """`ready`, `starting`, `resting: WHY`, `gone`, or why it can do no rollouts."""
     running: int
-    """Rollouts."""
+    """Number of rollouts."""
     done: int
     lost: int
-    """Rollouts that were under way when their worker died; they were done again."""
+    """Rollouts in progress when their worker died; they were repeated."""
 
 
 class Heartbeat(BaseModel):
-    """A start as it was a moment ago. Times are Unix times in seconds."""
+    """The recent state of a start. Times are Unix times in seconds."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,19 +57,19 @@ class Heartbeat(BaseModel):
     """Rollouts that the config asks for."""
     done: int
     done_before: int
-    """Those of `done` that earlier starts did."""
+    """How many of `done` are from earlier starts."""
     beside: int = 0
-    """Rows of earlier starts that the config does not ask for any more."""
+    """Rows of earlier starts that the config no longer asks for."""
     started_at: float
     seen_at: float
     ended: bool
-    """Whether the process ended in good order."""
+    """Whether the process ended normally."""
     host: str
     process: int
     running: tuple[RunningRollout, ...]
-    """The longest first."""
+    """Longest first."""
     nodes: tuple[NodeStatus, ...] = ()
-    """Of a cluster; none where the rollouts are done in the process itself."""
+    """Empty without a cluster."""
 
 
 @contextmanager
@@ -79,9 +79,9 @@ def beating(
     nodes: Callable[[], Sequence[NodeStatus]] = tuple,
     every: float = SECONDS,
 ) -> Iterator[None]:
-    """Keep `progress.json` in a run folder up to date meanwhile, from a thread of its own.
+    """Keep `progress.json` in a run folder up to date, from a background thread.
 
-    A beat that can't be written is left out: a full disk ends the run where a row is to be kept.
+    A beat that can't be written is skipped: a full disk ends the run when a row can't be stored.
     """
     started_at, ended = time.time(), threading.Event()
 
@@ -126,7 +126,7 @@ def _beat(
 
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:
-    """The last start's, None where there was none. Raises ConfigError on a broken file."""
+    """The last start's heartbeat, None if there is none. Raises ConfigError on a broken file."""
     path = folder / NAME
     try:
         return Heartbeat.model_validate_json(path.read_bytes())

@@ -1,8 +1,8 @@
-"""Replies that a model gave, kept until the rollout they are of has its row.
+"""Keeps a model's replies until their rollout has its row.
 
-A rollout that was stopped or killed goes on where it was: its calls are driven again in a fresh
-sandbox, and as long as they show what they had shown, the model's replies are those it gave. From
-the first thing on that is different, it is asked again.
+A rollout that was stopped or killed resumes: its tool calls run again in a fresh sandbox, and as
+long as their results are the same as before, the model's recorded replies are used. From the first
+difference on, the model is asked again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class _Entry:
     """One reply."""
 
     conversation: int
-    """The conversation's index in its rollout."""
+    """Index of the conversation in its rollout."""
     step: int
-    """0 for its first reply."""
+    """0 for the first reply."""
     seen: str
-    """Hash of all that was sent, without what differs from run to run."""
+    """Hash of everything that was sent, without what differs from run to run."""
     completion: Completion
 
 
@@ -47,21 +47,21 @@ ENTRY = TypeAdapter(_Entry)
 
 
 class JournalText(Protocol):
-    """Where the lines of a journal are."""
+    """Where a journal's lines are stored."""
 
     def read(self) -> str | None:
-        """All of them; None where there are none."""
+        """All lines; None if there are none."""
 
     def add(self, text: str) -> None:
-        """Keep more, after the others."""
+        """Append lines."""
 
     def replace(self, text: str | None) -> None:
-        """Keep others in their place, or none."""
+        """Replace all lines, or remove them."""
 
 
 @dataclass(frozen=True)
 class JournalFile:
-    """In a file."""
+    """A journal in a file."""
 
     path: Path
 
@@ -85,28 +85,28 @@ class JournalFile:
 
 
 def kept_dollars(text: JournalText) -> float:
-    """What the replies have cost that a journal keeps."""
+    """What the replies in a journal have cost."""
     read = (_entry(line) for line in (text.read() or "").split("\n")[1:])
     newest = _by_step(each for each in read if each is not None)
     return sum(each.completion.dollars for each in newest.values())
 
 
 class Journal:
-    """The replies in one rollout. Each is kept before it is acted on."""
+    """The replies in one rollout. Each is stored before it is acted on."""
 
     def __init__(self, text: JournalText, settings: str) -> None:
-        """`settings` stands for all that decides what the rollout does: replies under others are
-        forgotten."""
+        """`settings` identifies everything that decides what the rollout does; replies recorded
+        under other settings are dropped."""
         self._text = text
         self._settings = settings
         self._begun = False
         self.seconds_given_back = 0.0
-        """What the replies took, when they were made, that were given instead of asking."""
+        """Seconds that the replayed replies took when they were made."""
         self._lock = Lock()
         self._entries = self._read()
 
     def reply(self, conversation: int, step: int, seen: str) -> Completion | None:
-        """What was replied to the same at this step; None where nothing was."""
+        """The recorded reply to the same request at this step, or None."""
         entry = self._entries.get((conversation, step))
         if entry is None or entry.seen != seen:
             return None
@@ -115,14 +115,14 @@ class Journal:
         return entry.completion
 
     def add(self, conversation: int, step: int, seen: str, completion: Completion) -> None:
-        """Keep one more."""
+        """Store a reply."""
         line = json.dumps(asdict(_Entry(conversation, step, seen, completion)))
         with self._lock:
             self._text.add(f"{line}\n" if self._begun else f"{self._settings}\n{line}\n")
             self._begun = True
 
     def _read(self) -> dict[tuple[int, int], _Entry]:
-        """The replies, the newest of each step."""
+        """The newest reply of each step."""
         held = self._text.read() or ""
         settings, *lines = held.split("\n")
         if not lines or settings != self._settings:
@@ -137,21 +137,21 @@ class Journal:
 
 
 def _by_step(entries: Iterable[_Entry]) -> dict[tuple[int, int], _Entry]:
-    """The newest of each step of each conversation."""
+    """The newest entry of each step of each conversation."""
     return {(each.conversation, each.step): each for each in entries}
 
 
 def _entry(line: str) -> _Entry | None:
-    """None where a kill has cut it, or its numbers can't be: that reply is asked for again."""
+    """None if a kill cut the line or its numbers are invalid: that reply is requested again."""
     try:
-        # Not `validate_json`, which takes no half characters.
+        # Not `validate_json`, which rejects lone surrogates.
         return ENTRY.validate_python(json.loads(line))
     except BROKEN:
         return None
 
 
 def journaled(role_models: Mapping[str, RoleModel], journal: Journal) -> dict[str, RoleModel]:
-    """The same models, whose replies are kept; those that follow a script need none of it."""
+    """The models with their replies journaled; scripted models don't need it."""
     return {name: _journaled(role_model, journal) for name, role_model in role_models.items()}
 
 
@@ -162,7 +162,7 @@ def _journaled(role_model: RoleModel, journal: Journal) -> RoleModel:
 
 
 class JournaledBackend:
-    """A backend whose replies in one rollout are kept."""
+    """A backend with the replies of one rollout journaled."""
 
     def __init__(self, backend: ModelBackend, journal: Journal) -> None:
         self._backend, self._journal = backend, journal
@@ -173,7 +173,7 @@ class JournaledBackend:
         return self._backend.name
 
     def open(self, context: ConversationContext) -> Model:
-        """A model that begins with what it has replied already."""
+        """A model that starts with its recorded replies."""
         return _JournaledModel(self._backend.open(context), self._journal, context)
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class _JournaledModel:
         self._model, self._journal = model, journal
         self._conversation, self._log = context.index, context.log
         self._step = 0
-        # Each message comes again with every later request.
+        # Every later request repeats all messages.
         self._normalised = cache(normalised)
 
     def complete(
@@ -207,15 +207,15 @@ class _JournaledModel:
         return hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
 
 
-# Rollouts that go on where they were, after a stop, a kill, or a failure of the endpoint's.
+# Rollouts that resume after a stop, a kill, or a failure of the endpoint.
 
 
 def replies_of(folder: Path, rollout_id: str) -> JournalFile:
-    """Where the replies in a rollout are kept until it has a row that stays."""
+    """The journal of a rollout until its final row is stored."""
     return JournalFile(folder / FOLDER / f"{rollout_id}.jsonl")
 
 
 def forget_replies(folder: Path, row: Rollout) -> None:
-    """Of a rollout that has its row, unless the next start goes on with them."""
+    """Delete the journal of a rollout that has its row, unless the next start resumes it."""
     if not goes_on(row.failure_type):
         replies_of(folder, row.rollout_id).replace(None)

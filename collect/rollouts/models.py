@@ -1,4 +1,4 @@
-"""From the models of a config to backends."""
+"""Opens the backends of a config's models."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def open_model(
     stop: threading.Event,
     folder: Path | None = None,
 ) -> ModelBackend:
-    """One backend. Imports only what this kind needs.
+    """Open one backend. Imports only what this kind needs.
 
-    Missing keys, packages and files, and servers that can't be started, raise ConfigError here; a
-    local model is read into memory when its first conversation is opened, and can still raise it
-    then. Once `stop` is set, every waiting or later request raises RolloutStopped. `folder` is
-    where logs of servers go.
+    Missing keys, packages and files, and servers that don't start, raise ConfigError here. A local
+    model is loaded when its first conversation is opened, and can still raise it then. Once `stop`
+    is set, all waiting and later requests raise RolloutStopped. `folder` is for the logs of
+    servers.
     """
     if isinstance(config, OpenAIConfig):
         from collect.models.endpoint import EndpointBackend
@@ -60,8 +60,8 @@ def open_and_ask(
     *,
     tools: bool,
 ) -> tuple[ModelBackend, str]:
-    """A backend, and what was seen of it, in words; an endpoint is asked once, for a call where
-    it is to be sent `tools`. Raises ConfigError."""
+    """A backend, and a description of what answered. An endpoint is sent one request, with a tool
+    call if agents send it `tools`. Raises ConfigError."""
     if not isinstance(config, OpenAIConfig):
         return open_model(name, config, limits, stop, folder), _described(config)
     from collect.models.endpoint import EndpointBackend
@@ -78,7 +78,7 @@ def open_and_ask(
 
 
 def _described(config: ModelConfig) -> str:
-    """What a model is that is no endpoint's, in words."""
+    """A description of a model that is not an endpoint."""
     if isinstance(config, VllmConfig):
         return f"vllm, {config.server.model if config.server else config.base_url}"
     if isinstance(config, LocalConfig):

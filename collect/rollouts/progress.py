@@ -1,4 +1,4 @@
-"""How a run is getting on: a live display on a terminal, else one line a finished rollout."""
+"""Progress of a run: a live display on a terminal, else one line per finished rollout."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ from collect.store.records import Rollout
 
 LISTED = 8
 WHY_CHARACTERS = 500
-"""Of the message of a failure that is told."""
+"""Maximum length of a failure's message."""
 
 
 class Progress:
-    """Counts what a run's rollouts come to, and shows it. Thread-safe.
+    """Counts and shows the outcomes of a run's rollouts. Thread-safe.
 
-    Use as a context manager; leaving it prints a summary line. Everything goes to standard error.
+    Use it as a context manager; leaving it prints a summary line. All output goes to standard
+    error.
     """
 
     def __init__(
@@ -51,9 +52,8 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         listed: int = LISTED,
     ) -> None:
-        """`total` counts all rollouts of the run, `done_before` those that earlier starts did,
-        whose rows `add_earlier` takes; `beside` those of the folder that are not asked for any
-        more.
+        """`total` counts all rollouts of the run, `done_before` those of earlier starts
+        (`add_earlier` takes their rows), `beside` those in the folder that are no longer asked for.
 
         At most `listed` running rollouts are shown by name.
         """
@@ -93,23 +93,23 @@ class Progress:
         self._print(self.summary())
 
     def started(self, rollout_id: str, label: str = "") -> None:
-        """A rollout begins; `label` is what the display calls it, else its id."""
+        """A rollout begins; `label` is its name in the display, by default its id."""
         with self._lock:
             self._running[rollout_id] = (label or rollout_id, self._clock())
 
     def stopped(self, rollout_id: str) -> None:
-        """A rollout ended without a row, as at Ctrl-C; it stays to be done."""
+        """A rollout ended without a row, for example by Ctrl-C; it remains to be done."""
         with self._lock:
             self._running.pop(rollout_id, None)
 
     def add_earlier(self, rollouts: Iterable[Rollout]) -> None:
-        """Count what earlier starts came to: their share of `done` is known already."""
+        """Count the outcomes of earlier starts, which are already in `done`."""
         with self._lock:
             for rollout in rollouts:
                 self._add(rollout)
 
     def to_do_again(self, rollouts: int) -> None:
-        """So many of those that are done are done once more."""
+        """This many finished rollouts are repeated."""
         with self._lock:
             self.done -= rollouts
 
@@ -126,24 +126,24 @@ class Progress:
                 self._print(f"{rollout.instance_id}: {_why(rollout)}")
 
     def tell(self, line: str) -> None:
-        """A line that stays, above the display."""
+        """Print a line that stays above the display."""
         with self._lock:
             self._print(line)
 
     def running(self) -> list[tuple[str, float]]:
-        """What is running and for how many seconds, the longest first."""
+        """Running rollouts with their seconds, longest first."""
         with self._lock:
             oldest = sorted(self._running.values(), key=lambda entry: entry[1])
             return [(label, self._clock() - since) for label, since in oldest]
 
     def seconds_left(self) -> float | None:
-        """At this start's rate; None before its first rollout has ended."""
+        """Estimated from this start's rate; None before its first rollout has ended."""
         with self._lock:
             return self._seconds_left()
 
     @property
     def per_hour(self) -> float:
-        """Rollouts an hour since it began."""
+        """Rollouts per hour in this start."""
         with self._lock:
             elapsed = self._elapsed()
             return 3600 * (self.done - self.done_before) / elapsed if elapsed else 0.0
@@ -154,7 +154,7 @@ class Progress:
             return f"{self._numbers(running=False)} in {duration(self._elapsed())}"
 
     def render(self) -> RenderableType:
-        """What the live display shows now."""
+        """The content of the live display."""
         with self._lock:
             head = Table.grid(padding=(0, 2))
             bar = ProgressBar(total=max(self.total, 1), completed=self.done, width=40)
@@ -178,7 +178,7 @@ class Progress:
             self._failures[rollout.failure_kind.value] += 1
 
     def _is_new(self, rollout: Rollout) -> bool:
-        """Whether it is the first that the infrastructure has failed in this way."""
+        """Whether this is the first infrastructure failure of its kind."""
         name = rollout.failure_type
         if rollout.failure_kind is not FailureKind.INFRASTRUCTURE or name in self._told:
             return False
@@ -225,7 +225,7 @@ class Progress:
         return table
 
     def _print(self, line: str) -> None:
-        # A terminal that has just gone away must not end the rollouts.
+        # A lost terminal must not end the rollouts.
         with suppress(OSError):
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -241,7 +241,7 @@ def _outcome(rollout: Rollout) -> str:
 
 
 def _why(rollout: Rollout) -> str:
-    """Its failure in a line with its type; of a traceback that is the last one."""
+    """The failure's type and message in one line; the last line of a traceback."""
     message = (rollout.failure_message or "").strip()
     if message.startswith("Traceback"):
         message = message.splitlines()[-1]
@@ -252,26 +252,26 @@ def _why(rollout: Rollout) -> str:
 
 # The log of a rollout as lines of JSON, `RUN/logs/ROLLOUT_ID.jsonl`.
 #
-# A rollout that is done again adds to its log. Lines go out in lots, at once after a pause and
-# then every few seconds, for on a cluster each lot is a message; a killed worker loses its last
-# ones.
+# A repeated rollout appends to its log. Lines are written in batches: at once after a pause, then
+# every few seconds, because on a cluster each batch is a message. A killed worker loses its last
+# lines.
 
 
 FOLDER = "logs"
 LOT_SECONDS = 5.0
-"""Between two lots, at least."""
+"""Minimum seconds between two batches."""
 
 
 class LogText(Protocol):
-    """Where the lines of a log go."""
+    """Where a log's lines are written."""
 
     def add(self, text: str) -> None:
-        """Keep more, or lose them: never raises."""
+        """Append lines, or lose them; never raises."""
 
 
 @dataclass(frozen=True)
 class LogFile:
-    """In a file."""
+    """A log in a file."""
 
     path: Path
 
@@ -283,7 +283,7 @@ class LogFile:
             with self.path.open("ab", buffering=0) as file:
                 end = file.tell()
                 if file.write(lines) != len(lines):
-                    # Half a line would spoil the next one.
+                    # Half a line would corrupt the next one.
                     file.truncate(end)
 
 
@@ -321,7 +321,7 @@ def log_file(folder: Path, rollout_id: str) -> LogFile:
 
 
 def open_log(runner: RunnerConfig, text: LogText) -> RolloutLog:
-    """The log of a rollout, where the config wants one."""
+    """The log of a rollout, if the config wants one."""
     return LinesLog(text) if runner.logs else NO_LOG
 
 

@@ -1,4 +1,4 @@
-"""How far some long work is: a bar on a terminal, else a line now and then."""
+"""Progress of long work: a bar on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY = 60.0
 
 
 class ProgressBar:
-    """Counts what is done. Thread-safe. Use as a context manager; it writes to standard error."""
+    """Counts finished items. Thread-safe. A context manager; writes to standard error."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class ProgressBar:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`what` is counted, in the plural; `done_before` of the `total` by earlier starts."""
+        """`what` names the items in the plural; earlier starts did `done_before` of the `total`."""
         self._what, self._total, self._done = what, total, done_before
         self._done_before = done_before
         self._console = console or Console(stderr=True)
@@ -57,7 +57,7 @@ class ProgressBar:
             self._tell(self._clock())
 
     def advance(self) -> None:
-        """One more is done."""
+        """One more item is done."""
         if self._bar is not None:
             self._bar.advance(self._task)
             return

@@ -39,7 +39,7 @@ from sandbox.opening import backend_name
 MAX_FAILURE_CHARS = 4_000
 MAX_PATCH_CHARS = 8_000_000
 MAX_PATCH_LINES = 200_000
-"""A patch that is taken apart has a few hundred bytes a line, whatever the line holds."""
+"""Taking a patch apart needs a few hundred bytes per line, however short the line is."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -52,12 +52,12 @@ class RolloutSpec:
     main: str
     """Name of the main agent's model in the config."""
     sub: str | None
-    """Name of the subagent's; None where the variant has none."""
+    """Name of the subagent's model; None for variants without one."""
     attempt: int
 
     @property
     def id(self) -> str:
-        """16 hex digits: the same for the same rollout in every start of a run."""
+        """16 hex digits; the same rollout has the same id in every start of a run."""
         facts = (self.instance.benchmark, self.instance.id, self.variant.value)
         key = "\0".join((*facts, self.main, self.sub or "", str(self.attempt)))
         return hashlib.sha256(key.encode()).hexdigest()[:16]
@@ -74,10 +74,10 @@ class RolloutSettings:
     """By model name."""
     stop: Event
     log: RolloutLog = NO_LOG
-    """Of one rollout."""
+    """The log of this one rollout."""
 
     def open_sandbox(self, instance: Instance) -> Sandbox:
-        """A fresh one for agents to work in, see `open_instance_sandbox`."""
+        """A fresh sandbox for agents, see `open_instance_sandbox`."""
         started = time.monotonic()
         sandbox = open_instance_sandbox(self.sandbox, instance)
         self.log.note(
@@ -100,7 +100,7 @@ class Failure:
 
 @dataclass
 class RolloutTrace:
-    """What a rollout came to, filled in as it goes, so that a failure loses nothing."""
+    """What a rollout has produced so far, so that a failure loses nothing."""
 
     logs: list[ConversationLog] = field(default_factory=list)
     stop_reason: StopReason = StopReason.FAILURE
@@ -114,9 +114,9 @@ class RolloutTrace:
 
 
 def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
-    """Do one rollout. Whatever fails becomes part of the trace.
+    """Do one rollout. Failures become part of the trace.
 
-    Raises RolloutStopped, and ConfigError where a model can't be loaded: then there is nothing to
+    Raises RolloutStopped, and ConfigError if a model can't be loaded: then there is nothing to
     record.
     """
     started = time.monotonic()
@@ -133,9 +133,9 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
 
 
 def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
-    """Let the agents work in a fresh sandbox; what they say and leave becomes part of the trace.
+    """Let the agents work in a fresh sandbox; the trace gets their conversations and their patch.
 
-    Raises ConfigError, RolloutError, RolloutStopped, SandboxError; a failure of the model's is in
+    Raises ConfigError, RolloutError, RolloutStopped, SandboxError; failures of the model go into
     the trace.
     """
     instance = spec.instance
@@ -168,9 +168,9 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
 
 
 def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: Sandbox) -> str:
-    """What the agent changed, but for the tests and what steers them. Raises ModelFailure.
+    """What the agent changed, without tests and their configuration. Raises ModelFailure.
 
-    Of a system that repairs one file: what it changed in that file.
+    For a system that repairs one file, only the change of that file.
     """
     try:
         before, after = earlier.changes(sandbox)
@@ -205,7 +205,7 @@ def _assign_models(
 
 
 def for_attempt(role_model: RoleModel, attempt: int) -> RoleModel:
-    """The model with the attempt's own seed, if sampling has one."""
+    """The model with this attempt's seed, if its sampling has a seed."""
     seed = role_model.sampling.seed
     if seed is None:
         return role_model
@@ -228,9 +228,9 @@ def _score(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) ->
 
 @contextmanager
 def failure_in(trace: RolloutTrace) -> Iterator[None]:
-    """Turn what is raised meanwhile into the trace's failure: a failed rollout is data.
+    """Turn an exception into the trace's failure: a failed rollout is data.
 
-    Raises RolloutStopped, and ConfigError where a model can't be loaded.
+    Raises RolloutStopped, and ConfigError if a model can't be loaded.
     """
     try:
         yield
@@ -241,13 +241,13 @@ def failure_in(trace: RolloutTrace) -> Iterator[None]:
 
 
 def failure_of(error: Exception) -> Failure:
-    """What ended a rollout, as its row says it."""
+    """The failure as the row states it."""
     if isinstance(error, RolloutError):
         return Failure(error.kind, type(error).__name__, str(error)[:MAX_FAILURE_CHARS])
     message = str(error)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return failure_of(OutOfDisk(f"no room is left on the disk: {error}"))
     if not isinstance(error, SandboxError):
-        # A defect of StepInto itself: the row must be enough to find it.
+        # A defect of StepInto: the row must be enough to find it.
         message = "".join(traceback.format_exception(error))[-MAX_FAILURE_CHARS:]
     return Failure(FailureKind.INFRASTRUCTURE, type(error).__name__, message[:MAX_FAILURE_CHARS])

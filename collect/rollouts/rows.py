@@ -1,4 +1,4 @@
-"""From a finished rollout to its rows."""
+"""Makes the rows of a finished rollout."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from collect.store.records import (
 from sandbox.debugger import DebugEvent, StopReason
 from sandbox.opening import backend_name
 
-# Marks of patches whose code reaches for what runs the tests, rather than for the bug.
+# Marks of patches whose code touches what runs the tests instead of fixing the bug.
 #
-# A mark proves nothing: `atexit` has honest uses. What `format` makes of marked patches is its
-# setting.
+# A mark proves nothing: `atexit` has honest uses. A setting of `format` decides about marked
+# patches.
 
 
 _PROC = r"/proc/(?:self|\d|\$|\{|['\"%])"
@@ -81,17 +81,17 @@ MARKS = {
         "/proc": _PROC,
     },
 }
-"""What a mark stands for in added lines, by the suffix of the file."""
+"""Patterns of marks in added lines, by file suffix."""
 
 
 _SHADOWED = {*sys.stdlib_module_names, "pytest", "hypothesis", "mock", "numpy", "parameterized"}
 SHADOWING = "shadowing"
-"""The mark of a new file that is imported in the place of a module of Python or of a test
-library."""
+"""The mark of a new file that would be imported instead of a module of Python or of a test library.
+"""
 
 
 def patch_marks(patch: str, gold_patch: str) -> tuple[str, ...]:
-    """The marks of a patch, sorted, but for those that the gold patch has as well."""
+    """The marks of a patch, sorted, without those that the gold patch also has."""
     return tuple(sorted({*_marks(patch)} - {*_marks(gold_patch)}))
 
 
@@ -122,7 +122,7 @@ EDITORS = (Role.MAIN, Role.PATCH_CODER)
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What says from where the rows of a run come."""
+    """Identifies the run in its rows."""
 
     run: str
     seed: int
@@ -135,7 +135,7 @@ def rows_of(
     identity: RunIdentity,
     config_hash: str,
 ) -> tuple[Rollout, list[Conversation]]:
-    """The rollout's row and those of its conversations."""
+    """The rollout's row and the rows of its conversations."""
     instance, failure, logs = spec.instance, trace.failure, trace.logs
     main = [log for log in logs if log.role in EDITORS]
     sub = [log for log in logs if log.role not in EDITORS]
@@ -196,7 +196,7 @@ def rows_of(
 
 
 def system_of(variant: Variant, agents: AgentsConfig) -> str:
-    """Which system a variant is of, and in which form: `debug2fix`, `inspectcoder+tools` ..."""
+    """The system of a variant with its form: `debug2fix`, `inspectcoder+tools` ..."""
     if not variant.repairs_one_file:
         return "debug2fix"
     by_tools = variant.has_subagent and agents.repair.inspector_form == "tools"
@@ -204,7 +204,7 @@ def system_of(variant: Variant, agents: AgentsConfig) -> str:
 
 
 def _of_calls(log: ConversationLog) -> list[DebugEvent]:
-    """What the agent's own calls did: not how its session was opened, nor what came of itself."""
+    """The events of the agent's own calls, without the session's start and spontaneous events."""
     first = {(row.message_index, row.tool_call_id): row.event for row in reversed(log.events)}
     return [event for (_, call), event in first.items() if call != SESSION_START]
 

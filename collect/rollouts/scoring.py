@@ -17,21 +17,20 @@ PASS_TO_PASS = "pass_to_pass"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests say of a patch."""
+    """The outcome of the tests for a patch."""
 
     tests: tuple[TestRow, ...]
     skips_count: bool = False
     """Whether a test that passed before may be skipped now."""
     tampered: str | None = None
-    """What showed that the patched code interfered with the run of its own tests; None if nothing
-    did."""
+    """Evidence that the patched code interfered with its own tests; None if there is none."""
     unchecked: tuple[str, ...] = ()
-    """Tests that pass and whose twins can't tell whether that is honest."""
+    """Tests that pass, but whose twins can't confirm it."""
 
     @property
     def resolved(self) -> bool:
-        """Every test passes, and nothing tampered with them; one that never ran does not pass, and
-        no tests prove nothing."""
+        """Every test passes and none was tampered with. A test that never ran does not pass, and an
+        empty set of tests proves nothing."""
         return bool(self.tests) and self.tampered is None and all(map(self._passes, self.tests))
 
     def _passes(self, test: TestRow) -> bool:
@@ -44,8 +43,8 @@ def score(
 ) -> Verdict:
     """Apply a patch to the buggy tree and run the instance's tests.
 
-    Raises SandboxError, a BuildFailure where the machine may be to blame for the build's, and
-    PatchError where the patch does not fit.
+    Raises SandboxError, BuildFailure if the machine may be at fault, and PatchError if the patch
+    does not apply.
     """
     scoring = _Scoring(benchmark, instance, sandbox_config)
     results, unchecked = scoring.checked(patch)
@@ -77,11 +76,12 @@ class _Scoring:
         return [*self.instance.fail_to_pass, *self.instance.pass_to_pass]
 
     def checked(self, patch: str) -> tuple[TestResults, tuple[str, ...]]:
-        """What the tests say of a patch, and whose twins say nothing.
+        """The outcome for a patch, and the tests that their twins can't confirm.
 
-        A twin that disagrees with its test says nothing if it does so with the gold patch, too, or
-        if no gold patch is known. If it does not, and disagrees once more with this patch, the
-        patch is to blame. So is it for a function that it replaces, if nothing else does.
+        A twin that disagrees with its test proves nothing if it also disagrees for the gold patch,
+        or if no gold patch is known. Otherwise, if it disagrees again for this patch, the patch is
+        at fault. The patch is also at fault for a function that it replaces, if nothing else
+        explains it.
         """
         results = self.results(patch)
         if not results.doubts:
@@ -97,7 +97,7 @@ class _Scoring:
         return again, tuple(again.doubts.keys() & honest)
 
     def _honest_doubts(self, results: TestResults) -> frozenset[str]:
-        """Those that don't speak against a patch."""
+        """The doubts that don't speak against a patch."""
         of_tests = frozenset(results.doubts.keys() - set(results.replaced))
         gold = self.instance.gold_patch
         try:
@@ -107,14 +107,14 @@ class _Scoring:
         passes = all(control.statuses[t] is TestStatus.PASSED for t in self.instance.fail_to_pass)
         if gold and passes:
             return frozenset(control.doubts)
-        # Twins run only where the bug is fixed.
+        # Twins run only if the bug is fixed.
         return of_tests | frozenset(control.replaced)
 
     def results(self, patch: str) -> TestResults:
-        """What the tests say of a patch.
+        """The outcome of the tests for a patch.
 
-        Where the build fails outside the sources, the patch is to blame only if that happens again,
-        and does not happen without the patch. Raises BuildFailure where it does.
+        If the build fails outside the sources, the patch is at fault only if that happens again and
+        does not happen without the patch. Raises BuildFailure if it also happens without the patch.
         """
         results = self._run(patch)
         if results.build_failure is not None:

@@ -1,7 +1,7 @@
-"""What of a run's settings decides what a rollout does: its hash, and its text to compare with.
+"""The settings that decide what a rollout does: their hash, and how they differ.
 
-A run folder keeps the settings of its rows as `settings/HASH.json`, so that a start with others
-can say what differs.
+A run folder keeps the settings of its rows as `settings/HASH.json`, so that a start with other
+settings can say what differs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def settings_hash(facts: Facts) -> str:
 
 
 def note_settings(folder: Path, facts: Facts) -> None:
-    """Keep settings in a run folder, under their hash."""
+    """Store settings in a run folder, under their hash."""
     path = _path(folder, settings_hash(facts))
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def note_settings(folder: Path, facts: Facts) -> None:
 
 
 def what_differs(folder: Path, noted_hash: str, facts: Facts) -> str:
-    """How settings differ from those of that hash, as `agents.sub_max_steps: was 25, is 12`."""
+    """Differences from settings with that hash, such as `agents.sub_max_steps: was 25, is 12`."""
     path = _path(folder, noted_hash)
     if not path.is_file():
         return "another sandbox, agents, seed or models section"
@@ -95,7 +95,7 @@ def _path(folder: Path, noted_hash: str) -> Path:
 
 
 def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of nested settings by their dotted keys; models as `models[0]` is the main."""
+    """The leaves of nested settings by dotted key; `models[0]` is the main model."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _flat(inner, f"{key}.{name}" if key else name)
@@ -111,7 +111,7 @@ def _shown(leaves: Facts, key: str) -> str:
 
 
 def model_facts(config: ModelConfig) -> Facts:
-    """What of a model's settings can change what it says."""
+    """The settings of a model that can change its output."""
     facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
     if facts.get("server"):
         for name in NOT_OF_A_SERVERS_IDENTITY:
@@ -123,7 +123,7 @@ def model_facts(config: ModelConfig) -> Facts:
 
 
 def _folders(config: ModelConfig) -> list[Path]:
-    """Where a model lies on this machine."""
+    """The model's folders on this machine."""
     if isinstance(config, LocalConfig):
         return [Path(config.model)]
     if isinstance(config, VllmConfig) and config.server is not None:

@@ -22,38 +22,38 @@ from collect.rollouts.rows import RunIdentity
 from collect.rollouts.settings import settings_facts, settings_hash
 from collect.store.run_store import RunStore
 
-# Do a set of rollouts and keep them: what collect and eval have in common.
+# Do a set of rollouts and store them; collect and eval share this.
 #
 # A second start on the same folder does only what is missing, or failed for the sake of the
+# A second start on the same folder does only what is missing, or failed because of the
 # infrastructure or the budget.
 
 
 @dataclass(frozen=True)
 class RolloutsSummary:
-    """What a start came to."""
+    """The result of a start."""
 
     folder: Path
     total: int
     """Rollouts that the config asks for."""
     done: int
-    """Rows there are now."""
+    """Stored rows."""
     resolved: int
     failed: int
     """Rows with a failure of any kind."""
     infrastructure_failures: int
     """Rows that the next start does again."""
     stopped: bool
-    """Whether the user, the budget or `gave_up` ended it before the end."""
+    """Whether the user, the budget or `gave_up` ended the start early."""
     gave_up: str | None
-    """What kept failing, where too many rollouts in a row failed because of the infrastructure."""
+    """What kept failing, if too many rollouts in a row failed because of the infrastructure."""
     dollars: float
     reasons: tuple[str, ...]
-    """Different failures of the infrastructure, and what says that the budget is spent, as
-    `type: message`."""
+    """Distinct infrastructure failures, and the spent budget if it was one, as `type: message`."""
 
     @property
     def nothing_worked(self) -> str | None:
-        """Why there is not one verdict on a model, or too many failures in a row; else None."""
+        """Why no row has a verdict on a model, or why the start gave up; else None."""
         if self.gave_up is None and 0 < self.done == self.infrastructure_failures:
             every = "the only rollout" if self.done == 1 else f"all {self.done} rollouts"
             return f"{every} failed because of the infrastructure"
@@ -69,8 +69,8 @@ def do_rollouts(
 ) -> RolloutsSummary:
     """Do the rollouts that `folder` does not have yet.
 
-    Raises ConfigError where the folder holds rollouts made with other settings, and SandboxError
-    where the sandbox does not work.
+    Raises ConfigError if the folder holds rollouts made with other settings, SandboxError if the
+    sandbox does not work.
     """
     works = _works(runtime, specs, identity)
     with closing(RunStore.open(folder)) as store:
@@ -87,7 +87,7 @@ def look_before_rollouts(
     identity: RunIdentity,
     folder: Path,
 ) -> list[Finding]:
-    """What `do_rollouts` looks at first; none is done. Raises ConfigError."""
+    """The checks of `do_rollouts`; no rollout is done. Raises ConfigError."""
     works = _works(runtime, specs, identity)
     with closing(RunStore.open(folder)) as store:
         return Batch(runtime, benchmark, works, store).preflight()
@@ -104,7 +104,7 @@ def _works(
 
 
 def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:
-    """What the folder holds of what was asked for."""
+    """What the folder holds of the rollouts that were asked for."""
     done = resolved = 0
     dollars = 0.0
     kinds: Counter[FailureKind] = Counter()
@@ -144,9 +144,10 @@ def _refuse_unfit(specs: Sequence[RolloutSpec]) -> None:
 def _refuse_unknown_to_oracle(
     specs: Sequence[RolloutSpec], models: Mapping[str, ModelConfig]
 ) -> None:
-    """Refuse to have bugs mended by an oracle that has no gold patch to know.
+    """Refuse bugs without a gold patch if the oracle is to fix them.
 
-    Of programs of one file that comes as each one's failure, for some of them have a correct one.
+    Single-file programs are not refused here: some have a correct version, the others fail one by
+    one.
     """
     for spec in specs:
         played = [name for name in (spec.main, spec.sub) if name is not None]
@@ -167,7 +168,7 @@ def run_collect(
 ) -> RolloutsSummary:
     """Do the rollouts that the run folder does not have yet.
 
-    Raises ConfigError, also where a bug is one of `held_out`.
+    Raises ConfigError, also if a bug is in `held_out`.
     """
     benchmark, specs = _asked_for(runtime, config, run, held_out)
     return do_rollouts(runtime, benchmark, specs, RunIdentity(run.name, runtime.seed), run)
@@ -179,7 +180,7 @@ def look_before_collect(
     run: Path,
     held_out: HeldOutConfig | None = None,
 ) -> list[Finding]:
-    """What a start of collect looks at first; no rollout is done. Raises ConfigError."""
+    """The checks of a start of collect; no rollout is done. Raises ConfigError."""
     benchmark, specs = _asked_for(runtime, config, run, held_out)
     identity = RunIdentity(run.name, runtime.seed)
     return look_before_rollouts(runtime, benchmark, specs, identity, run)

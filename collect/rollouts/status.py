@@ -1,4 +1,4 @@
-"""How far a run has come, from its folder alone: for `stepinto status`."""
+"""The state of a run, read from its folder, for `stepinto status`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from collect.store.run_store import RunStore
 from collect.store.tables import TableChanged
 
 SILENT_SECONDS = 12 * SECONDS
-"""A start that says nothing for so long has died."""
+"""A start that is silent for this many seconds has died."""
 SLOWEST = 5
 READS = 3
-"""Tries: at its end a run moves its rows to another file."""
+"""Attempts to read: at its end a run moves its rows to another file."""
 TOKENS = (
     *("main_prompt_tokens", "main_completion_tokens"),
     *("sub_prompt_tokens", "sub_completion_tokens"),
@@ -41,7 +41,7 @@ class Slow:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """What a folder of rollouts says about itself."""
+    """The state of a folder of rollouts."""
 
     folder: Path
     now: float
@@ -51,34 +51,34 @@ class RunStatus:
     resolved: int
     tampered: int
     failures: Counter[tuple[str, str]]
-    """How many by kind and type."""
+    """Counts by kind and type."""
     tokens: int
     dollars: float
-    """Of the rows alone: a rollout that was done again counts once."""
+    """Dollars of the rows; a repeated rollout counts once."""
     spent: float
-    """Dollars of all starts, with what left no row."""
+    """Dollars of all starts, including rollouts without a row."""
     slowest: tuple[Slow, ...]
 
     @property
     def judged(self) -> int:
-        """Rows that say something about a model."""
+        """Rows with a verdict on a model."""
         lost = sum(count for (kind, _), count in self.failures.items() if kind in TRIED_AGAIN)
         return self.rows - lost
 
     @property
     def remaining(self) -> int | None:
-        """Rollouts to do; None where it is not known how many there are to be."""
+        """Rollouts still to do; None if the total is unknown."""
         return None if self.heartbeat is None else self.heartbeat.total - self.heartbeat.done
 
     @property
     def silent(self) -> float | None:
-        """Seconds since a start that has not ended was last heard of; None where it has."""
+        """Seconds since the last beat of a start that has not ended; None if it has."""
         beat = self.heartbeat
         return None if beat is None or beat.ended else self.now - beat.seen_at
 
     @property
     def per_hour(self) -> float | None:
-        """Rollouts an hour of the last start; None before its first."""
+        """Rollouts per hour of the last start; None before its first."""
         beat = self.heartbeat
         if beat is None or beat.done == beat.done_before:
             return None
@@ -86,26 +86,26 @@ class RunStatus:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the last start's rate, if it goes on."""
+        """At the last start's rate."""
         if not self.remaining or not self.per_hour:
             return None
         return 3600 * self.remaining / self.per_hour
 
     def at_end(self, so_far: float) -> float | None:
-        """What a sum comes to at the end, if the rollouts to come are like those there are; None
-        where none is to come."""
+        """Extrapolates a sum to the whole run, assuming that the remaining rollouts are like those
+        done; None if none remain."""
         if not self.remaining or not self.rows:
             return None
         return so_far * (1 + self.remaining / self.rows)
 
 
 def has_begun(folder: Path) -> bool:
-    """Whether there are rollouts in a folder, or a start that is to make some."""
+    """Whether a folder has rollouts, or a start that makes some."""
     return (folder / HEARTBEAT).is_file() or any((folder / "rollouts").glob("*.parquet"))
 
 
 def read_status(folder: Path, now: float | None = None) -> RunStatus:
-    """Read it, while the run goes on or afterwards. Raises ConfigError on a broken file."""
+    """Read the state, during the run or afterwards. Raises ConfigError on a broken file."""
     for _ in range(READS - 1):
         try:
             return _read(folder, now)

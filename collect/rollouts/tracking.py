@@ -1,4 +1,4 @@
-"""Send a run's numbers to wandb and trackio while it goes on, whatever becomes of them there."""
+"""Sends a run's metrics to wandb and trackio while it runs; their failures never affect it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from collect.rollouts.progress import Progress
 from collect.store.atomic_files import write_text
 from collect.store.records import Rollout
 
-# The run of wandb and trackio that all starts on a folder go on with.
+# The wandb and trackio run that all starts on a folder continue.
 
 
 NAME = "tracking.json"
 
 
 class Known(BaseModel):
-    """One that was begun, now or by an earlier start."""
+    """A tracked run, begun now or by an earlier start."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,12 +44,13 @@ class Known(BaseModel):
 
     @property
     def step(self) -> int:
-        """Whole seconds since it was begun: the steps of all starts rise in a row."""
+        """Whole seconds since the beginning, so that steps increase over all starts."""
         return max(0, int(time.time() - self.begun_at))
 
 
 def known_run(folder: Path) -> Known:
-    """The folder's, which the first call begins. Raises OSError, ValueError on a broken file."""
+    """The folder's tracked run; the first call creates it. Raises OSError, and ValueError on a
+    broken file."""
     path = folder / NAME
     if path.is_file():
         return Known.model_validate_json(path.read_bytes())
@@ -58,11 +59,11 @@ def known_run(folder: Path) -> Known:
     return begun
 
 
-# What the rows of a run come to, in numbers for a tracker.
+# Metrics over the rows of a run.
 
 
 Numbers = dict[str, float]
-"""By the name of their curve."""
+"""By name of the metric."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class _Counted:
 
 
 class Tally:
-    """The rows of all starts. One that was done again counts once. Thread-safe."""
+    """Metrics over the rows of all starts. A repeated rollout counts once. Thread-safe."""
 
     def __init__(self, rows: Iterable[Rollout] = ()) -> None:
         self._lock = threading.Lock()
@@ -90,14 +91,15 @@ class Tally:
             self.add(row)
 
     def add(self, row: Rollout) -> None:
-        """Count one more, or another one in its place."""
+        """Count a row, or replace the rollout's earlier row."""
         with self._lock:
             self._counted[row.rollout_id] = _Counted.of(row)
             if row.failure_type is not None:
                 self._failures.add(row.failure_type)
 
     def numbers(self) -> Numbers:
-        """All in all. A type of failure that has gone away is a zero, else its curve would stay."""
+        """All metrics. Failure types that no longer occur are reported as 0, so that their curves
+        end."""
         with self._lock:
             counted = list(self._counted.values())
             failures = sorted(self._failures)
@@ -113,7 +115,7 @@ class Tally:
 
 
 def of_progress(progress: Progress) -> Numbers:
-    """How far the run has come."""
+    """Metrics of the run's progress."""
     return {
         "rollouts/done": progress.done,
         "rollouts/total": progress.total,
@@ -123,7 +125,7 @@ def of_progress(progress: Progress) -> Numbers:
 
 
 def of_nodes(nodes: Sequence[NodeStatus]) -> Numbers:
-    """The machines of a cluster; nothing where there is none."""
+    """Metrics of a cluster's machines; empty without a cluster."""
     if not nodes:
         return {}
     return {
@@ -132,11 +134,11 @@ def of_nodes(nodes: Sequence[NodeStatus]) -> Numbers:
     }
 
 
-# Open runs of wandb and trackio. Both log with `run.log(numbers, step=...)`.
+# Open wandb and trackio runs. Both log with `run.log(numbers, step=...)`.
 
 
 INIT_SECONDS = 30.0
-"""For wandb's server to answer where nobody waits for it."""
+"""Seconds that wandb's server may take if nobody waits for it."""
 
 
 @contextmanager
@@ -146,11 +148,11 @@ def wandb_run(
     facts: Mapping[str, Any],
     known: Known | None = None,
 ) -> Iterator[Any]:
-    """A run with facts as its config, None where there are no settings.
+    """A wandb run with `facts` as its config; None without settings.
 
-    With `known` it goes on with that run, in a thread beside the work: it is quiet, sends no more
-    than it is given, and leaves the process's own run alone. Without, it is the process's own,
-    which a trainer finds.
+    With `known`, it continues that run from a background thread: quietly, sending only what it is
+    given, and separate from the process's own run. Without, it is the process's own run, which a
+    trainer finds.
     """
     if settings is None:
         yield None
@@ -173,7 +175,7 @@ def _of_known(known: Known | None) -> dict[str, Any]:
         return {}
     import wandb
 
-    # Weave would record what is said to models.
+    # Weave would record what is sent to models.
     os.environ.setdefault("WANDB_DISABLE_WEAVE", "true")
     quiet = wandb.Settings(
         silent=True,
@@ -191,9 +193,9 @@ def _of_known(known: Known | None) -> dict[str, Any]:
 def trackio_run(
     settings: TrackioSettings | None, facts: Mapping[str, Any], known: Known | None = None
 ) -> Iterator[Any]:
-    """A run with facts as its config, None where there are no settings.
+    """A trackio run with `facts` as its config; None without settings.
 
-    With `known` it goes on with that run, which trackio tells by its name.
+    With `known`, it continues that run, which trackio identifies by its name.
     """
     if settings is None:
         yield None
@@ -203,7 +205,7 @@ def trackio_run(
     name, again = settings.name, {}
     if known is not None:
         name, again = f"{name or known.name} {known.id}", {"resume": "allow"}
-    # It prints how to look at the run, among this command's own lines.
+    # It prints instructions into this command's output.
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
         run = trackio.init(
             project=settings.project,
@@ -221,11 +223,11 @@ def trackio_run(
 
 
 END_SECONDS = 60.0
-"""For a tracker to take the last numbers."""
+"""Seconds that a tracker may take for the last metrics."""
 
 
 def require_trackers(config: RunnerConfig) -> None:
-    """Raise ConfigError where a tracker of the config is not installed."""
+    """Raise ConfigError if a tracker of the config is not installed."""
     for name in needed(config.wandb, config.trackio):
         if find_spec(name) is None:
             raise ConfigError(
@@ -237,9 +239,9 @@ def require_trackers(config: RunnerConfig) -> None:
 def followed(
     config: RunnerConfig, folder: Path, facts: Mapping[str, Any], numbers: Callable[[], Numbers]
 ) -> Iterator[None]:
-    """Send the numbers every `track_every` seconds and at the end, a thread for each tracker.
+    """Send metrics every `track_every` seconds and at the end, with one thread per tracker.
 
-    One that fails or hangs is warned about once, and gets no more.
+    A tracker that fails or hangs causes one warning and is then left out.
     """
     ended = threading.Event()
     threads: list[tuple[_Tracker, threading.Thread]] = []
@@ -266,7 +268,7 @@ class _Tracker:
     opened: Callable[[], AbstractContextManager[Any]]
     known: Known
     prepare: Callable[[], None] = lambda: None
-    """What is done first, while the terminal is free."""
+    """Runs first, while the terminal is free."""
     warned: threading.Event = field(default_factory=threading.Event)
 
     def follow(self, numbers: Callable[[], Numbers], every: float, ended: threading.Event) -> None:
@@ -278,21 +280,21 @@ class _Tracker:
 
     @contextmanager
     def warning(self) -> Iterator[None]:
-        """Warn about what is raised, and go on."""
+        """Turn exceptions into a warning."""
         try:
             yield
         except Exception as error:
             self.warn(error)
 
     def warn(self, why: object) -> None:
-        """Say once that something went wrong."""
+        """Warn once."""
         if not self.warned.is_set():
             self.warned.set()
             _warn(self.name, why)
 
 
 def _trackers(config: RunnerConfig, folder: Path, facts: Mapping[str, Any]) -> list[_Tracker]:
-    """Those that the config names; none where it can't be kept which run they go on with."""
+    """The config's trackers; none if the tracked run's file can't be written."""
     names = needed(config.wandb, config.trackio)
     if not names:
         return []
@@ -311,7 +313,7 @@ def _trackers(config: RunnerConfig, folder: Path, facts: Mapping[str, Any]) -> l
 
 
 def _log_in(settings: WandbSettings | None) -> None:
-    """Find the key, or ask for it. Raises wandb.Error where there is none and nobody to ask."""
+    """Find the key, or ask for it. Raises wandb.Error if there is none and nobody to ask."""
     if settings is not None and settings.mode == "online":
         import wandb
 
@@ -322,17 +324,18 @@ def _warn(name: str, why: object) -> None:
     tell(f"{name} gets no more numbers of this run: {why}")
 
 
-# A config as it may be shown to a tracker's server: without keys.
+# The config without secrets, to send to a tracker's server.
 
 
 NOT_SHOWN = "(not shown)"
 PRIVATE = ("environment", "extra_body", "arguments", "command")
-"""Settings that can hold a key: variables, fields of a request, and a server's command line."""
+"""Settings that can hold a key: environment variables, fields of a request, and a server's command
+line."""
 USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def public(value: Any) -> Any:
-    """The same settings as JSON, without what can hold a key."""
+    """The settings as JSON, without those that can hold a key."""
     if isinstance(value, dict):
         return {
             name: NOT_SHOWN if name in PRIVATE and inner else public(inner)

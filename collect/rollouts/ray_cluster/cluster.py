@@ -1,4 +1,4 @@
-"""Rollouts on the nodes of a Ray cluster, as the driver sees them."""
+"""Rollouts on the nodes of a Ray cluster, seen from the driver."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker, Readiness
 from collect.store.build_info import code_version
 
-# The workers of a run: one on each node of a cluster, started, started again, and let go.
+# The workers of a run: one on each node of a cluster, started, restarted, and ended.
 
 
 Result = TypeVar("Result")
 WATCH_SECONDS = 0.5
 STOP_SECONDS = 60.0
-"""In which the rollouts of a worker end once it was told to stop."""
+"""Seconds for a worker's rollouts to end after a stop."""
 
 
 class Workers:
-    """Thread-safe. What `nodes` has is read and changed with `changed` held."""
+    """Thread-safe: `nodes` is read and changed only with `changed` held."""
 
     def __init__(self, ray: Any, setup: Setup, budget: Budget, stop: threading.Event) -> None:
         self._ray, self._setup, self._stop = ray, ray.put(setup), stop
         self._per_node = setup.runtime.runner.ray.per_node
         here = ray.get_runtime_context().get_node_id()
-        # Its calls may be repeated: a connection that breaks must not end a rollout, nor leave the
-        # shared state with a slot that nobody has.
+        # Its calls may be repeated: a broken connection must not end a rollout, nor leave a slot
+        # taken that nobody holds.
         self._shared_state = self._on(here, SharedState, max_task_retries=-1).remote(
             setup.folder.resolve(), budget.limit_dollars, budget.spent
         )
         self.nodes = Nodes(self._per_node)
         self.changed = threading.Condition()
         self.hopeful_at = time.monotonic()
-        """When there last was a node that did rollouts, or was to do so before long."""
+        """When a node last did rollouts, or was about to."""
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
-        """Those that look at nodes, and start workers."""
+        """The threads that watch nodes and start workers."""
 
     def start(self, first: Work) -> None:
-        """From now on, keep a worker on each node; each tries the first rollout's bug."""
+        """From now on keep a worker on each node; each tries the first rollout's bug."""
         self._run(self._watch, first)
 
     def close(self) -> None:
-        """Let them go."""
+        """End all workers."""
         self._closed.set()
         # Ray would start a cluster of its own for a thread that calls it after its end. The first
-        # thread is that which starts the others.
+        # thread is the one that starts the others.
         while self._threads:
             self._threads.pop(0).join(STOP_SECONDS)
         workers = [node.worker for node in self.nodes.all if node.worker is not None]
@@ -76,7 +76,7 @@ class Workers:
             self._ray.kill(actor)
 
     def lost(self, node: Node, worker: Any) -> None:
-        """A rollout's worker is gone."""
+        """The worker of a rollout is gone."""
         with self.changed:
             node.lost += 1
             if node.worker is not worker:
@@ -90,7 +90,7 @@ class Workers:
         return result_unless(future, self._check_open)
 
     def _run(self, do: Callable[..., None], *arguments: object) -> None:
-        """Do it in a thread of its own."""
+        """Run it in a thread of its own."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         self._threads.append(threading.Thread(target=do, args=arguments, daemon=True))
         self._threads[-1].start()
@@ -107,7 +107,7 @@ class Workers:
                 self._look(first)
                 told = ""
             except Exception as error:
-                # Whatever it is: without this thread no worker would ever be started again.
+                # Any error: without this thread no worker would ever be restarted.
                 if str(error) != told:
                     told = str(error)
                     tell(f"the cluster's nodes can't be looked at, and will be again: {told}")
@@ -117,7 +117,7 @@ class Workers:
                 self.changed.notify_all()
 
     def _look(self, first: Work) -> None:
-        """Keep up with which nodes there are, and start a worker on each that has none."""
+        """Track the nodes, and start a worker on each that has none."""
         alive = nodes_with_room(self._ray)
         with self.changed:
             self.nodes.update(alive)
@@ -136,7 +136,7 @@ class Workers:
         except RolloutStopped:
             return
         except Exception as error:
-            # Whatever it is: the node would seem to be starting for ever.
+            # Any error: otherwise the node would seem to be starting forever.
             if worker is not None:
                 self._let_go(worker, name)
             with self.changed:
@@ -150,15 +150,15 @@ class Workers:
             self.changed.notify_all()
 
     def _let_go(self, worker: Any, name: str) -> None:
-        """Kill a worker, which may only be out of reach and go on spending, and free what requests
-        it had."""
+        """Kill a worker, which may only be out of reach and go on spending, and free its requests'
+        slots."""
         self._ray.kill(worker)
-        # Shared state that has died holds nothing; the next rollout will say that it has.
+        # If the shared state has died, there is nothing to free; the next rollout reports it.
         with suppress(self._ray.exceptions.RayActorError):
             self._ray.get(self._shared_state.forget.remote(name))
 
     def _on(self, node_id: str, actor: type, max_task_retries: int = 0) -> Any:
-        """The actor, to be started on a node and nowhere else."""
+        """An actor class bound to a node."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
@@ -168,7 +168,7 @@ class Workers:
 
 
 def _note(found: Readiness, node: Node, worker: Any) -> None:
-    """What a worker found when it got ready, or did not."""
+    """Record whether a worker is ready."""
     if found.refused is None:
         node.started(worker, found.images)
     elif found.for_good and not node.ready_once:
@@ -182,13 +182,13 @@ def _note(found: Readiness, node: Node, worker: Any) -> None:
 
 @dataclass(frozen=True)
 class Turn:
-    """A rollout's at a node."""
+    """A rollout's assignment to a node."""
 
     node: Node
     worker: Any
-    """The handle of the actor that the node had then."""
+    """Handle of the node's actor at that time."""
     images: Sequence[str]
-    """Those that the rollout needs."""
+    """Images that the rollout needs."""
     began: float
     """On the monotonic clock."""
 
@@ -197,7 +197,7 @@ class RayCluster:
     """Many machines. A rollout whose node is lost, or at fault, is done on another."""
 
     def __init__(self, setup: Setup, budget: Budget, stop: threading.Event) -> None:
-        """Raises ConfigError where there is no cluster at the address."""
+        """Raises ConfigError if there is no cluster at the address."""
         self._config = setup.runtime.runner.ray
         self._setup, self._stop = setup, stop
         self._ray = connect(self._config.address, "runner.ray.address")
@@ -206,7 +206,7 @@ class RayCluster:
         self._begun = False
 
     def checks(self, works: Sequence[Work]) -> Sequence[Check]:
-        """See `collect.rollouts.executor.Executor`. Each node looks at what it needs by itself."""
+        """See `collect.rollouts.executor.Executor`. Each node checks what it needs itself."""
         return (Check("nodes", partial(self._first_node, works[0])),)
 
     def do(self, work: Work) -> Rows:
@@ -238,12 +238,12 @@ class RayCluster:
             return self._nodes.statuses
 
     def close(self) -> None:
-        """Let the workers go. A cluster that was running goes on."""
+        """End the workers. A cluster that was running before goes on."""
         self._workers.close()
         self._ray.shutdown()
 
     def _first_node(self, first: Work) -> str:
-        """Wait for a node that can do a rollout. Raises ConfigError where none can."""
+        """Wait for a node that can do a rollout. Raises ConfigError if none can."""
         self._workers.start(first)
         try:
             turn = self._take(first)
@@ -255,7 +255,7 @@ class RayCluster:
         return "; ".join(f"{node.host}: {node.state}" for node in self.nodes())
 
     def _take(self, work: Work, avoided: Collection[str] = ()) -> Turn | None:
-        """Wait for room on a node; None where there are no nodes but those `avoided`.
+        """Wait for room on a node; None if all nodes are in `avoided`.
 
         Raises RolloutStopped, NodeLost, ConfigError.
         """
@@ -272,8 +272,8 @@ class RayCluster:
                 self._changed.wait(POLL_SECONDS)
 
     def _check_nodes(self) -> None:
-        """Raises ConfigError where no node can do rollouts; before the first one also where that
-        may pass, for the user is still there. Raises NodeLost where it has lasted too long."""
+        """Raises ConfigError if no node can do rollouts; before the first rollout also if that may
+        pass, because the user is still there. Raises NodeLost if it has lasted too long."""
         refusals = self._nodes.refusals(for_good=self._begun)
         if refusals:
             raise ConfigError(f"no node of the cluster can do rollouts: {'; '.join(refusals)}")
@@ -287,7 +287,7 @@ class RayCluster:
             )
 
     def _take_turn(self, turn: Turn, work: Work) -> Answer | None:
-        """What came of it on a node; None where its worker was lost."""
+        """The result of the rollout on a node; None if its worker was lost."""
         try:
             answer = self._answer(turn.worker, work)
         except losses(self._ray):
@@ -302,7 +302,8 @@ class RayCluster:
         return answer
 
     def _answer(self, worker: Any, work: Work) -> Answer:
-        """What came of it on a node. A stop is told to the worker, which then ends soon."""
+        """The result of the rollout on a node. A stop is passed to the worker, which then ends
+        soon."""
         future: Future[Answer] = worker.do.remote(work).future()
         try:
             return self._workers.wait(future)
@@ -314,7 +315,7 @@ class RayCluster:
         raise RolloutStopped("the run is being stopped")
 
     def _at_fault(self, turn: Turn, work: Work, rows: Rows) -> bool:
-        """Whether the node may be why a rollout has failed, which may rest it."""
+        """Whether the node may have caused the rollout's failure, which may make it rest."""
         node, fault, bug = turn.node, fault_of(rows[0]), work.spec.instance.id
         with self._changed:
             rests = node.health.ended(fault, bug, turn.began, time.monotonic())
@@ -324,7 +325,7 @@ class RayCluster:
         if fault is None:
             return False
         self._log(work).note("failed_there", host=node.host, why=fault)
-        # What may go on elsewhere keeps its replies, as for the next start.
+        # A rollout that may be resumed elsewhere keeps its replies, as for the next start.
         forget_replies(self._setup.folder, rows[0])
         if rests:
             seconds = node.health.rest_seconds
@@ -350,5 +351,5 @@ def _rows(answer: Answer) -> Rows:
 
 
 def _last(failed: dict[str, Rows]) -> Rows | None:
-    """What came of a rollout on the last of the nodes that it failed on, by their ids."""
+    """The result from the last of the nodes, by id, that the rollout failed on."""
     return next(reversed(failed.values()), None)

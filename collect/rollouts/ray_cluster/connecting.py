@@ -1,4 +1,4 @@
-"""To a Ray cluster that runs, or to one of this machine's own."""
+"""Connects to a running Ray cluster, or starts one on this machine."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from collect.errors import ConfigError
 from sandbox.environment import install_command
 
-# Ray asks its vendor's server otherwise.
+# Otherwise Ray contacts its vendor's server.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 LOOK_SECONDS = 10.0
 
 
 def connect(address: str | None, setting: str) -> Any:
-    """The `ray` module, connected. Raises ConfigError where there is no Ray, or no cluster.
+    """The `ray` module, connected. Raises ConfigError if Ray or the cluster is missing.
 
-    `address`: `auto`, or `HOST:PORT` of a head; None starts a cluster of this machine's own.
-    `setting`: where the config has it.
+    `address` is `auto` or `HOST:PORT` of a head; None starts a cluster on this machine. `setting`
+    is the name of the config's key.
     """
     try:
         import ray
@@ -47,8 +47,8 @@ def connect(address: str | None, setting: str) -> Any:
 
 
 def _look_for(address: str | None) -> None:
-    """Raises OSError where nothing is at `HOST:PORT`, which takes Ray minutes to find out, and
-    ValueError where that is no address of a head."""
+    """Raises OSError if nothing listens at `HOST:PORT`, which Ray would take minutes to find out,
+    and ValueError if that is not a head's address."""
     if address in (None, "auto"):
         return
     host, colon, port = address.rpartition(":")
@@ -58,9 +58,9 @@ def _look_for(address: str | None) -> None:
 
 
 def nodes_with_room(ray: Any) -> dict[str, str]:
-    """The hosts of the nodes that are alive and offer CPUs, by node id.
+    """Hosts of the nodes that are alive and offer CPUs, by node id.
 
-    A head that offers none (`--num-cpus=0`) does no rollouts.
+    A head without CPUs (`--num-cpus=0`) does no rollouts.
     """
     return {
         node["NodeID"]: node["NodeManagerHostname"]
@@ -70,10 +70,10 @@ def nodes_with_room(ray: Any) -> dict[str, str]:
 
 
 def losses(ray: Any) -> tuple[type[Exception], ...]:
-    """What Ray raises where a worker is gone, or its node.
+    """The exceptions that Ray raises if a worker or its node is gone.
 
-    A result of more than about 100 kB lies on the node until it is fetched: it can be lost after
-    the worker has done all.
+    A result of more than about 100 kB stays on the node until it is fetched: it can be lost after
+    the worker has finished.
     """
     errors = ray.exceptions
     return (

@@ -1,4 +1,4 @@
-"""What the workers of a run share. Lives beside the driver, and ends with it."""
+"""State that the workers of a run share. It lives beside the driver, and ends with it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from collect.rollouts.progress import log_file
 
 
 class SharedState:
-    """An actor of asyncio: others are heard while some wait for a slot of a model, and else it
-    answers one call at a time. What it is told of a request stays, should the worker be lost. Each
-    call may come twice, where a connection breaks: slots and dollars count once, and a journal or a
-    log may have a line twice."""
+    """An async actor: calls that wait for a slot don't block others; otherwise it handles one call
+    at a time. What it learns of a request stays if the worker is lost. After a broken connection a
+    call may arrive twice: slots and dollars count once; a journal or log may have a line twice."""
 
     def __init__(self, folder: Path, limit_dollars: float | None, spent: float) -> None:
-        """`folder` is the run's."""
+        """`folder` is the run folder."""
         self._folder = folder
         self._budget = Budget(limit_dollars, spent, folder)
         self._spent: defaultdict[str, float] = defaultdict(float)
         self._taken: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        """The worker that has a slot of a model, by the slot's token."""
+        """The worker that holds a model's slot, by the slot's token."""
         self._freed = asyncio.Condition()
         self._gone: set[str] = set()
 
     def exhausted(self) -> str | None:
-        """Why no request may be sent any more that costs; None: it may."""
+        """Why no further request with a cost may be sent; None if it may."""
         try:
             self._budget.check()
         except BudgetExhausted as error:
@@ -44,19 +43,19 @@ class SharedState:
         return None
 
     def spent(self, worker: str, dollars: float) -> None:
-        """Count what all requests of a worker have cost so far."""
+        """Set what all requests of a worker have cost so far."""
         more = dollars - self._spent[worker]
         if more > 0:
             self._spent[worker] = dollars
             self._budget.add(more)
 
     def note(self) -> None:
-        """Keep what was spent so far, for the next start."""
+        """Store what was spent so far, for the next start."""
         self._budget.note()
 
     async def take(self, model: str, limit: int, worker: str, token: str, seconds: float) -> bool:
-        """Let a worker send one request more to a model as soon as fewer than `limit` are under
-        way; whether that was so within these seconds. `token` is the request's own."""
+        """Let a worker send one more request to a model once fewer than `limit` are in flight;
+        returns False if that takes more than `seconds`. `token` identifies the request."""
         taken = self._taken[model]
         try:
             async with asyncio.timeout(seconds), self._freed:
@@ -70,7 +69,7 @@ class SharedState:
             return False
 
     async def give_back(self, model: str, token: str) -> None:
-        """A request was answered."""
+        """A request has ended."""
         self._taken[model].pop(token, None)
         await self._tell()
 
@@ -83,7 +82,7 @@ class SharedState:
         await self._tell()
 
     def add_log(self, rollout_id: str, text: str) -> None:
-        """Keep more of a rollout's log."""
+        """Append to a rollout's log."""
         log_file(self._folder, rollout_id).add(text)
 
     def replies(self, rollout_id: str) -> str | None:
@@ -91,27 +90,27 @@ class SharedState:
         return replies_of(self._folder, rollout_id).read()
 
     def add_replies(self, rollout_id: str, text: str) -> None:
-        """Keep more of it."""
+        """Append to the journal."""
         replies_of(self._folder, rollout_id).add(text)
 
     def replace_replies(self, rollout_id: str, text: str | None) -> None:
-        """Keep others, or none."""
+        """Replace or remove the journal."""
         replies_of(self._folder, rollout_id).replace(text)
 
     async def _tell(self) -> None:
-        """Let those who wait for a slot look again."""
+        """Wake all that wait for a slot."""
         async with self._freed:
             self._freed.notify_all()
 
 
-# The shared state as a worker's models and journals know it.
+# The shared state as seen by a worker's models and journals.
 
 
 def _answered(call: Any) -> Any:
-    """What the shared state answers to a call.
+    """The shared state's answer to a call.
 
-    Raises ConfigError if it has died, or can't write to the run folder: no rollout can do without
-    what it keeps.
+    Raises ConfigError if it has died or can't write to the run folder: no rollout can do without
+    it.
     """
     try:
         return ray.get(call)
@@ -134,7 +133,7 @@ class OfficeLimits:
     """The limits of a whole run. See `collect.models.budget.Limits`."""
 
     def __init__(self, shared_state: Any, worker: str) -> None:
-        """`shared_state` is the handle of the actor."""
+        """`shared_state` is the actor's handle."""
         self._shared_state, self._worker = shared_state, worker
         self._spent, self._lock = 0.0, threading.Lock()
 
@@ -158,14 +157,14 @@ class OfficeLimits:
 
 @dataclass(frozen=True)
 class OfficeSlots:
-    """Requests at once to one model, of all workers."""
+    """The limit on concurrent requests to one model, over all workers."""
 
     shared_state: Any
     worker: str
     model: str
     limit: int
     held: list[str] = field(default_factory=list)
-    """The tokens of those taken; any one will do to give one back."""
+    """Tokens of the slots taken; any of them can be given back."""
 
     def acquire(self, *, timeout: float) -> bool:
         token = uuid4().hex

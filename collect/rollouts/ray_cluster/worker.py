@@ -27,7 +27,7 @@ from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, SandboxDead
 from sandbox.images import ImagePuller
 from sandbox.opening import ENGINE
 
-# The images on a node: fetched when a bug needs them, within the node's room for them.
+# The images on a node, fetched when a bug needs them and the node has room.
 
 
 ImageAnswer = TypeVar("ImageAnswer")
@@ -52,7 +52,7 @@ class NodeImages:
 
     @contextmanager
     def held(self, instance: Instance) -> Iterator[None]:
-        """See that a bug's image is here, and keep it here until the end.
+        """Make sure that a bug's image is here, and keep it until the context ends.
 
         Raises ImageMissing, SandboxUnavailable, RolloutStopped.
         """
@@ -70,7 +70,7 @@ class NodeImages:
     @engine_errors()
     def present(self) -> frozenset[str]:
         """All names of all images, as bugs may give them: tags, also without `:latest`, and
-        digests. None where the sandbox is no container. Raises EngineDown."""
+        digests. None if the sandbox is not a container. Raises EngineDown."""
         if self._runtime.sandbox.backend != "docker":
             return frozenset()
         images = self._opened().client.api.images()
@@ -79,12 +79,11 @@ class NodeImages:
         return frozenset(names | {name.removesuffix(":latest") for name in names})
 
     def _require(self, puller: ImagePuller, image: str) -> None:
-        """Have it, as soon as there is room: what rollouts under way hold makes room once they
-        have ended."""
+        """Fetch the image once there is room; rollouts in progress free some when they end."""
         while True:
             ended = self._ended
             try:
-                # One fetches it, and the others that need it wait for that one.
+                # One thread fetches it; the others that need it wait.
                 with self._locks[image]:
                     return self._ask(partial(puller.require, image))
             except NoRoomForImage:
@@ -95,12 +94,12 @@ class NodeImages:
         try:
             return ENGINE.ask(question, self._runtime.sandbox.engine_wait)
         except SandboxError:
-            # What was given up for that is no failure.
+            # A request that a stop ended has not failed.
             raise_if_stopped(self._stop)
             raise
 
     def _another_ends(self, ended: int) -> bool:
-        """Wait until more than `ended` rollouts have; False where none is left that could."""
+        """Wait until more than `ended` rollouts have ended; False if none is left."""
         with self._changed:
             while self._ended == ended:
                 raise_if_stopped(self._stop)
@@ -120,7 +119,7 @@ class NodeImages:
         with self._changed:
             self._inside -= 1
             self._ended += 1
-            # All that wait try again, and may have what they need.
+            # All waiting threads try again, since there may be room now.
             self._waiting = 0
             self._changed.notify_all()
 
@@ -137,7 +136,7 @@ PASSING = (
     *(EndpointDown, RateLimited, InvalidReply),
     *(EngineDown, ImageMissing, SandboxDead, DiskTooFull),
 )
-"""What keeps a worker from getting ready, and may be over before long."""
+"""Reasons why a worker isn't ready that may soon pass."""
 
 
 @dataclass(frozen=True)
@@ -145,39 +144,39 @@ class Readiness:
     """Whether a worker can do rollouts."""
 
     images: frozenset[str] = frozenset()
-    """Those on its node."""
+    """The images on its node."""
     refused: str | None = None
     """Why it can't."""
     for_good: bool = False
-    """Whether another could not either, however much later, unless one could before."""
+    """Whether a later worker could not either, unless one could before."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a rollout on a node."""
+    """The result of a rollout on a node."""
 
     rows: Rows | None = None
-    """None where it was stopped, or refused."""
+    """None if it was stopped or refused."""
     refused: str | None = None
-    """Why no rollout of the run can be done: the message of a ConfigError."""
+    """Why no rollout of the run can be done: a ConfigError's message."""
     images: frozenset[str] | None = None
-    """Those on the node afterwards; None where that can't be told."""
+    """The images on the node afterwards; None if unknown."""
 
 
 class NodeWorker:
-    """An actor of asyncio: it hears of a stop while its threads work."""
+    """An async actor: it can receive a stop while its threads work."""
 
     def __init__(self, setup: Setup, shared_state: Any, name: str, threads: int) -> None:
-        """`name` is the worker's in the shared state."""
+        """`name` is the worker's name in the shared state."""
         self._setup, self._shared_state, self._name = setup, shared_state, name
-        # Threads that outlive every rollout: a sandbox dies with the thread that started it.
+        # These threads outlive every rollout: a sandbox dies with the thread that started it.
         self._pool = ThreadPoolExecutor(threads)
         self._stop = threading.Event()
         self._images = NodeImages(setup.runtime, self._stop)
         self._executor: ThisMachine | None = None
 
     async def prepare(self, version: str, work: Work) -> Readiness:
-        """See whether rollouts can be done here, by this one's bug. `version` is the driver's."""
+        """Check whether this rollout's bug can be run here. `version` is the driver's."""
         if version != code_version():
             told = f"StepInto {code_version()} is installed there, and {version} on the driver"
             return Readiness(refused=told, for_good=True)
@@ -188,11 +187,11 @@ class NodeWorker:
         return await self._in_thread(partial(self._do, work))
 
     async def stop(self) -> None:
-        """Let all rollouts end at their next step."""
+        """End all rollouts at their next step."""
         self._stop.set()
 
     async def close(self) -> None:
-        """Free what the models hold."""
+        """Free the models."""
         self._pool.shutdown()
         if self._executor is not None:
             self._executor.close()
@@ -228,7 +227,8 @@ class NodeWorker:
         except ConfigError as error:
             return Answer(refused=str(error))
         except Exception as error:
-            # Of StepInto itself, or of this machine: no reason to stop all nodes. The row says all.
+            # A defect of StepInto or of this machine must not stop all nodes. The row has the
+            # details.
             return Answer(self._setup.failed(work, error))
         return Answer(rows, images=self._present())
 
@@ -236,10 +236,10 @@ class NodeWorker:
         try:
             return self._images.present()
         except Exception:
-            # Whatever it is: the rollout has its rows; the next one says what is the matter.
+            # The rollout has its rows; the next one reports what is wrong.
             return None
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether what keeps a worker from getting ready may be over before long."""
+    """Whether the reason why a worker isn't ready may soon pass."""
     return isinstance(error, PASSING) or isinstance(error.__cause__, PASSING)
