@@ -102,7 +102,7 @@ class ReplayTable:
 
     def open(self) -> None:
         """Make the folder, and repair what an interrupted writer left."""
-        self._table.mend()
+        self._table.repair()
 
     def add(self, rollout_id: str, rows: list[ReplayRow]) -> None:
         """Store the rows of one rollout. Thread-safe for different rollouts."""

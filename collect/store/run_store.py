@@ -105,7 +105,7 @@ class RunStore:
         for table in tables:
             table.check()
         for table in tables:
-            table.mend()
+            table.repair()
         return store
 
     def close(self) -> None:
@@ -146,8 +146,8 @@ class RunStore:
         self.rollouts.rewrite(generation, rollouts, without)
         self.rollouts.drop_parts(rollouts)
         self.conversations.drop_parts(self.conversations.parts())
-        self.rollouts.mend()
-        self.conversations.mend()
+        self.rollouts.repair()
+        self.conversations.repair()
 
     def read_rollouts(self, only: Collection[str] | None = None) -> Iterator[Rollout]:
         """Every rollout once, or only those with some ids, in no particular order.

@@ -121,7 +121,7 @@ class Table:
         with _opened(path, self.schema):
             pass
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Remove temporary files and invalid compacted files."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in self.folder.glob(f"{TEMPORARY}*"):
@@ -142,7 +142,7 @@ class Table:
         if parts:
             self.rewrite(self.next_generation(), parts)
             self.drop_parts(parts)
-            self.mend()
+            self.repair()
 
     def rewrite(
         self, generation: int, parts: Mapping[str, Path], without: Collection[str] = ()

@@ -52,7 +52,7 @@ def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
     """The error for a failed build, with what is needed to fix it."""
     shown = shown_errors(output, sandbox.workspace, _SourceLines(sandbox).get)
     found = next(compiler_errors(output, sandbox.workspace), None)
-    message = f"the build failed ({tool}); mend this, then start again:\n{shown}"
+    message = f"the build failed ({tool}); fix this, then start again:\n{shown}"
     return BuildFailed(message, in_sources=found is not None)
 
 

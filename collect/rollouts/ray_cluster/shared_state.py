@@ -129,7 +129,7 @@ def _answered(call: Any) -> Any:
         ) from error
 
 
-class OfficeLimits:
+class SharedLimits:
     """The limits of a whole run. See `collect.models.budget.Limits`."""
 
     def __init__(self, shared_state: Any, worker: str) -> None:
@@ -152,11 +152,11 @@ class OfficeLimits:
         _answered(self._shared_state.note.remote())
 
     def slots(self, model: str, limit: int) -> Slots:
-        return OfficeSlots(self._shared_state, self._worker, model, limit)
+        return SharedSlots(self._shared_state, self._worker, model, limit)
 
 
 @dataclass(frozen=True)
-class OfficeSlots:
+class SharedSlots:
     """The limit on concurrent requests to one model, over all workers."""
 
     shared_state: Any
@@ -179,7 +179,7 @@ class OfficeSlots:
 
 
 @dataclass(frozen=True)
-class OfficeJournal:
+class SharedJournal:
     """The journal of a rollout. See `collect.rollouts.journal.JournalText`."""
 
     shared_state: Any
@@ -197,7 +197,7 @@ class OfficeJournal:
 
 
 @dataclass(frozen=True)
-class OfficeLog:
+class SharedLog:
     """The log of a rollout. See `collect.rollouts.progress.LogText`."""
 
     shared_state: Any

@@ -20,7 +20,7 @@ from collect.errors import ConfigError, EndpointDown, InvalidReply, RateLimited,
 from collect.models.waiting import raise_if_stopped
 from collect.preflight import DiskTooFull
 from collect.rollouts.executor import Rows, Setup, ThisMachine, Work
-from collect.rollouts.ray_cluster.shared_state import OfficeJournal, OfficeLimits, OfficeLog
+from collect.rollouts.ray_cluster.shared_state import SharedJournal, SharedLimits, SharedLog
 from collect.store.build_info import code_version
 from sandbox.engine import connect, engine_errors
 from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, SandboxDead, SandboxError
@@ -200,9 +200,9 @@ class NodeWorker:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
     def _prepare(self, work: Work) -> Readiness:
-        limits = OfficeLimits(self._shared_state, self._name)
-        journal = partial(OfficeJournal, self._shared_state)
-        log = partial(OfficeLog, self._shared_state)
+        limits = SharedLimits(self._shared_state, self._name)
+        journal = partial(SharedJournal, self._shared_state)
+        log = partial(SharedLog, self._shared_state)
         executor = ThisMachine(self._setup, limits, self._stop, journal, log)
         try:
             with self._images.held(work.spec.instance):

@@ -1,4 +1,4 @@
-"""The Java probe's jar: made once, delivered whole, mended where a program spoils it."""
+"""The Java probe's jar: made once, delivered whole, repaired if a program spoils it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from collect.models.budget import Budget, read_spent
 from collect.rollouts.executor import Setup
 from collect.rollouts.ray_cluster.cluster import Workers
 from collect.rollouts.ray_cluster.connecting import connect
-from collect.rollouts.ray_cluster.shared_state import OfficeLimits
+from collect.rollouts.ray_cluster.shared_state import SharedLimits
 
 SLOTS, SECONDS = 2, 60.0
 
@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     ray = connect(None, "runner.ray.address")
     setup = Setup(RuntimeConfig(), BundledBenchmark(), {}, folder)
     with closing(Workers(ray, setup, Budget(None, 0.0, folder), threading.Event())) as workers:
-        limits = OfficeLimits(workers._shared_state, "worker")
+        limits = SharedLimits(workers._shared_state, "worker")
         slots = limits.slots("model", SLOTS)
         for _ in range(2 * SLOTS):
             assert slots.acquire(timeout=SECONDS)

@@ -530,7 +530,7 @@ def test_a_worker_that_starts_while_the_run_ends(
     assert not ray.is_initialized(), "nothing of Ray is called after its end"
 
 
-def test_an_office_that_has_died_is_named(nodes: RayNodes, tmp_path: Path) -> None:
+def test_shared_state_that_has_died_is_named(nodes: RayNodes, tmp_path: Path) -> None:
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
         ray.kill(cluster._workers._shared_state)
         with pytest.raises(
