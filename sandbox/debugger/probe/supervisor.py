@@ -11,20 +11,199 @@ import signal
 import sys
 import termios
 import time
-from typing import Callable, Dict, List, Optional
+from collections import deque
+from typing import Callable, Dict, List, Optional, Tuple
 
-from .diagnosis import EXITED
-from .ending import ended, killed
-from .output import OutputRing
-from .pending import Pending
+from .diagnosis import (
+    CRASHED,
+    EXITED,
+    LOOK,
+    OUT_OF_MEMORY,
+    Diagnosis,
+    Task,
+    diagnose,
+    look,
+    unanswered,
+)
 from .processes import (
     adopt_orphans,
     descendants,
+    dumped_frames,
     kill_descendants,
     memory_kills,
+    process_state,
+    signal_name,
     waited_for_children,
 )
-from .wire import DUMP, Json, LineReader, encode, write_all
+from .wire import (
+    CONTROL,
+    DUMP,
+    INTERRUPT,
+    RESEND,
+    RUN_ACTIONS,
+    TICK,
+    Json,
+    LineReader,
+    encode,
+    write_all,
+)
+
+
+class Pending:
+    """One unanswered request: when to interrupt, and when to kill."""
+
+    def __init__(self, message: Json, child: int) -> None:
+        self.id = message["id"]
+        self.token: str = message["token"]
+        self.runs = message["action"] in RUN_ACTIONS
+        self.counts = message["action"] == "list_breakpoints"
+        """Whether the answer shows the breakpoints' hit counts."""
+        self.child = child
+        now = time.monotonic()
+        self.deadline: float = now + message["timeout"]
+        self.grace: float = message["grace"]
+        self.next_signal = self.deadline if self.runs else min(self.deadline, now + TICK)
+        self.first: Dict[int, Task] = {}
+        self.first_at = 0.0
+        self.diagnosis: Optional[Diagnosis] = None
+        self.reached = False
+        """Whether an interrupt has reached the program's Python code."""
+
+    def wake_at(self) -> float:
+        """The time of the next action, on the monotonic clock."""
+        looked = self.deadline - LOOK if not self.first_at else self.next_signal
+        return float(min(self.next_signal, looked, self.deadline + self.grace))
+
+    def interrupt_now(self) -> None:
+        """Interrupt before the deadline, as the host asks."""
+        self.deadline = self.next_signal = min(self.deadline, time.monotonic() + LOOK)
+
+    def paused(self) -> None:
+        """From here on the debugger runs, and the program's code only for it."""
+        self.next_signal = min(self.next_signal, time.monotonic() + TICK)
+
+    def overdue(self) -> bool:
+        return time.monotonic() >= self.deadline + self.grace
+
+    def keep_time(self) -> None:
+        """Look at the program shortly before the deadline, and interrupt it from then on."""
+        now = time.monotonic()
+        if not self.first_at and now >= self.deadline - LOOK:
+            self.first, self.first_at = look(self.child), now
+        if now < self.next_signal:
+            return
+        if now >= self.deadline and self.diagnosis is None:
+            if now < self.first_at + LOOK / 2:  # the first look came late on a busy machine
+                self.next_signal = self.first_at + LOOK
+                return
+            self.diagnosis = diagnose(self.child, self.first, now - self.first_at)
+        os.kill(self.child, INTERRUPT)
+        if process_state(f"/proc/{self.child}") in "tT":  # a stopped program gets it on continuing
+            os.kill(self.child, signal.SIGCONT)
+        self.next_signal = now + (RESEND if now >= self.deadline else TICK)
+
+    def last_diagnosis(self) -> Diagnosis:
+        """The diagnosis of a program that is about to be killed."""
+        found = self.diagnosis
+        if found is None:
+            before, began = look(self.child), time.monotonic()
+            time.sleep(LOOK)
+            found = diagnose(self.child, before, time.monotonic() - began)
+        return unanswered(self.child, found, self.reached)
+
+
+class OutputRing:
+    """The head and the tail of the program's output since the last answer."""
+
+    def __init__(self, limit: int) -> None:
+        self.half = max(limit // 2, 1)
+        self.clear()
+
+    def clear(self) -> None:
+        self.head = b""
+        self.tail: deque[bytes] = deque()
+        self.tail_size = 0
+        self.cut = 0
+
+    def add(self, data: bytes) -> None:
+        room = self.half - len(self.head)
+        self.head += data[:room]
+        rest = data[room:] if room < len(data) else b""
+        if rest:
+            self.tail.append(rest)
+            self.tail_size += len(rest)
+        while self.tail and self.tail_size - len(self.tail[0]) >= self.half:
+            dropped = len(self.tail.popleft())
+            self.tail_size -= dropped
+            self.cut += dropped
+
+    def take(self) -> Tuple[str, bool]:
+        """Return the text, and whether its middle was cut; then start over.
+
+        Escapes characters that could affect a terminal.
+        """
+        tail = b"".join(self.tail)
+        extra = max(len(tail) - self.half, 0)
+        cut = self.cut + extra
+        head = self.head.decode("utf-8", "replace")
+        end = tail[extra:].decode("utf-8", "replace")
+        self.clear()
+        middle = f"\n... {cut} bytes cut ...\n" if cut else ""
+        text = (head + middle + end).replace("\r\n", "\n")
+        return text.translate(CONTROL), bool(cut)
+
+
+MEMORY_ENDS = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
+OUT_OF_MEMORY_TEXTS = ("MemoryError", "Cannot allocate memory", "out of memory", "bad_alloc")
+
+
+def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Json:
+    """The answer if the program ended by itself; `status` is that of `os.waitpid`.
+
+    An exit is a normal answer to an action that `runs` the program, and otherwise a loss.
+    """
+    if not os.WIFSIGNALED(status):
+        answer: Json = {"stop": {"reason": "exited", "exit_code": os.WEXITSTATUS(status)}}
+        if not runs:
+            answer["kill_reason"] = EXITED
+        return answer
+    number = os.WTERMSIG(status)
+    if number in (INTERRUPT, DUMP):  # the program was ending and had removed the handlers
+        return {"stop": {"reason": "exited"}, "kill_reason": EXITED}
+    frames = dumped_frames(dump)
+    return {
+        "stop": {"reason": "exited", "exit_code": 128 + number, **place(frames)},
+        "signal": signal_name(number),
+        "frames": frames,
+        "kill_reason": crash_reason(number, dump, kills_before),
+    }
+
+
+def crash_reason(number: int, dump: str, kills_before: Optional[int]) -> str:
+    """Whether lack of memory explains a signal: the kernel counts the processes killed for that."""
+    kills = memory_kills()
+    if number == signal.SIGKILL and (kills is None or kills != kills_before):
+        return OUT_OF_MEMORY
+    if number in MEMORY_ENDS and any(text in dump for text in OUT_OF_MEMORY_TEXTS):
+        return OUT_OF_MEMORY
+    return CRASHED
+
+
+def killed(reason: str, text: str, dump: str) -> Json:
+    """The answer if the program had to be killed: why, and where it was."""
+    frames = dumped_frames(dump)
+    return {
+        "stop": {"reason": "killed", **place(frames)},
+        "diagnosis": text,
+        "frames": frames,
+        "kill_reason": reason,
+    }
+
+
+def place(frames: List[Json]) -> Json:
+    """The position of the innermost frame, as the fields of a stop."""
+    return {name: frames[0][name] for name in ("file", "line", "function")} if frames else {}
+
 
 CUT_OFF = (
     "had cut the debugger off (it closed all descriptors, or replaced itself by another program)"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import types
-from typing import Any, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from .breakpoints import BreakpointTable
-from .filters import Mending, call_filter, raise_filter
-from .frames import running_frames
-from .hits import HitCounter
-from .hook import TraceHook
+from .conditions import condition_holds
+from .exceptions import first_reached
+from .frames import keep_cells, running_frames
+from .hook import TraceHook, get_trace
 from .interpreter import (
     NONE_INLINED,
     Inlined,
@@ -21,6 +21,140 @@ from .monitor import Monitor
 from .own import get_ident
 from .points import Breakpoint
 from .workspace import Workspace
+
+OnLimit = Callable[[types.FrameType, RecursionError], None]
+
+
+def nested(depth: int) -> Tuple[Any, ...]:
+    value: Tuple[Any, ...] = ()
+    for _ in range(depth):
+        value = (value,)
+    return value
+
+
+class Mending:
+    """Restores the trace function that CPython removes because it raised.
+
+    Before 3.12 a recursion that reaches its limit does so first in the trace function of the call,
+    where no stack is left. So that function checks the stack ahead, by comparing `one` with
+    `other`, which takes some levels; if there is too little it calls `begin`, and raises while
+    there is still some. The restoring is a pending call of the interpreter, `PyObject_IsTrue`,
+    which runs the method below in the main thread (where the recursion must be) as soon as the
+    program goes on.
+    """
+
+    one, other = nested(8), nested(8)
+
+    def __init__(self, lost: Callable[[], None]) -> None:
+        import ctypes
+
+        self.lost = lost
+        """Called once the trace function is gone."""
+        self.wanted = False
+        self._add: Any = ctypes.pythonapi.Py_AddPendingCall
+        self._arguments = ctypes.pythonapi.PyObject_IsTrue, ctypes.py_object(self)
+
+    def begin(self) -> None:
+        self.wanted = True
+        self._add(*self._arguments)
+
+    def __bool__(self) -> bool:
+        if get_trace() is not None:
+            self._add(*self._arguments)  # still in the trace function
+        elif self.wanted:
+            self.wanted = False
+            self.lost()
+        return False  # any other value is an error
+
+
+def call_filter(
+    table: BreakpointTable, hook: TraceHook, on_call: Any, at_limit: OnLimit
+) -> Callable[[types.FrameType, str, Any], Any]:
+    """The trace function for calls: ignores those without a breakpoint."""
+    quiet, only_raising, on_raise = table.quiet, table.only_raising, hook.on_raise
+    one, other = Mending.one, Mending.other
+
+    def trace_call(frame: types.FrameType, event: str, arg: Any) -> Any:
+        try:
+            _ = one == other
+            if id(frame.f_code) in quiet:
+                return None
+            if id(frame.f_code) in only_raising:
+                # The program's own tracer still gets the lines.
+                frame.f_trace_lines = hook.functions.programs is not None
+                return on_raise
+            return on_call(frame, event, arg)
+        except RecursionError as error:
+            at_limit(frame, error)
+            raise
+
+    return trace_call
+
+
+def raise_filter(on_event: Any) -> Callable[[types.FrameType, str, Any], None]:
+    """The trace function inside a frame for which only exceptions matter."""
+
+    def trace_raise(frame: types.FrameType, event: str, arg: Any) -> None:
+        if event == "exception":
+            on_event(frame, event, arg)
+
+    return trace_raise
+
+
+class Hits(NamedTuple):
+    """The breakpoints that were hit, and notes about their conditions."""
+
+    points: List[Breakpoint]
+    notes: List[str]
+
+
+class HitCounter:
+    """Finds the breakpoints that are hit: those due whose conditions hold."""
+
+    def __init__(self, workspace: Workspace, table: BreakpointTable) -> None:
+        self.workspace = workspace
+        self.table = table
+
+    def at_line(self, frame: types.FrameType) -> Hits:
+        """At a line that is about to run."""
+        plan = self.table.plan(frame.f_code)
+        return self._count(plan.due(frame, frame.f_lineno) if plan else (), frame)
+
+    def at_raise(
+        self,
+        frame: types.FrameType,
+        error: BaseException,
+        trace: Optional[types.TracebackType],
+    ) -> Hits:
+        """In a frame that an exception has reached: only at the first of the program's own."""
+        points = self.table.raised.matching(type(error))
+        if not points or not first_reached(frame, error, trace, self.workspace.mine):
+            return Hits([], [])
+        return self._count(points, frame, error)
+
+    def at_end(self, frame: Optional[types.FrameType], error: BaseException) -> Hits:
+        """At an exception that has ended the program, or its test."""
+        points = self.table.uncaught.matching(type(error)) if frame is not None else ()
+        return self._count(points, frame, error)
+
+    def _count(
+        self,
+        due: Iterable[Breakpoint],
+        frame: Optional[types.FrameType],
+        error: Optional[BaseException] = None,
+    ) -> Hits:
+        hits = Hits([], [])
+        for point in due:
+            assert frame is not None
+            holds, note = condition_holds(point, frame, error)
+            keep_cells(frame if point.code else None)
+            hits.notes.extend([note] if note else [])
+            # Another thread may have been the first to hit a temporary one.
+            if holds and (not point.temporary or self.table.discard(point)):
+                self.table.count_hit(point)
+                hits.points.append(point)
+        return hits
+
 
 RUN, OVER, INTO, OUT = "run", "over", "into", "out"
 COROUTINE = 0x80 | 0x200  # CO_COROUTINE, CO_ASYNC_GENERATOR
