@@ -28,7 +28,7 @@ from collect.store.run_store import RunStore
 CONFIG = Path(__file__).parents[1] / "configs" / "quickstart.yaml"
 STAGES = ("collect", "eval")
 ATTEMPTS = 3
-"""Of each bug; as many again whenever a start ends before its kill."""
+"""Attempts per bug; as many again whenever a start ends before its kill."""
 
 
 @dataclass

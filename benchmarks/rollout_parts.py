@@ -33,7 +33,7 @@ class Parts:
 
     @property
     def medians(self) -> dict[str, float]:
-        """Of each part."""
+        """Median seconds of each part."""
         return {name: statistics.median(found) for name, found in self._seconds.items()}
 
 

@@ -19,10 +19,15 @@ The CPU time is that of the whole machine, which must do nothing else.
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,13 +35,91 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.machine import Spent, spending
 from benchmarks.rollout_parts import part_seconds
 from benchmarks.synthetic_run import Template, templates_of, write_run
-from benchmarks.warm_start import warm_start_seconds
 from collect.store.run_store import RunStore
+from sandbox.debugger.java_session import PROBE_OPTIONS
 from sandbox.engine import connect
 from sandbox.errors import SandboxUnavailable
+
+ROUNDS = 10
+SHARED = "-Xshare:auto"
+
+
+def warm_start_seconds() -> dict[str, float]:
+    """Medians of seconds, of Java's none where there is no JVM."""
+    parts = part_seconds()
+    imported = parts["import pytest"] - parts["start Python alone"]
+    found = {
+        "Python: debug session, to the first stop": parts["debug session, to the first stop"],
+        "Python: of that, the import of pytest": imported,
+    }
+    if shutil.which("java") is None:
+        return found
+    without = ["-Xshare:off" if option == SHARED else option for option in PROBE_OPTIONS]
+    return found | {
+        "Java: a JVM without shared classes": _jvm_seconds(without),
+        "Java: a JVM with them, as sessions start it": _jvm_seconds(PROBE_OPTIONS),
+    }
+
+
+def _jvm_seconds(options: list[str] | tuple[str, ...]) -> float:
+    seconds = []
+    for _ in range(ROUNDS):
+        began = time.monotonic()
+        subprocess.run(["java", *options, "-version"], check=True, capture_output=True)
+        seconds.append(time.monotonic() - began)
+    return statistics.median(seconds)
+
+
+SAMPLE_SECONDS = 0.2
+
+
+@dataclass
+class Spent:
+    """Time of all processes together, including those of containers and cluster nodes."""
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    memory_bytes: int = 0
+    """The most in use at once, above what was in use before."""
+
+
+@contextmanager
+def spending() -> Iterator[Spent]:
+    """What is spent within; it is known afterwards."""
+    spent, ended = Spent(), threading.Event()
+    used_before, lowest = _available(), _available()
+
+    def watch() -> None:
+        nonlocal lowest
+        while not ended.wait(SAMPLE_SECONDS):
+            lowest = min(lowest, _available())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    began, cpu_before = time.monotonic(), _cpu_seconds()
+    watcher.start()
+    try:
+        yield spent
+    finally:
+        ended.set()
+        watcher.join()
+        spent.seconds = time.monotonic() - began
+        spent.cpu_seconds = _cpu_seconds() - cpu_before
+        spent.memory_bytes = max(used_before - lowest, 0)
+
+
+def _cpu_seconds() -> float:
+    """User, nice and system time, interrupts included, of all processors since the start."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _, _, irq, softirq = (int(each) for each in fields[:7])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def _available() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+
 
 CONFIG = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
 AT_ONCE = (1, 2, 4, 8, 16, 32)

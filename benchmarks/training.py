@@ -35,7 +35,7 @@ class Setting:
 
     name: str
     top_layers: int | None = None
-    """Of 30; None: all."""
+    """How many of the 30 layers are trained, from the top; None: all."""
     bf16: bool = False
     trained_tokens_only: bool = True
     """Whether the head scores no more than the tokens that are trained; else TRL's own loss."""

@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from collect.store.atomic_files import write_text
-from eval.markdown import table
 from eval.metrics import MISSING
+from eval.tables import table
 
 FOLDER = "figures"
 """Folder of their CSV files within the evaluation's folder."""

@@ -81,7 +81,7 @@ class ArmMetrics:
     instances: int
     resolved: int
     tampered: int
-    """Those rollouts whose code interfered with the test run: not resolved."""
+    """Rollouts whose code interfered with the test run; they are not resolved."""
     pass_rate: float | None
     """Percent of rollouts that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve
     rate."""

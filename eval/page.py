@@ -10,13 +10,12 @@ from eval.attempts import attempts_table, pairs_table, sets_table
 from eval.figures import Record
 from eval.figures import parts as record_parts
 from eval.labels import Labels
-from eval.markdown import notes, table
 from eval.metrics import Comparison
 from eval.paired.report import PairedReport
 from eval.paired.tables import paired_parts
 from eval.panels import Panel, is_repair
 from eval.repair_tables import by_benchmark, models_table, repair_foot, repair_table
-from eval.tables import FLAT_NOTE, flat_table, foot, paper_table
+from eval.tables import FLAT_NOTE, flat_table, foot, notes, paper_table, table
 
 TableOf = Callable[[Panel, Labels], list[list[str]]]
 SECTIONS: dict[str, tuple[str, tuple[TableOf, ...]]] = {

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from sys import intern
 
-from collect.code.patches import ChangedRange
-from collect.code.test_files import TestFiles
+from collect.code.patches import ChangedRange, TestFiles
 from collect.errors import FailureKind
 from collect.questions.grounding.checking import ground
 from collect.questions.grounding.fixes import changed_by, fix_touched_location

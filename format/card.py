@@ -10,12 +10,11 @@ from typing import Any
 
 import yaml
 
-from format.columns import Column
 from format.dataset import arrow_schema, read_rows, split_file
 from format.inspection import MAPPING, Vocabulary
 from format.mixture import MixtureConfig, MixtureShare
 from format.report import SOURCE, FormatReport, Funnel, SplitStatistics, Spread
-from format.rows import COLUMNS
+from format.rows import COLUMNS, Column
 from format.splits import TEST, TRAIN
 
 WHAT = {

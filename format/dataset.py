@@ -18,8 +18,7 @@ from pyarrow import ArrowException
 
 from collect.errors import ConfigError
 from collect.store.tables import open_parquet
-from format.columns import Column, Kind, features
-from format.rows import COLUMNS, encode
+from format.rows import COLUMNS, Column, Kind, encode, features
 
 ROWS_PER_GROUP = 256
 """Rows read at once."""

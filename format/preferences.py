@@ -14,12 +14,11 @@ from typing import IO, Any
 from collect.errors import ConfigError
 from format.attempts import Attempt, Attempts, prompt_of
 from format.candidates import Candidate
-from format.columns import Column, Kind
 from format.config import FormatConfig, PreferencesConfig, Why
-from format.parts import Part, PartReport
-from format.rows import message_object
+from format.rows import Column, Kind, message_object
 from format.splits import Splits
 from format.turn_quality import trained_turns
+from format.writing import Part, PartReport
 
 # Pair the attempts at each question.
 

@@ -15,11 +15,10 @@ from collect.question_records import Question, read_questions
 from collect.questions.building import DEFAULT_NAME
 from collect.questions.episode import tool_schemas
 from collect.questions.rows import opening_messages
-from format.columns import Column, Kind
 from format.config import FormatConfig, PromptsConfig
-from format.parts import Part, PartReport
-from format.rows import message_object
+from format.rows import Column, Kind, message_object
 from format.splits import Splits
+from format.writing import Part, PartReport
 
 COLUMNS = {
     "prompt": Column("the system's and the user's message to the Debug Subagent", Kind.OBJECTS),

@@ -13,10 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import cycle
 from multiprocessing import connection, get_context
 from pathlib import Path
 from traceback import format_exc
+from typing import Any
 
 from collect.agents.config import AgentsConfig
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
@@ -25,20 +28,103 @@ from collect.rollouts.ray_cluster.connecting import connect
 from collect.store.atomic_files import replacing_folder
 from collect.store.build_info import code_version
 from collect.store.run_store import RunStore
-from format.attempts import Attempts, question_ids
-from format.candidates import Outcome
+from format.attempts import Attempt, Attempts, attempt_of, question_ids
+from format.candidates import Candidate, Outcome
 from format.card import write_card
 from format.config import FormatConfig, WorkersConfig
-from format.duplicates import RULES, Duplicates
-from format.judging import Judge, Judgement
+from format.duplicates import RULES, Duplicates, Mark
+from format.filters import Filter, build_filters, characters
 from format.mixture import RULE as MIXTURE_RULE
 from format.preferences import PREFERENCES, write_preferences
 from format.prompts import PROMPTS, choose_questions, write_prompts
 from format.report import FormatReport, Funnel, FunnelStep
-from format.sources import Candidates, Chunk
+from format.rows import stored_row
+from format.sources import Candidates, Chunk, GoldLines
 from format.splits import Splits
+from format.turn_quality import trained_turns
 from format.worth import Asked, Pairs, asked_of, levels
 from format.writing import StagedRows, write_rows, write_trajectories
+
+# The columns on a row's quality and origin.
+
+
+def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
+    """The label columns of a candidate that passed the filters, by name."""
+    grounding = candidate.grounding
+    return {
+        "category": candidate.outcome.category,
+        "difficulty": candidate.outcome.difficulty,
+        "grounding": grounding.score,
+        "claims": grounding.counts,
+        "turn_quality": [label.value for label in candidate.turn_quality],
+        "trained_turns": list(trained_turns(candidate.turn_quality, config.masked_turns)),
+        "leaks": [leak.value for leak in candidate.leaks],
+        "fix_touched_location": candidate.fix_touched_location,
+        "debug_helped": candidate.outcome.debug_helped,
+        "replay_verified": candidate.replay_verified,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The row of a kept conversation."""
+
+    columns: dict[str, Any]
+    """JSON columns are texts."""
+    characters: int
+    """Characters of its messages and tools."""
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The result for one conversation, ignoring duplicates."""
+
+    row: Row | None
+    """None if it was dropped."""
+    dropped_by: str | None
+    """The filter's name."""
+    attempt: Attempt | None
+    """None if it fits in no pair, or the config requests none."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Can be sent to another process."""
+
+    config: FormatConfig
+    held_out: HeldOut
+    gold: GoldLines
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The filters can't be pickled and are created anew.
+        return Judge, (self.config, self.held_out, self.gold)
+
+    def judge(self, chunk: Chunk) -> list[Judgement]:
+        """Judge all conversations of a chunk, in order."""
+        rollouts = chunk.rollouts(self.config, self.gold)
+        return [self._judge(each) for rollout in rollouts for each in rollout]
+
+    @cached_property
+    def filters(self) -> tuple[Filter, ...]:
+        return build_filters(self.held_out)
+
+    def _judge(self, candidate: Candidate) -> Judgement:
+        config = self.config
+        drops = (each.name for each in self.filters if not each.keep(candidate, config))
+        dropped_by = next(drops, None)
+        pairs = config.preferences is not None
+        attempt = attempt_of(candidate, dropped_by, config) if pairs else None
+        row = self._row(candidate) if dropped_by is None else None
+        return Judgement(row, dropped_by, attempt)
+
+    def _row(self, candidate: Candidate) -> Row:
+        outcome, said, texts = candidate.outcome, candidate.said, candidate.texts
+        assert texts is not None, "the filters have let it through"
+        columns = stored_row(said, texts, outcome.language, outcome.teacher, outcome.system)
+        columns |= label_columns(candidate, self.config)
+        return Row(columns, characters(said), Mark.of(said, self.config))
+
 
 # Workers that judge a run's conversations: this process, several local ones, or a Ray cluster.
 

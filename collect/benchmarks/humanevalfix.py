@@ -13,7 +13,7 @@ from pathlib import Path
 
 from collect.benchmarks import humanevalfix_java, humanevalfix_python
 from collect.benchmarks.base import Instance, Language, TestResults
-from collect.benchmarks.humanevalfix_rows import HUB_ID, Row, file_rows, hub_rows
+from collect.benchmarks.humanevalfix_python import HUB_ID, Row, file_rows, hub_rows
 from collect.benchmarks.running import run_tests
 from collect.code.patches import diff_trees
 from sandbox import Sandbox

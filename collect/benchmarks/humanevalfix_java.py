@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from collect.benchmarks.humanevalfix_rows import Row
+from collect.benchmarks.humanevalfix_python import Row
 from collect.errors import ConfigError
 
 SOLUTION = "Solution.java"

@@ -1,4 +1,4 @@
-"""Unified diffs: make, apply, reverse and cut them, and find the lines they change.
+"""Unified diffs: make, apply, reverse and cut them, find their lines, and tell test files apart.
 
 Patches are in git's format (`diff --git`, `a/` and `b/` prefixes, /dev/null for new and deleted
 files), so that `git apply` accepts them. File modes and binary contents are left out: a file that
@@ -9,9 +9,11 @@ not written.
 from __future__ import annotations
 
 import difflib
+import posixpath
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from pathlib import PurePosixPath
@@ -28,6 +30,30 @@ from collect.code.unified import (
     split_lines,
     unquote,
 )
+
+
+class TestFiles:
+    """The test files of one bug, from its tests' names and pytest's naming rules.
+
+    Every concurrent rollout has one, so it holds only the names.
+    """
+
+    __test__ = False
+    __slots__ = ("_names",)
+
+    def __init__(self, tests: Iterable[str] = ()) -> None:
+        """`tests`: pytest's node ids, or `package.Class#method` in Java."""
+        files = (test.partition("::")[0].partition("#")[0] for test in tests)
+        self._names = tuple(map(sys.intern, dict.fromkeys(files)))
+
+    def __contains__(self, path: str) -> bool:
+        stem, extension = posixpath.splitext(posixpath.basename(path))
+        if extension == ".java":
+            own = stem.partition("$")[0]
+            return any(own == name.rpartition(".")[2] for name in self._names)
+        is_named = stem == "conftest" or stem.startswith("test_") or stem.endswith("_test")
+        return is_named or any(path == name or path.endswith(f"/{name}") for name in self._names)
+
 
 __all__ = [
     "BINARY_NOTE",

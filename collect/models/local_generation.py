@@ -197,7 +197,7 @@ class Sampler:
         return self._random is None
 
     def noisy(self, scores: torch.Tensor) -> torch.Tensor:
-        """Of the scores of one next token, [vocabulary], such that the largest is the choice."""
+        """Scores of the next token, [vocabulary], with sampling noise: the largest one is the choice."""
         if self._random is None or not self._sampling.temperature:
             return scores
         logits = scores.float() / self._sampling.temperature

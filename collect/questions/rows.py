@@ -12,7 +12,7 @@ from collect.agents.debug2fix import subagent_prompt
 from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
 from collect.agents.wording import wording
 from collect.benchmarks.base import Instance
-from collect.code.test_files import TestFiles
+from collect.code.patches import TestFiles
 from collect.question_records import Question
 from collect.questions.grounding.checking import ground
 from collect.questions.scoring import Verdict

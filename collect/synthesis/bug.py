@@ -23,7 +23,7 @@ class Caught:
     failing: tuple[str, ...]
     passing: tuple[str, ...]
     reason: Reason
-    """Of the first failing test."""
+    """The failure of the first failing test."""
     output: str
     """Output of the test runner."""
     distance: Mapping[str, int | bool | None]

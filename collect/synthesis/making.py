@@ -6,11 +6,13 @@ parallelism, or on where an earlier run was killed.
 
 from __future__ import annotations
 
+import ast
+import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,9 +21,12 @@ from collect.benchmarks.base import Language, TestStatus
 from collect.benchmarks.local import LocalBug
 from collect.benchmarks.projects import layout
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
+from collect.benchmarks.projects.issue_text import read_symptom, write_issue
 from collect.benchmarks.projects.java_layout import arrange as arrange_java
-from collect.benchmarks.projects.project import Project, ProjectRefused, Source
+from collect.benchmarks.projects.project import Project, ProjectRefused, Source, read_reasons
 from collect.benchmarks.projects.sources import fetch
+from collect.benchmarks.pytest_run import PytestJob, run_job, statuses
+from collect.benchmarks.workspace import with_environment
 from collect.config import RuntimeConfig
 from collect.funnel import funnel
 from collect.store.atomic_files import write_text
@@ -30,15 +35,92 @@ from collect.store.work_file import WorkFile
 from collect.synthesis.bug import Caught, make_bug
 from collect.synthesis.candidates import Candidate, Candidates, Place, find_candidates
 from collect.synthesis.java.workbench import JavaWorkbench
-from collect.synthesis.mutations import Mutation
-from collect.synthesis.python_workbench import PythonWorkbench
+from collect.synthesis.mutations import CombinedMutation, Mutation
 from collect.synthesis.records import Outcome, ProjectCard, Step
-from collect.synthesis.suite import Suite
+from collect.synthesis.suite import Suite, run_suite
 from collect.synthesis.workbench import TrialRun, Workbench
 from collect.threads import run_in_threads
-from sandbox import SandboxConfig
+from sandbox import SandboxConfig, open_sandbox
 from sandbox.errors import ImageMissing, SandboxUnavailable
 from sandbox.java.scan import BUILD_FILES
+
+PLUGIN = "stepinto_distance"
+FAULT_FILE = "fault.json"
+DISTANCE_FILE = "distance.json"
+
+
+@dataclass(frozen=True)
+class PythonWorkbench:
+    """See `collect.synthesis.workbench.Workbench`."""
+
+    project: Project
+    sandbox: SandboxConfig
+    config: FactoryConfig
+
+    def run_suite(self) -> Suite:
+        return run_suite(self.project, self.sandbox, self.config)
+
+    def edited(self, mutation: Mutation | CombinedMutation) -> Mapping[str, bytes] | None:
+        code = mutation.apply()
+        try:
+            ast.parse(code)
+        except (SyntaxError, ValueError):
+            return None
+        return {**self.project.source.files, mutation.path: code.encode()}
+
+    def run(
+        self,
+        files: Mapping[str, bytes],
+        tests: Sequence[str],
+        timeout: float,
+        measured: tuple[Candidate, str] | None = None,
+    ) -> TrialRun:
+        job = PytestJob(list(dict.fromkeys(map(self.group_of, tests))), tests)
+        if measured is not None:
+            job = _measured(job, *measured)
+        with open_sandbox(with_environment(self.sandbox, self.project.environment)) as opened:
+            opened.write_files(files)
+            run = run_job(opened, job, timeout)
+        return TrialRun(
+            statuses(run.reports),
+            read_reasons(run.reports),
+            run.output,
+            run.result.timed_out,
+            json.loads(run.outputs.get(DISTANCE_FILE, b"{}")),
+        )
+
+    def group_of(self, test: str) -> str:
+        return test.partition("::")[0]
+
+    def write_issue(self, caught: Caught, seed: str) -> str:
+        symptom = read_symptom(
+            self.project.source.name,
+            caught.failing,
+            files=self.project.source.files,
+            exception=caught.reason.type,
+            message=caught.reason.message,
+            output=caught.output,
+        )
+        return write_issue(symptom, seed)
+
+
+def _measured(job: PytestJob, candidate: Candidate, test: str) -> PytestJob:
+    scopes = [
+        {
+            "path": part.path,
+            "name": part.scope.rpartition(".")[2],
+            "first": part.scope_lines[0],
+            "last": part.scope_lines[1],
+        }
+        for part in candidate.parts
+    ]
+    return replace(
+        job,
+        plugins={PLUGIN: Path(__file__).with_name("distance_plugin.py").read_bytes()},
+        inputs={FAULT_FILE: json.dumps({"test": test, "scopes": scopes}).encode()},
+        outputs=(DISTANCE_FILE,),
+    )
+
 
 # Judge an edit: some tests must catch it, twice for the same reason.
 

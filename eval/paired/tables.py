@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from eval.labels import VARIANT_NAMES, Labels
-from eval.markdown import notes, table
 from eval.metrics import MISSING, Arm, decimal
 from eval.paired.comparing import PairedComparison
 from eval.paired.gain import RecoveredGain
 from eval.paired.report import PairedReport
 from eval.panels import Facts
+from eval.tables import notes, table
 
 COMPARISON_HEAD = (
     *("Left out", "First %", "Second %", "Difference", "Interval", "First better"),

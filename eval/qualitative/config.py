@@ -15,4 +15,4 @@ class JudgeConfig(BaseModel):
     limit: int = Field(default=200, ge=1)
     """At most so many questions, and at most so many failed rollouts, drawn at random."""
     seed: int = 0
-    """Of the draw."""
+    """Seed of the random draw."""

@@ -34,7 +34,7 @@ class Case:
 
     rollout: Rollout
     sessions: tuple[Session, ...] = ()
-    """Of those that debug, in their order."""
+    """The sessions of agents that debug, in order."""
     changed: tuple[ChangedRange, ...] = ()
     """What the patch changes."""
     gold: tuple[ChangedRange, ...] = ()
@@ -47,7 +47,7 @@ class Case:
 
     @cached_property
     def modes(self) -> list[list[AnswerMode]]:
-        """Those of each session."""
+        """The modes of each session."""
         return [modes_of_answer(each, self.sees_debugger) for each in self.sessions]
 
     @property
@@ -73,7 +73,7 @@ def modes_of_rollout(case: Case) -> list[Mode]:
 
 
 def lifted(mode: AnswerMode) -> Mode:
-    """Of a rollout: no session was without a mode, and one at least has this one."""
+    """The mode of a rollout in which every session has some mode, and at least one has this one."""
     return Mode(
         mode.name,
         mode.title,

@@ -55,7 +55,7 @@ DESCRIPTIONS: Mapping[Category, str] = {
     Category.REACHABILITY: "Checking if execution reaches a specific location or branch.",
     Category.POST_FIX: "Confirming that a code change resolves the issue.",
 }
-"""Those of Debug2Fix's table 3, in its order and words."""
+"""The categories of Debug2Fix's table 3, in its order and words."""
 LABELS: Mapping[Kind, Mapping[str, str]] = {
     Kind.QUESTION: {each.value: text for each, text in DESCRIPTIONS.items()}
     | {NONE: "None of these."},

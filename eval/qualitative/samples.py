@@ -63,7 +63,7 @@ class Sample:
 
     @property
     def items(self) -> list[Item]:
-        """Those kept, by their keys."""
+        """The drawn items, ordered by key."""
         return [item for _, _, item in sorted(self._heap, key=lambda entry: entry[1])]
 
 

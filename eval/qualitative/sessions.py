@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from collect.agents.config import Variant
 from collect.agents.inspectcoder.actions import UnreadableAction, parse_actions
 from collect.agents.inspectcoder.react import action_block
-from collect.code.patches import ChangedRange
-from collect.code.test_files import TestFiles
+from collect.code.patches import ChangedRange, TestFiles
 from collect.questions.grounding.checking import (
     MAX_CHARACTERS,
     answer_texts,
@@ -41,12 +40,12 @@ class Session:
     calls: int
     """Answers to its calls, and to what should have been one."""
     not_done: int
-    """Those that were invalid, or refused by the debugger's state."""
+    """Calls that were invalid, or refused by the debugger's state."""
     launches: int
     stops: int
     inspections: int
     late_inspections: int
-    """Those once the program had stopped anywhere but at the start of the test."""
+    """Inspections after the program had stopped anywhere but at the start of the test."""
     breakpoints: bool
     """Whether any was set on a line or a function."""
     breakpoint_hits: int
@@ -55,7 +54,7 @@ class Session:
     ungrounded: int
     """Claims of the answer that the conversation did not observe."""
     misread: int
-    """Those of them that give a value to a name that was observed with another."""
+    """Ungrounded claims that give a name a value other than the observed one."""
     touched: bool | None
     """Whether the patch changed the place that the answer reports; None: not known."""
 
@@ -188,24 +187,24 @@ def modes_of_answer(session: Session, sees_debugger: bool = True) -> list[Answer
 
 
 def never_started(session: Session) -> bool:
-    """Launched, and nothing of the program was ever seen."""
+    """The program was launched, but nothing of it was ever observed."""
     return session.launches > 0 and session.stops == 0 and session.inspections == 0
 
 
 def nothing_observed(session: Session) -> bool:
-    """Not even launched."""
+    """The program was not launched."""
     return session.answers and session.launches == session.stops == session.inspections == 0
 
 
 def never_hit(session: Session) -> bool:
-    """Stopped, but never where it was to, and looked at nothing but the entry."""
+    """The program stopped, but never at a breakpoint; only its entry was inspected."""
     if session.late_inspections:
         return False
     return session.stops > 0 and session.breakpoints and session.breakpoint_hits == 0
 
 
 def no_call_done(session: Session) -> bool:
-    """It called, always in vain."""
+    """No call succeeded."""
     return session.answers and 0 < session.calls == session.not_done
 
 

@@ -42,7 +42,7 @@ class Finding:
     answers: tuple[str, ...]
     """The primary mode of each answer; `SOUND` among them."""
     modes: tuple[str, ...]
-    """Of an unresolved rollout, the primary one first."""
+    """The modes of an unresolved rollout, the primary one first."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Study:
     tools: dict[Arm, Counter[tuple[int, str]]] = field(default_factory=lambda: defaultdict(Counter))
     """Calls of those that debug, by step and tool."""
     scripted: set[Arm] = field(default_factory=set)
-    """Those that the oracle plays in."""
+    """Arms with the oracle as a model."""
 
 
 def gold_patches(instances: Iterable[Instance]) -> GoldPatches:

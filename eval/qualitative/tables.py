@@ -357,7 +357,7 @@ def _missing(report: JudgeReport) -> str:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of two that sort the same things."""
+    """Agreement of two raters on the same items."""
 
     items: int
     percent: float | None
@@ -371,7 +371,7 @@ class Agreement:
 
 
 def agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
-    """Of pairs of labels, the first one's and the second one's (Cohen 1960)."""
+    """Agreement over pairs of labels, one of each rater (Cohen 1960)."""
     if not pairs:
         return Agreement(0, None, None, None, None)
     count = len(pairs)

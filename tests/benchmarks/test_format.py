@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.format import measure
 from benchmarks.synthetic_run import Template, write_run
-from collect.code.test_files import TestFiles
+from collect.code.patches import TestFiles
 from collect.questions.grounding.checking import ground
 from collect.store.records import Conversation
 from collect.store.run_store import RunStore

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from collect.code.test_files import TestFiles
+from collect.code.patches import TestFiles
 from collect.questions.grounding.checking import ground
 from collect.questions.grounding.records import Grounding
 from collect.store.records import Role

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.descendants import descendants
-from benchmarks.ray_nodes import RayNodes
+from benchmarks.chaos.ground import RayNodes
+from benchmarks.debugger_sessions import descendants
 from collect.errors import ConfigError
 from collect.store.run_store import RunStore, conversations_of, rollout_batches
 from format.config import FormatConfig, PreferencesConfig, WorkersConfig

@@ -26,8 +26,8 @@ from sandbox import (
     Command,
     ImageWorkspace,
     SandboxConfig,
+    container,
     container_exec,
-    container_files,
     open_sandbox,
 )
 from sandbox.container import ContainerSandbox
@@ -215,7 +215,7 @@ def test_a_write_that_is_cut_off_leaves_the_file(
     box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.write_file("kept.py", b"x = 1\n")
-    monkeypatch.setattr(container_files, "FILES_TIMEOUT", 0.5)
+    monkeypatch.setattr(container, "FILES_TIMEOUT", 0.5)
     with monkeypatch.context() as stalled:
         stalled.setattr(container_exec, "_sent", lambda _, unsent: unsent)
         with pytest.raises(SandboxDead, match=r"writing kept\.py did not end"):
@@ -237,13 +237,13 @@ def test_files_that_the_engine_breaks_off_are_no_tree(
     box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch, rest: bytes
 ) -> None:
     box.write_files({f"pkg/{name}.py": b"x = 1\n" for name in "abcde"})
-    taken = container_files._Bounded.add
+    taken = container._Bounded.add
 
-    def cut(output: container_files._Bounded, chunk: bytes) -> None:
+    def cut(output: container._Bounded, chunk: bytes) -> None:
         if b"./pkg/" in chunk:
             taken(output, chunk[: chunk.rindex(b"./pkg/")] + rest)
 
-    monkeypatch.setattr(container_files._Bounded, "add", cut)
+    monkeypatch.setattr(container._Bounded, "add", cut)
     with pytest.raises(SandboxDead, match="broke off the files"):
         box.read_tree()
 

@@ -46,13 +46,13 @@ def parse_maven(log: str) -> dict[str, TestStatus]:
 
 
 def parse_ant(log: str) -> dict[str, TestStatus]:
-    """Lines such as `[junit] [PASS] test`."""
+    """Reads lines such as `[junit] [PASS] test`."""
     found = (ANT_RESULT.match(line.strip()) for line in log.split("\n"))
     return {result[2]: _status(result[1]) for result in found if result}
 
 
 def parse_gradle(log: str) -> dict[str, TestStatus]:
-    """Lines such as `Class > test PASSED`; the test's own output may come between, on separate
+    """Reads lines such as `Class > test PASSED`; the test's own output may come between, on separate
     lines."""
     statuses: dict[str, TestStatus] = {}
     current: str | None = None
@@ -163,7 +163,7 @@ def parse_seaborn(log: str) -> Statuses:
 
 
 def parse_sympy(log: str) -> Statuses:
-    """Lines such as `test_x ok`, and a heading for each failure's traceback."""
+    """Reads lines such as `test_x ok`, and a heading for each failure's traceback."""
     statuses = {f"{file}.py:{test}": TestStatus.FAILED for file, test in SYMPY_FAILURE.findall(log)}
     for line in map(str.strip, log.split("\n")):
         name, _, end = line.rpartition(" ")
@@ -173,7 +173,7 @@ def parse_sympy(log: str) -> Statuses:
 
 
 def parse_django(log: str) -> Statuses:
-    """unittest's verbose output: `test (module.Class) ... ok`, where `ok` may come later."""
+    """Reads unittest's verbose output: `test (module.Class) ... ok`, where `ok` may come later."""
     statuses: Statuses = {}
     current: str | None = None
     for line in map(str.strip, log.split("\n")):

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.subagent_task import read_subagent_task
-from collect.code.test_files import TestFiles
+from collect.code.patches import TestFiles
 from collect.questions.claims import EXCEPTION, LOCATION, places, same_file
 from collect.questions.comparing import Call, Name, Text, parse_value, same
 from collect.questions.grounding.observations import (

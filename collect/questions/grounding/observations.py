@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from collect.code.test_files import TestFiles
+from collect.code.patches import TestFiles
 from collect.questions.claims import places
 from collect.questions.comparing import ADDRESS, SPACE
 from collect.store.records import Conversation, EventRow

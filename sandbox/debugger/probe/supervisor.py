@@ -1,5 +1,5 @@
-"""The process that owns the pseudo-terminal: it relays messages, keeps the deadlines and reports
-the end."""
+"""The process that owns the pseudo-terminal: it relays messages and output,
+diagnoses requests that are not answered in time, and reports the end."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Rendering:
         self.cut = False
         """Whether anything inside was left out."""
         self.size = self.done = 0
-        """Of the outermost container: number of items, and number of those already passed."""
+        """Items of the outermost container, and how many of them have been passed."""
         self.before = 0
         """Number of those before the window."""
         self.partly = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.code.test_files import TestFiles
+from collect.code.patches import TestFiles
 
 PYTHON = ("checks/cart.py::test_total[1::2]", "checks/cart.py::Case::test_other", "run_all.py")
 JAVA = ("shop.CartTest#total", "shop.Smoke")

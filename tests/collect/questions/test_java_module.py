@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collect.questions.java_module import JavaModule
+from collect.questions.program import JavaModule
 
 SOURCE = b"""\
 package demo;

@@ -13,8 +13,13 @@ from collect.questions.scoring import Reason, Verdict
 from eval.labels import Labels
 from eval.paired.config import StatisticsConfig
 from eval.standalone.metrics import ModelAnswers, alone_metrics, shared_questions
-from eval.standalone.stage import paired_answers
-from eval.standalone.tables import AloneResults, alone_parts, categories_table, models_table
+from eval.standalone.stage import (
+    AloneResults,
+    alone_parts,
+    categories_table,
+    models_table,
+    paired_answers,
+)
 from tests.collect.questions.asked import reach, value
 from tests.eval.test_metrics import NO_SUBAGENT
 from tests.records import make_rollout

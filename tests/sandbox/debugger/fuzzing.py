@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchmarks.descendants import descendants, ended
+from benchmarks.debugger_sessions import descendants, ended
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import (
     Action,

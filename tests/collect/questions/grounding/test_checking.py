@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
-from collect.code.test_files import TestFiles
+from collect.code.patches import TestFiles
 from collect.questions.grounding.checking import ground
 from collect.questions.grounding.records import ClaimKind, Support
 from collect.store.records import Conversation, Role

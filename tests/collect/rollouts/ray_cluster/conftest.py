@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("ray", reason="needs the extra ray")
 
-from benchmarks.ray_nodes import RayNodes
+from benchmarks.chaos.ground import RayNodes
 
 
 @pytest.fixture(scope="module")

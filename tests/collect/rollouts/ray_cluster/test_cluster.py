@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import ray
 
-from benchmarks.ray_nodes import RayNodes
+from benchmarks.chaos.ground import RayNodes
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RayConfig, RunnerConfig, RuntimeConfig
