@@ -1,5 +1,5 @@
-"""The sandbox backends, for every test; Docker's are skipped where no engine answers. And what is
-set once for all tests."""
+"""The sandbox backends, the cache and the settings of every test; Docker's tests are skipped if no
+engine answers."""
 
 from __future__ import annotations
 
@@ -26,16 +26,25 @@ from tests.sandbox.image import (
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
 
+# Tests neither read nor change what the user keeps in the cache. Their own, which is much work to
+# make again, stays with the checkout.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / ".cache" / "tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Forget what earlier sessions verified, unless this process is one of xdist's workers."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(cache_folder() / marks.FOLDER, ignore_errors=True)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_verifications(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests neither read nor add to what the user has verified; what they start as a process of its
-    own still reads it. The rest of the cache is theirs too: it is much work to make again."""
-    users, own = cache_folder(), tmp_path_factory.mktemp("verifications")
+    """A worker doesn't read what another one verified meanwhile."""
+    shared, own = cache_folder(), tmp_path_factory.mktemp("verifications")
 
     def folder() -> Path:
         found = cache_folder()
-        return own if found == users else found
+        return own if found == shared else found
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marks, "cache_folder", folder)
