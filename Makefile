@@ -4,19 +4,27 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 # More than there are cores: many tests wait for a JVM to start, or for a time-out to pass.
 WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
+CLUSTER := tests/collect/rollouts/ray_cluster
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: quickstart test check setup bubblewrap clean
+.PHONY: quickstart test test-all interpreters check setup bubblewrap clean
 
 # Set up, then collect, format, train and eval on real debugger sessions.
 quickstart: setup
 	$(BIN)/stepinto run configs/quickstart.yaml
 
-# Set up, then lint, type-check and run every test.
-test: check
-	$(BIN)/python -m tests.interpreters
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 40 -m 'not cluster'
+# Set up, then lint, type-check and run the tests that take a few seconds at most.
+test: check interpreters
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 20 -m 'not slow and not cluster'
+	$(BIN)/pytest --durations 5 -m 'cluster and not slow' $(CLUSTER)
+
+# The same with every test: every CPython, every bundled bug, killed clusters, longer fuzzing.
+test-all: check interpreters
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 40 -m 'not cluster' --fuzz-actions 100
 	$(BIN)/pytest --durations 20 -m cluster
+
+interpreters: setup
+	$(BIN)/python -m tests.interpreters
 
 check: setup
 	$(BIN)/ruff check .

@@ -10,9 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 ENVIRONMENTS = Path(__file__).parent.parent / ".cache" / "interpreters"
@@ -32,6 +36,12 @@ class Interpreter:
         """Folders that a sandbox must be able to read to run it."""
         real = Path(self.path).resolve()
         return (str(real.parent.parent), str(ENVIRONMENTS))
+
+
+def each_version(versions: Sequence[str] = VERSIONS) -> list[Any]:
+    """Versions in order as a test's parameters; `make test` runs the oldest and the newest."""
+    ends = (versions[0], versions[-1])
+    return [v if v in ends else pytest.param(v, marks=pytest.mark.slow) for v in versions]
 
 
 @cache

@@ -16,7 +16,6 @@ from tests.tiny_model import build_tiny_model
 CONFIG = Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     base = build_tiny_model(tmp_path / "tiny", context=16_384)

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 ROOMS = ("sandbox", "collect", "format", "train", "eval", "configs")
 DEBUGGED = ("collect/benchmarks/bundled", "sandbox/debugger/probe")
@@ -56,6 +58,7 @@ def siblings(user: str, used: str) -> tuple[str, str] | None:
     return None
 
 
+@pytest.mark.slow
 def test_no_two_packages_import_each_other() -> None:
     uses: dict[tuple[str, str], list[str]] = {}
     for module, path in MODULES.items():

@@ -46,7 +46,6 @@ def test_the_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-@pytest.mark.slow
 def test_it_runs() -> None:
     command = ["-m", "benchmarks.debugger_speed", "actions", "--quick", "--python", sys.executable]
     result = subprocess.run(

@@ -19,7 +19,8 @@ needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="there is n
 
 
 @pytest.mark.parametrize(
-    "instance_id", [*PYTHON, *(pytest.param(name, marks=needs_maven) for name in JAVA)]
+    "instance_id",
+    [*PYTHON, *(pytest.param(name, marks=[needs_maven, pytest.mark.slow]) for name in JAVA)],
 )
 def test_trajectory(instance_id: str) -> None:
     expected = golden_file(instance_id).read_text(encoding="utf-8")

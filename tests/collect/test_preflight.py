@@ -51,6 +51,7 @@ def preflight(
     return done.returncode, "\n".join(" ".join(line.split()) for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_all_is_looked_at_and_nothing_done(server: ChatServer, tmp_path: Path) -> None:
     status, table = preflight(server, tmp_path)
     assert status == 0
@@ -83,6 +84,7 @@ def test_every_check_is_made_also_after_one_that_fails(server: ChatServer, tmp_p
     assert "│ ok │ sandbox │" in table
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_images_are_counted(server: ChatServer, tmp_path: Path, image: str) -> None:
     sandbox = f"sandbox={{backend: docker, image: {TAG}}}"
@@ -92,6 +94,7 @@ def test_images_are_counted(server: ChatServer, tmp_path: Path, image: str) -> N
     assert "│ no │ images │ 1 of the 1 images that these bugs need are not on this" in table
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_looked_at_part_by_part(server: ChatServer, tmp_path: Path) -> None:
     pairs = (
         "eval.pairs=[{main: frontier}]",
@@ -107,6 +110,7 @@ def test_an_evaluation_is_looked_at_part_by_part(server: ChatServer, tmp_path: P
     assert not list(RunStore(tmp_path / "test" / "eval").read_rollouts())
 
 
+@pytest.mark.slow
 def test_of_all_stages_what_can_be_looked_at_is(server: ChatServer, tmp_path: Path) -> None:
     pairs = "eval.pairs=[{main: frontier}]"
     whole = "stages=[collect, format, train, eval]"
@@ -121,6 +125,7 @@ def test_of_all_stages_what_can_be_looked_at_is(server: ChatServer, tmp_path: Pa
     assert (status, tables) == (2, "")
 
 
+@pytest.mark.slow
 def test_it_changes_nothing_of_a_run(server: ChatServer, tmp_path: Path) -> None:
     config = tmp_path / "test" / "config.yaml"
     assert preflight(server, tmp_path)[0] == 0

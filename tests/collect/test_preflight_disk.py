@@ -92,6 +92,7 @@ def test_sandboxes_are_as_large_as_their_bug(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_the_engines_disk(image: str) -> None:
     runtime = RuntimeConfig(sandbox=SandboxConfig(backend="docker", image=image), runner=LOW)

@@ -103,7 +103,6 @@ def change(run: Path, which: Callable[[Conversation], bool], old: str, new: str)
     return chosen.conversation_id
 
 
-@pytest.mark.slow
 def test_a_run_is_verified_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conversations = list(RunStore(run).read_conversations())
     assert main(["replay", str(run), "--limit", "1"]) == 0
@@ -121,7 +120,6 @@ def test_a_run_is_verified_once(run: Path, capsys: pytest.CaptureFixture[str]) -
     assert file.stat().st_mtime_ns == before
 
 
-@pytest.mark.slow
 def test_a_record_that_lies_is_found(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lying = change(
         run,
@@ -167,7 +165,6 @@ def first_sub(run: Path) -> str:
     return min(row.conversation_id for row in held if row.role is Role.DEBUG_SUBAGENT)
 
 
-@pytest.mark.slow
 def test_what_never_says_the_same_is_told_from_a_lie(tmp_path: Path) -> None:
     replies = [
         {"tool_calls": [{"name": "bash", "arguments": json.dumps({"command": RANDOM})}]},

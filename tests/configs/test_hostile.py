@@ -110,7 +110,6 @@ def test_garbage_is_nothing_that_was_spent(tmp_path: Path, garbage: str) -> None
         read_spent(tmp_path)
 
 
-@pytest.mark.slow
 def test_garbage_in_a_runs_folder_is_told_and_loses_nothing(
     config_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

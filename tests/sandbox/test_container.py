@@ -150,6 +150,7 @@ def test_command_out_of_memory_is_killed_and_the_sandbox_lives(box: ContainerSan
     assert box.run(Command(["echo", "alive"])).output == "alive\n"
 
 
+@pytest.mark.slow
 def test_no_output_is_lost_to_a_client_that_is_slow(
     box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +173,7 @@ def test_no_output_is_lost_to_a_client_that_is_slow(
     assert terminal.close() == 0
 
 
+@pytest.mark.slow
 def test_a_command_that_the_engine_could_not_start_is_no_observation(
     engine: Any, box: ContainerSandbox
 ) -> None:
@@ -196,6 +198,7 @@ def test_what_a_shell_says_beforehand_is_no_output(image: str) -> None:
         terminal.close()
 
 
+@pytest.mark.slow
 def test_a_time_out_counts_from_the_commands_start(
     box: ContainerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,7 +327,13 @@ HIDDEN_FILES = {
 }
 
 
-@pytest.mark.parametrize("script", HIDDEN_FILES.values(), ids=HIDDEN_FILES)
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(script, id=name, marks=[] if name == "unlinked" else [pytest.mark.slow])
+        for name, script in HIDDEN_FILES.items()
+    ],
+)
 def test_files_that_are_hard_to_find_count_against_the_disk(image: str, script: str) -> None:
     if "rm f" in script and os.geteuid() != 0:
         pytest.skip("only root can look at what other users' programs have open")
@@ -360,6 +369,7 @@ def test_image_may_name_its_user(image_of_root: str) -> None:
 ENDS_ALL = "sleep 1022 & kill -9 -1; kill -15 1; kill -9 1; kill -9 -1"
 
 
+@pytest.mark.slow
 def test_a_command_that_kills_all_it_can_ends_and_its_sandbox_does_not(
     box: ContainerSandbox, image_of_root: str
 ) -> None:

@@ -95,6 +95,7 @@ for way in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_files_that_do_not_show_count_too(user: str) -> None:
     ways = [*WAYS, *(BY_CLOSED_PROCESSES if user == "own" and os.geteuid() == 0 else [])]
     told = run_as(user, FILL_IN_EACH_WAY, FILL, *ways)

@@ -44,6 +44,7 @@ class Engine:
         return "opened"
 
 
+@pytest.mark.slow
 def test_all_wait_for_the_engine_and_one_looks() -> None:
     engine = Engine(looks=2)
     pause = EnginePause(engine.answers)
@@ -63,6 +64,7 @@ def test_patience_ends() -> None:
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.slow
 def test_an_engine_that_hangs_costs_all_that_wait_one_look() -> None:
     looked = []
 
@@ -105,6 +107,7 @@ def test_one_that_answers_but_does_not_open_is_asked_with_pauses(
     assert said == ["asked", 1, "asked", 2, "asked"]
 
 
+@pytest.mark.slow
 def test_patience_begins_with_the_first_failure() -> None:
     answers = iter([EngineDown("it went down on the way"), None])
 
@@ -159,6 +162,7 @@ def sockets(image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sock
     return Sockets(here.removeprefix("unix://"), away)
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_a_container_opens_once_the_engine_is_back(sockets: Sockets) -> None:
     config = SandboxConfig(backend="docker", image=TAG, engine_wait=30)

@@ -164,6 +164,7 @@ def test_huge_sparse_file_is_refused(box: Sandbox) -> None:
         box.read_tree()
 
 
+@pytest.mark.slow
 def test_odd_names_and_unreadable_files(box: Sandbox) -> None:
     files = {
         "with space": b"1",

@@ -367,6 +367,7 @@ def _wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_files_without_content_count_against_the_disk_too() -> None:
     with LocalSandbox(SandboxConfig(disk_mb=64)) as box:
         script = "for n in $(seq 40); do mkdir $n; (cd $n; touch $(seq 1000)); done; sleep 100"

@@ -91,6 +91,7 @@ def test_a_package_is_importable_and_read_only(wheels: Path) -> None:
     assert Path(file).read_text() == "ANSWER = 41 + 1\n"
 
 
+@pytest.mark.slow
 def test_it_is_installed_once(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = packages_folder(sys.executable, (PACKAGE,))
     packages_folder.cache_clear()
@@ -156,6 +157,7 @@ def test_a_wheel_that_requires_a_source_tree_does_not_get_it_built(
     assert not marker(source).exists()
 
 
+@pytest.mark.slow
 def test_a_wheels_scripts_are_written_nowhere_else(wheels: Path) -> None:
     elsewhere = wheels.parent / "of-the-user"
     elsewhere.write_text("precious")
@@ -204,6 +206,7 @@ def test_no_setting_of_pip_brings_sources_in(
     assert not marker(source).exists()
 
 
+@pytest.mark.slow
 def test_versions_extras_and_markers_are_names(wheels: Path) -> None:
     named = (f"{PACKAGE}[fast]>=1,<2", 'nothing==1; python_version < "3"')
     assert SandboxConfig(packages=named).packages == named

@@ -217,6 +217,7 @@ def test_host_environment_and_home_are_not_readable(
     assert listed.exit_code != 0
 
 
+@pytest.mark.slow
 def test_two_sandboxes_do_not_see_each_other(open_backend: OpenSandbox) -> None:
     first, second = open_backend(), open_backend()
     first.write_file("mine", b"first-s3cret")
@@ -239,6 +240,7 @@ def test_closed_sandbox_says_so_and_closes_twice(open_backend: OpenSandbox) -> N
         box.read_file("x")
 
 
+@pytest.mark.slow
 def test_python_runs_pytest(box: Sandbox) -> None:
     box.write_file("test_it.py", b"def test_it():\n    assert 1 + 1 == 2\n")
     result = box.run(Command([box.python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]))

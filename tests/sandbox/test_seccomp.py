@@ -87,6 +87,7 @@ print(check.found, check.detail)
 """
 
 
+@pytest.mark.slow
 def test_the_doctor_tells_of_a_kernel_without_filters() -> None:
     told = subprocess.run(
         [sys.executable, "-c", NO_FILTERS], capture_output=True, text=True, check=True

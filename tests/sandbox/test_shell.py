@@ -9,6 +9,7 @@ from sandbox.shell import capture, read_text, write_bytes
 from tests.sandbox.conftest import OpenSandbox
 
 
+@pytest.mark.slow
 def test_output_beyond_the_limit_comes_whole(open_backend: OpenSandbox) -> None:
     box = open_backend(output_limit=2_000)
     lines = "\n".join(map(str, range(1, 5_001))) + "\n"

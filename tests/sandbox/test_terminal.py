@@ -47,6 +47,7 @@ def test_long_lines_pass_both_ways(box: Sandbox) -> None:
     terminal.close()
 
 
+@pytest.mark.slow
 def test_sending_while_the_process_prints_does_not_block(box: Sandbox) -> None:
     terminal = spawn(box, "print('z' * 2_000_000)\nprint(len(input()))")
     terminal.send_line(b"x" * 500_000)

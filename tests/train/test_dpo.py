@@ -20,8 +20,6 @@ from train.rows import load_rows
 from train.stage import run_train
 from train.tokenization import load_tokenization
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
@@ -82,6 +80,7 @@ def test_what_is_counted_is_what_is_trained(run: Path, tiny_folder: Path, tmp_pa
     assert report.trained_tokens == sum(map(sum, sides))
 
 
+@pytest.mark.slow
 def test_the_better_one_becomes_likelier(run: Path, tiny_folder: Path) -> None:
     options = {"precompute_ref_log_probs": True}
     why = DpoSettings(why=(Why.SHORTER,))

@@ -23,8 +23,6 @@ from train.samples import Sample
 from train.saving import finished
 from train.stage import run_train
 
-pytestmark = pytest.mark.slow
-
 
 def formatted(folder: Path, test_fraction: float = 0.3) -> Path:
     """A run of five conversations with both splits."""
@@ -63,6 +61,7 @@ def followed(
     return run, run_train(settings, run)
 
 
+@pytest.mark.slow
 def test_the_test_split_is_measured_at_steps_and_at_the_end(
     followed: tuple[Path, TrainReport],
 ) -> None:

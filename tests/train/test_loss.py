@@ -17,9 +17,6 @@ from train.encoding import IGNORED
 from train.evaluation import eval_curve
 from train.trainer import build_trainer, loss_curve, shared_beginning, trained_logits
 
-pytestmark = pytest.mark.slow
-
-
 TRAINED = [(5, 9), (19, 20), (0, 21), (30, 60)]
 """Of each row after its beginning."""
 
@@ -65,7 +62,9 @@ def trained(
     return trainer
 
 
-@pytest.mark.parametrize("beginning", [0, 1, 40])
+@pytest.mark.parametrize(
+    "beginning", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 40))]
+)
 def test_loss_gradients_and_accuracy_are_those_of_all_tokens(
     tiny_folder: Path, tmp_path: Path, beginning: int
 ) -> None:

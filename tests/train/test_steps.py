@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from datasets import load_dataset
 
 from format.config import FormatConfig
@@ -12,7 +11,6 @@ from format.stage import run_format
 from tests.format.conversations import make_rollouts, write_run
 
 
-@pytest.mark.slow
 def test_the_loss_is_on_the_step_alone(tmp_path: Path, tiny_folder: Path) -> None:
     from transformers import AutoTokenizer
     from trl import SFTConfig, SFTTrainer

@@ -26,7 +26,6 @@ from train.saving import newest_whole
 from train.stage import run_train
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +124,7 @@ def test_the_templates_of_trl_make_no_other_training(tmp_path: Path) -> None:
     assert one.fingerprint == digest({"config": settings.identity(), "data": "1"})
 
 
+@pytest.mark.slow
 def test_a_base_model_that_was_trained_again_is_another_training(
     run: Path, tiny: Path, tmp_path: Path
 ) -> None:
@@ -137,6 +137,7 @@ def test_a_base_model_that_was_trained_again_is_another_training(
     assert again.fingerprint != first.fingerprint
 
 
+@pytest.mark.slow
 def test_full_training_changes_every_weight(run: Path, tiny: Path) -> None:
     report = run_train(config(tiny, lora=None, max_steps=1, save_untuned=True), run)
     assert report.trained_parameters == report.parameters
@@ -204,6 +205,7 @@ def test_checkpoints_of_another_config_are_not_used(run: Path, tiny: Path) -> No
     assert run_train(config(tiny, max_steps=1), run).resumed_from_step == 0
 
 
+@pytest.mark.slow
 def test_a_model_is_as_readable_as_its_report(run: Path, tiny: Path) -> None:
     run_train(config(tiny, max_steps=1), run)
     modes = {file.stat().st_mode for file in (run / "model").iterdir()}
@@ -216,6 +218,7 @@ def test_wandb_logs_offline(run: Path, tiny: Path) -> None:
     assert list((run / "train" / "wandb").glob("offline-run-*/*.wandb"))
 
 
+@pytest.mark.slow
 def test_rows_that_would_be_cut_are_refused(run: Path, tiny: Path) -> None:
     with pytest.raises(ConfigError, match=r"5 of 5 rows are longer than train\.max_length = 400"):
         run_train(config(tiny, max_length=400), run)

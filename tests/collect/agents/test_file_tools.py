@@ -146,6 +146,7 @@ def test_a_closed_gate_lets_coverage_measure(sandbox: Sandbox) -> None:
     assert closed.call(BashArguments(command=f'python -c "{code}"'), "1").text == "measured"
 
 
+@pytest.mark.slow
 def test_how_a_command_failed_can_be_read_off_its_answer(sandbox: Sandbox) -> None:
     exited = call(sandbox, "bash", command="echo '[exit code 4]'; exit 3").text
     assert read_failure(exited) == FailedCommand("[exit code 4]\n", 3)
@@ -204,6 +205,7 @@ with open_sandbox(SandboxConfig(backend=sys.argv[1], image=sys.argv[2])) as sand
 """
 
 
+@pytest.mark.slow
 def test_a_huge_file_takes_no_memory_of_ours(backend: str) -> None:
     argv = [sys.executable, "-c", MEASURED, backend, TAG]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -353,6 +353,7 @@ def test_total():
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HONEST)
 def test_tests_that_have_no_twin_decide_all_the_same(kind: str) -> None:
     bug = replace(of_totals(f"from totals import total\n{HONEST[kind]}"), pass_to_pass=())
@@ -364,6 +365,7 @@ def test_tests_that_have_no_twin_decide_all_the_same(kind: str) -> None:
     assert (unknown.resolved, unknown.unchecked) == (True, FAILING[:1])
 
 
+@pytest.mark.slow
 def test_a_forgery_is_seen_where_twins_of_some_tests_disagree_honestly() -> None:
     bug = of_totals(TESTS.replace("== 3", "== 3 and __name__.endswith('test_totals')"))
     made = verdict({"src/totals.py": BUGGY + FORGERIES["the outcome of reports"]}, bug)
@@ -371,6 +373,7 @@ def test_a_forgery_is_seen_where_twins_of_some_tests_disagree_honestly() -> None
     assert verdict({"src/totals.py": CORRECT}, bug).resolved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "status"), [(1.6, "passed"), (4, "timed_out")])
 def test_twins_take_no_time_from_the_tests(seconds: float, status: str) -> None:
     slow = (

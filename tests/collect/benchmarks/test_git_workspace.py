@@ -75,6 +75,7 @@ def base(sandbox: Sandbox) -> str:
     return commit
 
 
+@pytest.mark.slow
 def test_nothing_of_the_future_can_be_found(sandbox: Sandbox, base: str) -> None:
     seal_history(sandbox, base)
     found = sh(sandbox, SEARCH)
@@ -86,6 +87,7 @@ def test_nothing_of_the_future_can_be_found(sandbox: Sandbox, base: str) -> None
     assert all("logs/" not in path and "FETCH_HEAD" not in path for path in files)
 
 
+@pytest.mark.slow
 def test_the_past_and_the_tree_stay(sandbox: Sandbox, base: str) -> None:
     seal_history(sandbox, base)
     assert sh(sandbox, "git log --format=%s").split() == ["Setup", "base", "first"]
@@ -98,6 +100,7 @@ def test_the_past_and_the_tree_stay(sandbox: Sandbox, base: str) -> None:
     assert sh(sandbox, "git log -1 --format=%cI").startswith("2020-01-01")
 
 
+@pytest.mark.slow
 def test_a_clean_checkout_gets_no_commit_of_its_own(sandbox: Sandbox, base: str) -> None:
     sh(sandbox, "rm -r setup.cfg")
     seal_history(sandbox, base)
@@ -113,6 +116,7 @@ def test_without_its_base_commit_no_history_is_left(sandbox: Sandbox, base: str)
     assert "return 2" in sh(sandbox, "cat code.py")
 
 
+@pytest.mark.slow
 def test_a_past_with_holes_is_dropped(sandbox: Sandbox, base: str) -> None:
     sh(sandbox, "git replace -d HEAD")
     blob = sh(sandbox, "git rev-parse v1:code.py").strip()
@@ -165,6 +169,7 @@ diff --git a/code.py b/code.py
 """
 
 
+@pytest.mark.slow
 def test_so_is_one_that_git_does_not_get_through(
     sandbox: Sandbox, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,7 @@ def test_collect_refuses_before_any_work(
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+@pytest.mark.slow
 def test_what_is_not_held_out_is_let_through() -> None:
     config = held(benchmarks=[{"name": "bundled", "split": "held_out"}])
     train = [bug for bug in BUGS if (bug.benchmark, bug.id) not in HeldOut.of(config).instances]

@@ -96,6 +96,7 @@ def test_a_java_instance(tmp_path: Path) -> None:
     assert "`mean` in `Solution.java`" in instance.problem_statement
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK on this machine")
 def test_a_java_instance_fails_before_and_passes_after(tmp_path: Path) -> None:
     path = lines_file(tmp_path / "rows.jsonl", JAVA_ROW)
@@ -104,6 +105,7 @@ def test_a_java_instance_fails_before_and_passes_after(tmp_path: Path) -> None:
     assert done.problems == ()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/usr/share/java/javatuples.jar").exists(), reason="no javatuples on this machine"
 )
@@ -119,6 +121,7 @@ def test_a_java_task_with_tuples_finds_them(tmp_path: Path) -> None:
     assert done.problems == ()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK on this machine")
 def test_a_java_program_that_never_ends_scores_as_timed_out(tmp_path: Path) -> None:
     endless = {**JAVA_ROW, "buggy_solution": "        while (true);\n    }\n}"}

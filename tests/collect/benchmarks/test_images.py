@@ -38,6 +38,7 @@ def test_missing_images_are_counted_and_named(records: Path, image: str) -> None
     require_images(instances, SandboxConfig(backend="docker", image=image))
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_the_commands(
     records: Path,

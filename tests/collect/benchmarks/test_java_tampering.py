@@ -205,6 +205,7 @@ def test_what_the_runner_was_told_can_not_be_read_again(either: Sandbox) -> None
     assert results.tampered is None
 
 
+@pytest.mark.slow
 def test_the_runners_objects_are_not_found_by_reflection(shared: Sandbox) -> None:
     results = attacked(shared, REFLECT)
     assert "found class stepinto.runner.Report$" in results.output
@@ -233,6 +234,7 @@ def test_assertions_that_are_turned_off_are_tampering(shared: Sandbox) -> None:
     assert "a test that must fail (assert) did not" in str(results.tampered)
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_otherwise_than_the_runner_does_passes_nothing(shared: Sandbox) -> None:
     ends = "Runtime.getRuntime().addShutdownHook(new Thread(() -> Runtime.getRuntime().halt(7)));"
     test = TEST.replace("Assertions.assertEquals(2, new Half().of(4))", "new Half().of(4)")
@@ -248,6 +250,7 @@ def test_a_program_without_a_framework_forges_nothing(shared: Sandbox) -> None:
     assert (results.statuses, bool(results.tampered)) == ({"Main": "missing"}, True)
 
 
+@pytest.mark.slow
 def test_a_class_in_the_place_of_a_librarys_changes_nothing(sandbox: Sandbox) -> None:
     test = """\
 import static org.assertj.core.api.Assertions.assertThat;

@@ -137,6 +137,7 @@ def test_a_build_that_takes_too_long_is_no_verdict(
         run(sandbox, files, "ATest#one")
 
 
+@pytest.mark.slow
 def test_a_class_that_does_not_compile_leaves_the_others_alone(sandbox: Sandbox) -> None:
     files = junit("ATest", "one() {}") | junit("BTest", "two() { int n = total; }")
     files |= junit("CTest", "three() {}")
@@ -144,6 +145,7 @@ def test_a_class_that_does_not_compile_leaves_the_others_alone(sandbox: Sandbox)
     assert run(sandbox, files, *tests) == ["passed", "missing", "passed"]
 
 
+@pytest.mark.slow
 def test_a_time_out_keeps_what_ended_before_it(sandbox: Sandbox) -> None:
     files = junit("ATest", "first() {}", ENDLESS, "last() {}")
     sandbox.write_files({path: text.encode() for path, text in files.items()})
@@ -177,6 +179,7 @@ class HaltTest {
     assert run(shared, {"HaltTest.java": text}, "HaltTest#halts") == ["missing"]
 
 
+@pytest.mark.slow
 def test_no_class_of_the_workspace_stands_in_for_runner_or_framework(sandbox: Sandbox) -> None:
     harmless = "public static void assertTrue(boolean condition) {}"
     files = {

@@ -18,9 +18,11 @@ ATTACKS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("user", [AS_ORDINARY])
-@pytest.mark.parametrize("runner", ATTACKS)
+@pytest.mark.parametrize(
+    "runner",
+    ["a script", *(pytest.param(name, marks=pytest.mark.slow) for name in ("pytest", "Java"))],
+)
 def test_no_verdict_is_forged_by_the_project_of_an_ordinary_user(runner: str, user: str) -> None:
     module, chosen = ATTACKS[runner]
     told = run_tests_as_ordinary(module, chosen)

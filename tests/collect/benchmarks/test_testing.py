@@ -120,6 +120,7 @@ def test_a_file_that_does_not_import_leaves_the_others_alone(sandbox: Sandbox) -
     assert "nowhere_to_be_found" in results.output
 
 
+@pytest.mark.slow
 def test_a_time_out_keeps_what_ended_before_it(sandbox: Sandbox) -> None:
     write(
         sandbox,
@@ -312,6 +313,7 @@ def test_a_module_that_ends_the_process_has_no_results(sandbox: Sandbox) -> None
     assert "before the first test" in str(results.cut_short)
 
 
+@pytest.mark.slow
 def test_the_time_out_holds_for_all_processes_together(sandbox: Sandbox) -> None:
     tests = "".join(f"def test_{n}():\n    time.sleep(3)\n    os._exit(0)\n\n\n" for n in range(6))
     write(sandbox, {"test_a.py": f"import os\nimport time\n\n\n{tests}"})
@@ -353,6 +355,7 @@ def wheel_of_plugin(folder: Path) -> None:
             archive.writestr(name, text)
 
 
+@pytest.mark.slow
 def test_options_and_plugins_are_the_same_for_verdicts_and_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,6 +163,7 @@ def test_marked_bugs_are_skipped_and_limit_counts_the_rest(
         chosen()
 
 
+@pytest.mark.slow
 def test_the_command_verifies_and_collect_skips(
     bundle: Path,
     tmp_path: Path,

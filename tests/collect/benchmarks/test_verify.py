@@ -26,6 +26,7 @@ def verified(
     return verify_instance(benchmark, instance, SandboxConfig(), repeats)
 
 
+@pytest.mark.slow
 def test_a_sound_instance(bundle: Path) -> None:
     done = verified(bundle, {}, repeats=2)
     assert (done.problems, done.marks, done.repeats) == ((), (Mark.OK,), 2)
@@ -78,6 +79,7 @@ def test_a_patch_that_does_not_mend(bundle: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_program_that_never_ends(bundle: Path) -> None:
     files = dict(BundledBenchmark(bundle).instances()[0].files)
     files["tests/conftest.py"] = (
@@ -88,6 +90,7 @@ def test_a_program_that_never_ends(bundle: Path) -> None:
     assert (done.problems, done.marks) == (("before: timed out",), (Mark.SLOW,))
 
 
+@pytest.mark.slow
 def test_a_flaky_test(bundle: Path) -> None:
     files = dict(BundledBenchmark(bundle).instances()[0].files)
     files["tests/test_counter.py"] += b"""

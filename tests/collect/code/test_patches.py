@@ -238,6 +238,7 @@ def test_line_endings_are_suspected() -> None:
     assert apply_patch(windows, patch.replace("\n", "\r\n")) == {"a.py": b"x = 1\r\ny = 3\r\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [1000, 300_000])
 def test_files_of_equal_lines_are_compared_in_seconds(lines: int) -> None:
     """Each of one file's is like each of the other's: looked at pairwise, the second takes days."""

@@ -267,6 +267,7 @@ def test_a_silent_server_times_out(server: ChatServer) -> None:
         ask(backend(server, timeout=0.1, retries=Retries(max_retries=1, backoff_base=0)))
 
 
+@pytest.mark.slow
 def test_blanks_that_keep_a_connection_are_no_reply(server: ChatServer) -> None:
     blanks = Answer(body=" " * 400, slowly=True)
     server.will_answer(blanks, reply("At last."))

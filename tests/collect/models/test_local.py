@@ -327,6 +327,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         open_one(model=str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "modules",
     [

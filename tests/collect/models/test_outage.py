@@ -243,6 +243,7 @@ def test_where_others_are_answered_it_is_no_outage(
     assert "out of service" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_rate_limit_lets_a_request_through_later(pool: ThreadPoolExecutor) -> None:
     limit = error(429, "not so fast")
     with Picky(limit, times=3).running() as server:
@@ -251,6 +252,7 @@ def test_a_rate_limit_lets_a_request_through_later(pool: ThreadPoolExecutor) -> 
         with_others(server, pool, outage_wait=1)
 
 
+@pytest.mark.slow
 def test_a_timed_out_request_is_closed_with_its_slot(server: ChatServer) -> None:
     """A server that hangs does not gather requests."""
     endpoint = backend(server, outage_wait=0, max_retries=0, timeout=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from collect.agents.config import Variant
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
@@ -53,6 +55,7 @@ def asked(fixed: str) -> tuple[DebugAnswer, int]:
     return answer, sum(row.event.action is Action.START for row in log.events)
 
 
+@pytest.mark.slow
 def test_of_a_line_that_never_runs_it_tells_what_its_function_got() -> None:
     answer, sessions = asked(SOURCE.replace('"none"', '"one"'))
     assert sessions == 2

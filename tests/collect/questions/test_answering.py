@@ -54,6 +54,7 @@ def test_the_rows_are_a_subagents(oracle_run: Path, shop_questions: list[Questio
         assert any(event.event.stops_program for event in row.events)
 
 
+@pytest.mark.slow
 def test_answers_show_the_same_when_they_are_replayed(
     oracle_run: Path, shop_config: QuestionsConfig, tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_every_right_answer_is_grounded_in_its_session(oracle_run: Path) -> None
         assert (row["fix_touched_location"], row["debug_helped"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_direct_sessions_go_the_shortest_way(
     oracle_run: Path, shop_config: QuestionsConfig, tmp_path: Path
 ) -> None:
@@ -137,6 +139,7 @@ def test_the_oracle_is_not_given_the_answer(shop: Instance, shop_questions: list
     )
 
 
+@pytest.mark.slow
 def test_several_attempts_of_one_question(
     shop: Instance, shop_config: QuestionsConfig, shop_run: Path, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def test_the_whole_run_is_estimated(
     assert line.endswith("left at the present rate; by the first 3 of 6 rollouts")
 
 
+@pytest.mark.slow
 def test_a_budget_that_will_not_do_is_told(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_budget_that_nothing_counts_against_is_refused(
     assert "runner.budget_dollars is set, but no model has prices" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_variants_are_weighed(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

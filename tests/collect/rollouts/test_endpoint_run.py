@@ -63,6 +63,7 @@ def test_tokens_and_dollars_are_the_servers(server: ChatServer, tmp_path: Path) 
         assert len(row.tests) >= 20
 
 
+@pytest.mark.slow
 def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
     assert Counter(row.failure_kind for row in rows) == {None: 3}
 
 
+@pytest.mark.slow
 def test_the_budget_counts_what_was_replied_to_a_failed_rollout(
     server: ChatServer, tmp_path: Path
 ) -> None:
@@ -169,6 +171,7 @@ def test_half_a_character_is_sent_as_it_is_stored(server: ChatServer, tmp_path: 
     assert list(verified_conversations(tmp_path / "test").values()) == [True]
 
 
+@pytest.mark.slow
 def test_replies_under_other_settings_are_asked_for_again(
     server: ChatServer, tmp_path: Path
 ) -> None:
@@ -182,6 +185,7 @@ def test_replies_under_other_settings_are_asked_for_again(
     assert len(server.requests) == 3
 
 
+@pytest.mark.slow
 def test_a_context_that_is_too_long_is_the_models_failure(
     server: ChatServer, tmp_path: Path
 ) -> None:
@@ -194,6 +198,7 @@ def test_a_context_that_is_too_long_is_the_models_failure(
     assert len(server.requests) == calls, "a model's failure is final"
 
 
+@pytest.mark.slow
 def test_a_run_in_which_nothing_works_gives_up(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,6 +213,7 @@ def test_a_run_in_which_nothing_works_gives_up(
     assert "all 3 rollouts failed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_tests_that_a_time_out_cut_off_say_so(server: ChatServer, tmp_path: Path) -> None:
     call = {
         "name": "bash",
@@ -222,6 +228,7 @@ def test_tests_that_a_time_out_cut_off_say_so(server: ChatServer, tmp_path: Path
     assert {test.after for test in rows[0].tests} == {"timed_out"}
 
 
+@pytest.mark.slow
 def test_no_key_lands_in_a_runs_folder(
     server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +251,7 @@ def test_no_key_lands_in_a_runs_folder(
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.slow
 def test_a_key_that_a_server_echoes_is_stored_nowhere(
     server: ChatServer,
     tmp_path: Path,
@@ -277,6 +285,7 @@ def test_a_key_that_a_server_echoes_is_stored_nowhere(
         assert all(form.encode() not in data for data in files)
 
 
+@pytest.mark.slow
 def test_status_says_what_the_config_asks_for_no_more(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_journal_of_an_older_release_is_no_dead_end(server: ChatServer, tmp_pa
     assert not list((tmp_path / "test" / "journal").iterdir())
 
 
+@pytest.mark.slow
 def test_a_row_that_cannot_be_written_is_a_failed_one(
     server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

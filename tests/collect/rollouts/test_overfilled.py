@@ -21,7 +21,6 @@ from collect.store.run_store import RunStore
 from stepinto import main
 
 FILL = "for n in $(seq 40); do head -c 5000000 /dev/zero >file$n; done; sleep 100"
-pytestmark = pytest.mark.slow
 
 
 def collected(folder: Path, *overrides: str, script: str = FILL) -> Rollout:
@@ -72,6 +71,7 @@ def command_line(pid: int) -> list[str]:
         return [""]
 
 
+@pytest.mark.slow
 def test_twice_in_a_start_is_the_models_and_final(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +98,7 @@ def test_a_model_that_kills_its_sandbox_has_failed(tmp_path: Path) -> None:
         assert collected(tmp_path, script=script).started_at == row.started_at
 
 
+@pytest.mark.slow
 def test_so_has_one_that_does_over_restarts_and_in_other_ways(tmp_path: Path) -> None:
     once = "runner.again=0"
     with killed_from_outside("3141.58"):

@@ -52,6 +52,7 @@ def bash(script: str) -> Answer:
     return reply("Geheim.", tool_calls=[{"id": "c", "function": call}])
 
 
+@pytest.mark.slow
 def test_the_oracle_s_rollout(tmp_path: Path) -> None:
     assert collect(tmp_path, QUICKSTART) == 0
     told = events(tmp_path)
@@ -131,6 +132,7 @@ def test_logs_can_be_left_out(tmp_path: Path) -> None:
     assert not (tmp_path / "test" / "logs").exists()
 
 
+@pytest.mark.slow
 def test_a_log_that_can_t_be_written_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "logs").write_text("not a folder")

@@ -88,6 +88,9 @@ def observations(trace: RolloutTrace, role: Role = Role.MAIN) -> list[tuple[str,
     ]
 
 
+@pytest.mark.parametrize(
+    "backend", ["local", pytest.param("docker", marks=pytest.mark.docker)], indirect=True
+)
 def test_the_oracle_resolves_a_bug_in_its_debugger(sandbox_config: SandboxConfig) -> None:
     backend = OracleBackend("oracle", OracleConfig(backend="oracle"))
     trace = rollout(Variant.DEBUG2FIX_TOOL_LIMIT, backend, sandbox_config)
@@ -339,7 +342,6 @@ def collect(folder: Path, *overrides: str) -> RunStore:
     return RunStore(config.folder)
 
 
-@pytest.mark.slow
 def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Path) -> None:
     limit = "collect.benchmark.limit=2"
     first = sorted(r.started_at for r in collect(tmp_path, limit).read_rollouts())
@@ -354,6 +356,7 @@ def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Pa
         collect(tmp_path, others, "agents.sub_max_steps=3")
 
 
+@pytest.mark.slow
 def test_a_later_start_counts_the_rollouts_of_all_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -398,7 +401,6 @@ def test_killed_ten_times_it_ends_with_one_row_each(tmp_path: Path) -> None:
     assert all(row.failure_kind is None for row in rows)
 
 
-@pytest.mark.slow
 def test_ctrl_c_stops_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
     overrides = [f"runs_folder={tmp_path}", "run=test", "collect.benchmark.split=all"]
     command = [sys.executable, "-m", "stepinto", "collect", "configs/quickstart.yaml", *overrides]

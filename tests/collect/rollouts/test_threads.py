@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 120
 
 
-@pytest.mark.slow
 def test_a_run_stops_cleanly_when_its_terminal_goes_away(tmp_path: Path) -> None:
     settings = [f"runs_folder={tmp_path}", "run=test", "collect.benchmark.split=all"]
     command = [sys.executable, "-m", "stepinto", "collect", "configs/quickstart.yaml", *settings]

@@ -24,6 +24,7 @@ def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
     return collect_from(server, folder, "collect.benchmark.limit=2", *overrides)
 
 
+@pytest.mark.slow
 def test_two_starts_are_one_run_of_wandb(server: ChatServer, tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
     tracked = ("runner.wandb={}", "runner.track_every=0.5", "sandbox.environment={WORD: geheim}")
@@ -63,8 +64,13 @@ def test_two_starts_are_one_run_of_trackio(
     assert '"rollouts/done":2' in logged[-1].replace(" ", "")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("key", [None, "a" * 40], ids=["no-key", "no-network"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        pytest.param(None, id="no-key"),
+        pytest.param("a" * 40, id="no-network", marks=pytest.mark.slow),
+    ],
+)
 def test_a_server_that_can_t_be_reached_hurts_nothing(
     server: ChatServer, tmp_path: Path, key: str | None
 ) -> None:
@@ -101,6 +107,7 @@ def test_a_tracker_that_is_not_installed_is_told_before_work_starts(
     assert not server.requests
 
 
+@pytest.mark.slow
 def test_a_broken_note_of_the_run_hurts_nothing(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -162,6 +162,7 @@ def test_removed_rows_are_gone(tmp_path: Path, compact: bool) -> None:
     assert reopened(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_compaction_joins_rows_into_few_groups(tmp_path: Path) -> None:
     store = RunStore.open(tmp_path)
     for start in range(0, 60, 20):
@@ -241,6 +242,7 @@ def compacted_and_parts(store: RunStore) -> None:
     fill(store, 3, 4)
 
 
+@pytest.mark.slow
 def test_a_crash_during_compaction_changes_nothing(tmp_path: Path) -> None:
     states = crash_everywhere(tmp_path, compacted_and_parts, RunStore.compact)
     assert len(states) > 5
@@ -248,6 +250,7 @@ def test_a_crash_during_compaction_changes_nothing(tmp_path: Path) -> None:
     assert [row.resolved for row, _ in states[-1].values()].count(True) == 2
 
 
+@pytest.mark.slow
 def test_a_crash_during_add_leaves_the_row_whole_or_out(tmp_path: Path) -> None:
     states = crash_everywhere(tmp_path, compacted_and_parts, lambda store: fill(store, 9))
     new = make_rollout("ledger-9").rollout_id
@@ -269,7 +272,9 @@ def test_a_crash_during_replacement_never_mixes_two_rollouts(tmp_path: Path, num
     assert states[-1][replaced][0].dollars == 9.0
 
 
-@pytest.mark.parametrize("first", [1, 2, 3, 5])
+@pytest.mark.parametrize(
+    "first", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 5))]
+)
 def test_a_second_crash_never_mixes_two_rollouts(tmp_path: Path, first: int) -> None:
     def interrupted(store: RunStore) -> None:
         fill(store, 2, 4, sub_calls=0, dollars=5.0)
@@ -289,6 +294,7 @@ def test_a_second_crash_never_mixes_two_rollouts(tmp_path: Path, first: int) -> 
     assert [row.dollars for row, _ in states[-1].values()] == [9.0] * 4
 
 
+@pytest.mark.slow
 def test_a_crash_during_removal_touches_no_other_row(tmp_path: Path) -> None:
     removed = {make_rollout(f"ledger-{number}").rollout_id for number in (1, 3, 4)}
     states = crash_everywhere(
@@ -338,7 +344,6 @@ def test_a_foreign_schema_is_refused(tmp_path: Path) -> None:
         list(RunStore(tmp_path).read_rollouts())
 
 
-@pytest.mark.slow
 def test_datasets_loads_both_tables(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     store = RunStore.open(tmp_path / "run")
@@ -393,7 +398,6 @@ def write_until_killed(folder: Path, first: int, lines: int, delay: float) -> li
         return reported + [line for line in rest.splitlines(keepends=False) if len(line) == 16]
 
 
-@pytest.mark.slow
 def test_kill_9_loses_and_doubles_nothing(tmp_path: Path) -> None:
     chance = random.Random(7)
     reported: list[str] = []

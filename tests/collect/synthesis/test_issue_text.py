@@ -218,6 +218,7 @@ def read(test: str, output: str) -> Symptom:
     )
 
 
+@pytest.mark.slow
 def test_no_text_has_what_only_the_traceback_shows(symptoms: dict[str, Symptom]) -> None:
     assert len(symptoms) == 25
     for name, symptom in symptoms.items():

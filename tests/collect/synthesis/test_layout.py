@@ -101,6 +101,7 @@ def wheel(folder: Path) -> None:
         archive.writestr("shop_plugin-1.0.dist-info/RECORD", "")
 
 
+@pytest.mark.slow
 def test_the_packages_pytest_plugins_are_loaded_however_pytest_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

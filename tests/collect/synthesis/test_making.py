@@ -92,6 +92,7 @@ def test_the_card_counts_every_edit_once(made: Path) -> None:
     assert sum(card.kinds.values()) == sum(card.failures.values()) == card.bugs
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_gives_the_same_bugs(made: Path, tmp_path: Path) -> None:
     text = f"""\
 run: shop
@@ -125,6 +126,7 @@ def _lines(folder: Path) -> int:
     return sum(len(path.read_text().splitlines()) for path in folder.glob("*.work.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_project_that_can_not_be_used_is_on_the_card(made: Path, tmp_path: Path) -> None:
     files = {path: text for path, text in FILES.items() if "test_stock" not in path}
     poor = write_project(tmp_path / "poor", files)
@@ -145,6 +147,7 @@ def test_no_usable_project_is_an_error(tmp_path: Path) -> None:
         make_bugs(runtime(), FactoryConfig(), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_work_of_other_settings_is_not_taken_over(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

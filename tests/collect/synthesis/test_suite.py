@@ -87,6 +87,7 @@ def test_a_suite_that_can_not_be_used_is_refused(
         run_suite(arranged(write_project(tmp_path, files)), SandboxConfig(), CONFIG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("endless", "runs"),
     [("def test_it():\n    while True: pass\n", 1), (ENDLESS_WITHOUT_COVERAGE, 2)],

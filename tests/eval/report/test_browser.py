@@ -11,7 +11,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.eval.report.reading import broken_links
 
-pytestmark = pytest.mark.slow
 SHOWN = "#table tbody tr:not([hidden])"
 NARROW = {"width": 380, "height": 800}
 

@@ -89,6 +89,7 @@ def test_what_it_needs_is_looked_at_and_nothing_asked(
     assert not list(RunStore(tmp_path / "alone" / "eval" / "questions").read_rollouts())
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_answer(
     config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

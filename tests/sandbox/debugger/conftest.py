@@ -13,7 +13,7 @@ from sandbox import SandboxConfig, open_sandbox
 from sandbox.base import Sandbox
 from sandbox.debugger import BreakpointRequest, DebugEvent, DebugLimits, Launch
 from sandbox.debugger.python_session import PythonDebugger
-from tests.interpreters import VERSIONS, Interpreter, find_interpreter
+from tests.interpreters import Interpreter, each_version, find_interpreter
 from tests.sandbox.debugger.java_bench import java_bench, open_java_bench
 
 __all__ = ["java_bench", "open_java_bench"]
@@ -96,7 +96,7 @@ def open_bench() -> Iterator[Callable[..., Workbench]]:
         bench.sandbox.close()
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=each_version())
 def bench(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) -> Workbench:
     """A bench on each CPython in turn."""
     interpreter = find_interpreter(request.param)
@@ -105,7 +105,7 @@ def bench(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) 
     return open_bench(interpreter)
 
 
-@pytest.fixture(params=["3.8", "3.11", "3.12"])
+@pytest.fixture(params=each_version(["3.8", "3.11", "3.12"]))
 def some_bench(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) -> Workbench:
     """A bench on the oldest CPython, a middle one, and the first with `sys.monitoring`."""
     interpreter = find_interpreter(request.param)

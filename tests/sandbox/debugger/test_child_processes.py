@@ -105,6 +105,7 @@ def test_a_java_program_that_starts_a_process(java_bench: JavaBench, waits: bool
     assert says_so(java_bench.debugger.control(Action.CONTINUE))
 
 
+@pytest.mark.slow
 def test_a_plain_java_program(java_bench: JavaBench) -> None:
     event = java_bench.main("System.out.println();", stop_at_entry=False)
     assert event.stop_reason is StopReason.EXITED

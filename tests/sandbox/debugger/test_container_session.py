@@ -37,6 +37,7 @@ def box(image: str) -> Iterator[ContainerSandbox]:
         yield opened
 
 
+@pytest.mark.slow
 def test_breakpoints_steps_an_interrupt_and_the_end(box: ContainerSandbox) -> None:
     debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=20))
     point = BreakpointRequest(file="test_program.py", line=LOOP)

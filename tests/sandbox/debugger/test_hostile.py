@@ -18,13 +18,13 @@ from sandbox.debugger import (
     State,
     StopReason,
 )
-from tests.interpreters import find_interpreter
+from tests.interpreters import each_version, find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
 
 QUICK = DebugLimits(start_timeout=20, action_timeout=1, interrupt_grace=1)
 
 
-@pytest.fixture(params=["3.8", "3.11", "3.12"])
+@pytest.fixture(params=each_version(["3.8", "3.11", "3.12"]))
 def quick(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) -> Workbench:
     """A bench whose actions time out after one second."""
     interpreter = find_interpreter(request.param)
@@ -286,6 +286,7 @@ def test_a_program_that_replaces_its_streams(some_bench: Workbench) -> None:
     assert bench.text_of("sys.stdout.getvalue()") == "'captured\\n'"
 
 
+@pytest.mark.slow
 def test_a_program_that_replaces_itself(quick: Workbench) -> None:
     code = 'import os, sys; os.execv(sys.executable, [sys.executable, "-c", "{}"])'
     quick.script(code.format("print(5)"))

@@ -18,6 +18,7 @@ from tests.sandbox.debugger.java_bench import JavaBench
 from tests.sandbox.java.conftest import require_program
 
 
+@pytest.mark.slow
 def test_compiled_once_for_a_jdk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     require_program("javac")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -34,6 +35,7 @@ def test_compiled_once_for_a_jdk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert all(name.startswith("stepinto/") for name in names)
 
 
+@pytest.mark.slow
 def test_a_cache_that_can_not_be_written_is_only_slower(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -47,6 +49,7 @@ def test_a_cache_that_can_not_be_written_is_only_slower(
         assert probe_jar(box, find_jdk(box)) == jar
 
 
+@pytest.mark.slow
 def test_a_program_that_spoils_the_jar_is_debugged_all_the_same(
     open_java_bench: Callable[..., JavaBench],
 ) -> None:

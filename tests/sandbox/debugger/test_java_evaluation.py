@@ -168,6 +168,7 @@ def test_output_of_an_expression_is_the_programs(bench: JavaBench) -> None:
     assert (event.output, event.values[0].text) == ("said 1\n", "void")
 
 
+@pytest.mark.slow
 def test_assignments_take_effect_when_the_program_goes_on(shop: JavaBench) -> None:
     condition = 'list.size() == 3 && f.startsWith("te")'
     shop.start(shop.at("here", "Shop.java", condition=condition), test="Shop")

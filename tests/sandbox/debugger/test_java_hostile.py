@@ -130,6 +130,7 @@ def test_a_condition_without_end_stops_and_says_so(program: JavaBench) -> None:
     assert program.text_of("here") == "1"
 
 
+@pytest.mark.slow
 def test_what_can_not_be_ended_ends_the_program(ready: JavaBench) -> None:
     event = ready.debugger.evaluate("locked()")
     assert (event.state, event.stop_reason) == (State.DONE, StopReason.KILLED)

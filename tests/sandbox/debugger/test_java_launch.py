@@ -41,6 +41,7 @@ def start(bench: JavaBench, test: str, *points: BreakpointRequest) -> DebugEvent
     return bench.debugger.start(Launch(test, points, stop_at_entry=not points))
 
 
+@pytest.mark.slow
 def test_maven_from_a_command_to_the_first_stop(bench: JavaBench) -> None:
     require_program("mvn")
     bench.write(MAVEN)
@@ -68,6 +69,7 @@ def test_maven_from_a_command_to_the_first_stop(bench: JavaBench) -> None:
     assert "expected:<1> but was:<41>" in event.exception.message
 
 
+@pytest.mark.slow
 def test_modules_and_nested_tests(bench: JavaBench) -> None:
     require_program("mvn")
     bench.write(MODULES)
@@ -95,6 +97,7 @@ def test_what_is_not_there_is_answered_at_once(
     assert said in str(event.error)
 
 
+@pytest.mark.slow
 def test_programs_with_arguments_and_input(bench: JavaBench) -> None:
     body = "int c = System.in.read();\nSystem.out.println(args[1] + (char) c);  // @read"
     bench.write({"tools/Program.java": "package tools;\n" + main_program(body)})
@@ -130,7 +133,7 @@ def test_without_a_jdk() -> None:
 
 
 FORKED = [
-    pytest.param(MAVEN, MAIN, "mvn", id="maven", marks=pytest.mark.slow),
+    pytest.param(MAVEN, MAIN, "mvn", id="maven"),
     pytest.param(GRADLE, f"core/{MAIN}", "gradle", id="gradle", marks=pytest.mark.slow),
 ]
 
@@ -165,6 +168,7 @@ def container_bench(image: str) -> Iterator[JavaBench]:
         bench.debugger.close()
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_in_a_container(container_bench: JavaBench) -> None:
     bench = container_bench

@@ -170,6 +170,7 @@ def test_jupiter_fails_alike(tests: JavaBench) -> None:
     assert run(tests, "demo.NewTest#passes").exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "mark", "depth"), [("parses", "parse", 2), ("locks", "locked", 2)]
 )
@@ -190,6 +191,7 @@ def test_an_expected_exception_is_no_failure(tests: JavaBench, test: str) -> Non
     assert (event.state, event.exit_code) == (State.DONE, 0)
 
 
+@pytest.mark.slow
 def test_many_caught_exceptions_cost_little_and_the_note_says_so(tests: JavaBench) -> None:
     event = run(tests, "demo.OldTest#asserts")
     assert event.state is State.POST_MORTEM
@@ -242,6 +244,7 @@ def test_a_step_from_the_exception_that_ends_the_test_is_post_mortem(
     assert (event.state, event.function, event.notes) == (State.POST_MORTEM, place, ())
 
 
+@pytest.mark.slow
 def test_a_step_from_an_exception_ends_in_the_finally_block_on_its_way(tests: JavaBench) -> None:
     file = "src/demo/Calculator.java"
     tests.start(tests.at("parse", file), test="demo.OldTest#parses")
@@ -265,6 +268,7 @@ def test_a_step_from_an_expected_exception_stops_nowhere_in_the_runner(tests: Ja
     assert states[-1][0] is State.DONE
 
 
+@pytest.mark.slow
 def test_breakpoints_before_the_entry_are_reached(tests: JavaBench) -> None:
     event = tests.start(BreakpointRequest(function="prepare"), test="demo.NewTest#passes")
     assert event.function == "NewTest.prepare"
@@ -417,6 +421,7 @@ def launch(bench: JavaBench, way: str, timeout: float | None = None) -> DebugEve
     return bench.debugger.control(Action.CONTINUE, timeout)
 
 
+@pytest.mark.slow
 def test_the_program_reads_what_the_launch_gives(programs: JavaBench) -> None:
     event = programs.start(programs.at("read"), test="Program read", stdin="3 4\n")
     programs.debugger.control(Action.CONTINUE)
@@ -491,7 +496,10 @@ def test_an_exit_is_told(programs: JavaBench, way: str, code: int) -> None:
     assert (event.exit_code, event.error_kind) == (code, None)
 
 
-@pytest.mark.parametrize(("way", "signal"), [("crash", "SIGABRT"), ("kill", "SIGKILL")])
+@pytest.mark.parametrize(
+    ("way", "signal"),
+    [pytest.param("crash", "SIGABRT", marks=pytest.mark.slow), ("kill", "SIGKILL")],
+)
 def test_a_crash_is_told(programs: JavaBench, way: str, signal: str) -> None:
     event = launch(programs, way)
     assert (event.state, event.error_kind) == (State.DONE, ErrorKind.CRASHED)
@@ -500,6 +508,7 @@ def test_a_crash_is_told(programs: JavaBench, way: str, signal: str) -> None:
     assert programs.debugger.restart().stop_reason is StopReason.ENTRY
 
 
+@pytest.mark.slow
 def test_a_frozen_process_is_killed_in_the_end(programs: JavaBench) -> None:
     event = launch(programs, "freeze", 1)
     assert (event.state, event.stop_reason) == (State.DONE, StopReason.KILLED)

@@ -132,6 +132,7 @@ def places(bench: JavaBench) -> list[str | None]:
     return found
 
 
+@pytest.mark.slow
 def test_lines_in_every_kind_of_body(shapes: JavaBench) -> None:
     marks = ["constructor", "lid", "anonymous", "lambda", "static", "worker"]
     event = shapes.start(*(shapes.at(mark) for mark in marks))
@@ -223,6 +224,7 @@ def test_conditions_hits_and_temporaries(shapes: JavaBench) -> None:
     assert go_on(shapes).state is State.DONE
 
 
+@pytest.mark.slow
 def test_a_condition_that_runs_methods_in_a_long_loop(java_bench: JavaBench) -> None:
     """No hit is lost to what watches over the methods, which takes events meanwhile."""
     body = """
@@ -240,6 +242,7 @@ def test_a_condition_that_runs_methods_in_a_long_loop(java_bench: JavaBench) -> 
     assert go_on(java_bench).line == java_bench.line("end")
 
 
+@pytest.mark.slow
 def test_a_step_out_of_the_end_of_a_recursion_leaves_one_call(java_bench: JavaBench) -> None:
     text = """
         public class Program {
@@ -286,6 +289,7 @@ FINALLY = """
 """
 
 
+@pytest.mark.slow
 def test_a_finally_block_that_swallows_or_holds_a_breakpoint(java_bench: JavaBench) -> None:
     event = java_bench.program(FINALLY, "call")
     assert (event.state, event.line) == (State.RUNTIME, java_bench.line("call"))

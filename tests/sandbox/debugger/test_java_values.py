@@ -231,6 +231,7 @@ def test_to_string_is_run_once_an_answer(bench: JavaBench) -> None:
     assert text.startswith("asked ")
 
 
+@pytest.mark.slow
 def test_locals_without_debug_information_are_told(java_bench: JavaBench) -> None:
     java_bench.write({"Bare.txt": BARE})
     java_bench.program(COMPILES_BARE, "here")

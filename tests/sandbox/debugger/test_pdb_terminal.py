@@ -13,7 +13,7 @@ from sandbox.base import Sandbox
 from sandbox.container import ContainerSandbox
 from sandbox.debugger import DebugEvent, DebugLimits, ErrorKind, State, StopReason
 from sandbox.debugger.pdb_terminal import PdbTerminal, Prompt, recognise
-from tests.interpreters import VERSIONS, find_interpreter
+from tests.interpreters import each_version, find_interpreter
 
 LIMITS = DebugLimits(start_timeout=30, action_timeout=15, interrupt_grace=2)
 TEST = "test_cart.py::test_total"
@@ -69,7 +69,7 @@ def open_bench() -> Iterator[Callable[[str], Bench]]:
         bench.sandbox.close()
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=each_version())
 def each_bench(request: pytest.FixtureRequest, open_bench: Callable[[str], Bench]) -> Bench:
     return open_bench(request.param)
 
@@ -117,6 +117,7 @@ def test_an_endless_loop_is_interrupted_and_the_session_goes_on(bench: Bench) ->
     assert bench.typed("p 1 + 1") == "2\n(Pdb) "
 
 
+@pytest.mark.slow
 def test_a_program_that_ignores_interrupts_is_killed(bench: Bench) -> None:
     bench.open("""\
         import signal
@@ -219,6 +220,7 @@ def test_prompts_are_told_from_what_looks_like_one() -> None:
     assert recognise("*** NameError: name 'x'\n(Pdb) ", True) is Prompt.SURE
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_in_a_container(image: str) -> None:
     loop = b"import sys\ndef test_total():\n    n = 1\n    while n:\n        n += 1\n"

@@ -125,6 +125,7 @@ def test_errors_are_told_as_errors(ready: JavaBench) -> None:
     assert ready.text_of("numbers.get(0)") == "1"
 
 
+@pytest.mark.slow
 def test_a_hostile_to_string_does_no_harm(ready: JavaBench) -> None:
     event = ready.debugger.locals()
     texts = {value.name: value.text for value in event.values}
@@ -188,6 +189,7 @@ rm -r made source
 """
 
 
+@pytest.mark.slow
 def test_a_class_without_debug_information_says_so(java_bench: JavaBench) -> None:
     command = Command(["sh", "-c", BUILD], stdin=LIBRARY.encode())
     assert java_bench.sandbox.run(command).exit_code == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sandbox.debugger import Action, ErrorKind, State
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -225,6 +227,7 @@ def test_hostile_reprs(some_bench: Workbench) -> None:
     assert bench.debugger.fields("lies").error_kind is None
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_never_ends_is_interrupted(
     some_bench: Workbench,
 ) -> None:

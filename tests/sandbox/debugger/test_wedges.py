@@ -8,13 +8,13 @@ import pytest
 
 from sandbox.debugger import Action, DebugEvent, DebugLimits, ErrorKind, State, StopReason
 from sandbox.debugger.records import BreakpointRequest, KillReason
-from tests.interpreters import find_interpreter
+from tests.interpreters import each_version, find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
 
 QUICK = DebugLimits(start_timeout=30, action_timeout=0.4, interrupt_grace=3)
 
 
-@pytest.fixture(params=["3.8", "3.11", "3.12"])
+@pytest.fixture(params=each_version(["3.8", "3.11", "3.12"]))
 def quick(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) -> Workbench:
     """A bench whose actions soon time out."""
     interpreter = find_interpreter(request.param)
@@ -229,6 +229,7 @@ def test_a_program_that_takes_all_signals_is_interrupted(quick: Workbench, way: 
     assert (event.output, event.line) == ("set\n", 4)
 
 
+@pytest.mark.slow
 def test_signals_blocked_behind_the_debuggers_back(one: Workbench) -> None:
     one.debugger._limits = DebugLimits(action_timeout=0.3, interrupt_grace=0.5)
     one.script(

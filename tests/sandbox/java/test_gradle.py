@@ -11,8 +11,6 @@ from sandbox.java.project import BuildKind, Module
 from tests.sandbox.java.conftest import Lay, require_program, run_tests, statuses, write
 from tests.sandbox.java.programs import CALC, GRADLE, MAIN
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def _gradle() -> None:
@@ -38,6 +36,7 @@ def test_a_module_with_what_it_needs(lay_out: Lay) -> None:
     assert statuses(run_tests(box, found.selector)[1]) == {"demo.CalcTest#testTotal": "passed"}
 
 
+@pytest.mark.slow
 def test_a_failing_build_shows_the_compilers_errors(lay_out: Lay) -> None:
     box = lay_out({**GRADLE, f"core/{MAIN}": CALC.replace("sum + 1", "sums")})
     with pytest.raises(BuildFailed) as raised:

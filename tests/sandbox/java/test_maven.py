@@ -24,6 +24,7 @@ def _maven() -> None:
     require_program("mvn")
 
 
+@pytest.mark.slow
 def test_one_build_tells_all_and_later_ones_are_incremental(lay_out: Lay) -> None:
     box = lay_out(MAVEN)
     found, project = built_test(box, "mvn test -Dtest=CalcTest#testTotal")
@@ -76,6 +77,7 @@ def test_a_failing_build_shows_the_compilers_errors(lay_out: Lay) -> None:
         built_test(box, "CalcTest")
 
 
+@pytest.mark.slow
 def test_of_many_modules_only_those_needed_are_built(lay_out: Lay) -> None:
     box = lay_out(MODULES)
     _, project = built_test(box, "demo.CalcTest")

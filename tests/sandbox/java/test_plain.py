@@ -18,6 +18,7 @@ def _jdk() -> None:
     require_program("javac")
 
 
+@pytest.mark.slow
 def test_sources_of_several_roots_and_a_framework_of_the_machine(lay_out: Lay) -> None:
     box = lay_out({"src/demo/Calc.java": CALC, "test/demo/CalcTest.java": CALC_TEST})
     found, project = built_test(box, "CalcTest#testEmpty")
@@ -42,6 +43,7 @@ def test_built_again_only_after_a_change(lay_out: Lay) -> None:
         assert 'int x = "y"' in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_deleted_class_is_missed(lay_out: Lay) -> None:
     box = lay_out({"Main.java": MAIN % "Helper.help();", "Helper.java": HELPER})
     built_test(box, "Main")
@@ -53,6 +55,7 @@ def test_a_deleted_class_is_missed(lay_out: Lay) -> None:
 HELPER = "class Helper { static void help() {} }"
 
 
+@pytest.mark.slow
 def test_files_that_do_not_compile_together(lay_out: Lay) -> None:
     """A heap of programs: each its own `Main`, one of them broken."""
     box = lay_out(
@@ -72,6 +75,7 @@ def test_files_that_do_not_compile_together(lay_out: Lay) -> None:
         built_test(box, "Broken")
 
 
+@pytest.mark.slow
 def test_builds_that_take_too_long_end(lay_out: Lay) -> None:
     methods = "".join(f"int m{n}() {{ return {n} + hashCode(); }}\n" for n in range(20_000))
     main = "public static void main(String[] args) {}"

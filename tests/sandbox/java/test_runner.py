@@ -101,6 +101,7 @@ def _frameworks() -> None:
         pytest.skip(f"needs {', '.join(missing)}")
 
 
+@pytest.mark.slow
 def test_all_frameworks_in_one_run(lay_out: Lay) -> None:
     box = lay_out(FILES, java={"class_path": CLASS_PATH})
     selectors = ["Four$Many", "Four$Broken", "Five", "Five$Inner", "Ng", "Three", "Nothing"]

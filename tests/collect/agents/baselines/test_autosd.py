@@ -128,6 +128,7 @@ def test_a_debugger_script_that_shows_nothing_says_why(
     assert answer.text.count(observed) == 1
 
 
+@pytest.mark.slow
 def test_an_endless_program_is_interrupted_and_its_hits_are_bounded(sandbox: Sandbox) -> None:
     never_reached = experiment(sandbox, "b 9 ;; c ;; p 1", "test_endless", seconds=6).text
     assert "not covered" in never_reached
@@ -162,6 +163,7 @@ def test_an_edit_script_runs_the_test_and_is_taken_back(
     assert answer.action == "experiment/edit"
 
 
+@pytest.mark.slow
 def test_a_test_that_does_not_end_any_more_is_killed(sandbox: Sandbox) -> None:
     script = 'REPLACE(5, "return result", "while True: pass") AND RUN'
     told = experiment(sandbox, script, seconds=3).text
@@ -207,6 +209,7 @@ def conversations(*replies: list[str]) -> ReplayBackend:
     return ReplayBackend("m", recordings)
 
 
+@pytest.mark.slow
 def test_the_reasoning_steps_are_shared_by_all_attempts() -> None:
     step = STEP.format(script="b 1 ;; c ;; p 2")
     rejected = "Conclusion: The hypothesis is rejected. <DEBUGGING DONE>"

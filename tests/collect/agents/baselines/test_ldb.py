@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from collect.agents.config import Variant
 from collect.models.replay import ScriptedBackend
 from collect.rollouts.rollout import RolloutTrace
@@ -32,6 +34,7 @@ def said(trace: RolloutTrace) -> list[str]:
     return [row.message.content for row in log.rows if row.message.role == "user"]
 
 
+@pytest.mark.slow
 def test_verdicts_then_the_program() -> None:
     trace = repair(Variant.LDB_BLOCK, scripted(VERDICTS, program(CORRECT)))
     assert (trace.verdict.resolved, trace.stop_reason) == (True, StopReason.FINISHED)
@@ -47,6 +50,7 @@ def test_verdicts_then_the_program() -> None:
     assert trace.logs[0].role is Role.PATCH_CODER
 
 
+@pytest.mark.slow
 def test_the_conversation_goes_on_over_the_attempts() -> None:
     replies = (VERDICTS, program(WRONG), "It all looks odd.", program(CORRECT))
     trace = repair(Variant.LDB_LINE, scripted(*replies))
@@ -61,6 +65,7 @@ def test_the_conversation_goes_on_over_the_attempts() -> None:
     assert request.startswith("Write the repaired program"), "no verdicts: no blocks are named"
 
 
+@pytest.mark.slow
 def test_malformed_verdicts_and_missing_programs_end_nothing() -> None:
     replies = ("{'block': [}", "I'd rather not.", '[{"block": null', "Still not.")
     trace = repair(Variant.LDB_FUNCTION, scripted(*replies), max_patch_attempts=2)
@@ -70,6 +75,7 @@ def test_malformed_verdicts_and_missing_programs_end_nothing() -> None:
     assert "no fenced code block" in said(trace)[2]
 
 
+@pytest.mark.slow
 def test_without_a_trace_the_program_is_asked_for_at_once() -> None:
     code = f"import os\n{BUGGY}".replace("    best = None\n", "    os._exit(3)\n")
     bug = replace(BUG, files={**BUG.files, "solution.py": code.encode()})

@@ -286,6 +286,7 @@ def test_values_are_bounded_and_run_no_code_of_the_program(sandbox: Sandbox) -> 
     assert "itself=[[[[[...]]]]]  empty=set()" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "call", "reason"),
     [

@@ -99,6 +99,7 @@ def test_observations_give_the_return_code_and_a_bounded_output() -> None:
     assert len(long) < 11_000
 
 
+@pytest.mark.slow
 def test_a_submission_that_fails_is_told_why_and_the_conversation_goes_on() -> None:
     trace = play("nl -ba solution.py", SUBMIT, "false && echo x", MEND, SUBMIT)
     assert trace.failure is None
@@ -114,6 +115,7 @@ def test_a_submission_that_fails_is_told_why_and_the_conversation_goes_on() -> N
     assert mended.startswith("<returncode>0</returncode>")
 
 
+@pytest.mark.slow
 def test_only_the_submission_may_print_before_it_counts() -> None:
     prose = Message("assistant", "The program looks wrong.")
     trace = replay([prose, act(f"ls && {SUBMIT}"), act(f"{MEND}; {SUBMIT}")])
@@ -125,6 +127,7 @@ def test_only_the_submission_may_print_before_it_counts() -> None:
     assert "Format error" in told(trace)[1]
 
 
+@pytest.mark.slow
 def test_a_program_that_is_gone_or_no_text_is_put_back() -> None:
     trace = play(
         f"rm solution.py && {SUBMIT}",
@@ -139,6 +142,7 @@ def test_a_program_that_is_gone_or_no_text_is_put_back() -> None:
     assert "not UTF-8 text" in binary
 
 
+@pytest.mark.slow
 def test_tests_and_what_steers_them_are_not_its_to_change() -> None:
     hook = "def pytest_runtest_call(item):\\n    item.obj = lambda: None\\n"
     cheat = f"echo > test_solution.py; printf '{hook}' > conftest.py; {SUBMIT}"
@@ -148,6 +152,7 @@ def test_tests_and_what_steers_them_are_not_its_to_change() -> None:
     assert "still fails" in told(trace)[1]
 
 
+@pytest.mark.slow
 def test_out_of_steps_the_program_as_it_stands_is_the_patch() -> None:
     trace = play("ls", "ls", MEND, "ls", steps=2)
     assert trace.verdict.resolved

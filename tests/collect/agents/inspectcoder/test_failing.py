@@ -42,6 +42,7 @@ def test_a_program_that_can_t_be_imported() -> None:
     assert "SyntaxError" in vars(found)["error"]
 
 
+@pytest.mark.slow
 def test_an_endless_program() -> None:
     found = failing("while True: pass", timeout=2)
     assert "did not end within" in vars(found)["error"]

@@ -233,6 +233,7 @@ def test_the_raw_terminal_shows_pdb_s_own_words() -> None:
     assert "## PDB Session State" not in seen
 
 
+@pytest.mark.slow
 def test_without_inspection_prints_are_left_out() -> None:
     steps = [
         act(
@@ -251,6 +252,7 @@ def test_without_inspection_prints_are_left_out() -> None:
     assert "order.totals" not in prompt
 
 
+@pytest.mark.slow
 def test_a_rewritten_program_that_hangs_is_a_failed_attempt() -> None:
     code = "def top_word(text, stop_words=()):\n    while True: pass\ndef top_words(): pass\n"
     endless = replace(BUG, pass_to_pass=(), fail_to_pass=BUG.fail_to_pass[:1])
@@ -270,6 +272,7 @@ def test_a_bug_that_does_not_fail_is_the_benchmark_s_fault() -> None:
     assert "all public tests pass before the repair" in trace.failure.message
 
 
+@pytest.mark.slow
 def test_without_a_correct_program_the_oracle_says_so() -> None:
     unknown = replace(BUG, gold_patch="")
     trace = repair(Variant.INSPECTCODER, instance=unknown)
@@ -278,6 +281,7 @@ def test_without_a_correct_program_the_oracle_says_so() -> None:
     assert "comes without a correct program" in trace.failure.message
 
 
+@pytest.mark.slow
 def test_actions_are_counted_as_json() -> None:
     trace = repair(Variant.INSPECTCODER)
     counts = trace.logs[0].actions

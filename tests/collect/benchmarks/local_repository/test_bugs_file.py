@@ -235,6 +235,7 @@ def test_bugs_in_another_language_are_told(
     assert "benchmark.language=all takes them too" in told
 
 
+@pytest.mark.slow
 def test_inspectcoder_repairs_the_one_file_that_a_bug_names(tmp_path: Path) -> None:
     write_project(
         tmp_path / "words",

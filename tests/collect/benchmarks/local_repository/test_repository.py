@@ -149,6 +149,7 @@ def test_what_can_not_work_is_refused(tmp_path: Path, keys: dict[str, Any], told
     assert told in refused(write_project(tmp_path / "shop", BUGGY), **keys)
 
 
+@pytest.mark.slow
 def test_folders_without_a_bug_are_refused(tmp_path: Path) -> None:
     none = write_project(tmp_path / "none", {"shop.py": "x = 1\n"})
     assert "none: no tests among its 1 files" in refused(none)
@@ -171,6 +172,7 @@ def test_keys_of_a_repository_are_for_repositories(tmp_path: Path) -> None:
         BenchmarkConfig(name="bundled", commit="v1")
 
 
+@pytest.mark.slow
 @needs_maven
 def test_java_is_told_by_its_build_file(tmp_path: Path) -> None:
     bundled = Path(__file__).parents[4] / "collect" / "benchmarks" / "bundled"
@@ -219,6 +221,7 @@ def test_rollouts_are_collected_on_it(tmp_path: Path) -> None:
         run_collect(config, by_oracle, config.folder)
 
 
+@pytest.mark.slow
 def test_requirements_files_are_installed_and_what_could_reach_anything_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

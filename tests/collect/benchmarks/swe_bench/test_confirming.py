@@ -105,6 +105,7 @@ LOG = {
 RUNS = "$P -m pytest -q tests; $P -m pytest -rA other"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "-n 2"])
 def test_what_pytest_reported_is_confirmed_over_all_its_runs(box: Sandbox, options: str) -> None:
     pytest.importorskip("xdist") if options else None

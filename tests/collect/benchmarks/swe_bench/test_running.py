@@ -68,6 +68,7 @@ def test_a_record_verifies(
     assert verify_instance(benchmark, instance, DOCKER).problems == ()
 
 
+@pytest.mark.slow
 def test_a_record_with_its_own_script(tmp_path: Path, bug_image: tuple[str, str]) -> None:
     image, base = bug_image
     row = first(image=image, base_commit=base, log_parser="parse_log_pytest")
@@ -82,6 +83,7 @@ def test_a_record_with_its_own_script(tmp_path: Path, bug_image: tuple[str, str]
     assert {test.after for test in verdict.tests} == {TestStatus.MISSING}
 
 
+@pytest.mark.slow
 def test_a_record_with_its_own_parser(tmp_path: Path, bug_image: tuple[str, str]) -> None:
     image, base = bug_image
     row = live(docker_image=image, base_commit=base, log_parser=PARSER.replace("\\\\", "\\"))
@@ -121,6 +123,7 @@ def test_agents_see_neither_the_future_nor_the_tests_and_the_gate_holds(
             assert sandbox.read_file("new") == b"\n"
 
 
+@pytest.mark.slow
 def test_the_oracle_resolves_it_in_its_debugger(tmp_path: Path, bug_image: tuple[str, str]) -> None:
     image, base = bug_image
     row = live(docker_image=image, base_commit=base)

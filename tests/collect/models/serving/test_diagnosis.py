@@ -62,6 +62,7 @@ def test_causes_are_told_plainly(said: str, told: str) -> None:
     assert lines[-1].strip() == said.splitlines()[-1].strip()
 
 
+@pytest.mark.slow
 def test_the_last_lines_are_bounded() -> None:
     lines = explain("it did not start", "x" * 9000 + "\n" * 3 + "line\n" * 500, LOG).splitlines()
     assert len(lines) == 13

@@ -44,7 +44,7 @@ from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 from tests.wandb_file import offline_runs
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).resolve().parents[4]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
@@ -142,6 +142,7 @@ def test_what_a_lost_node_did_is_done_by_another(
     nodes.add()
 
 
+@pytest.mark.slow
 def test_dead_workers_are_started_again(
     nodes: RayNodes, server: ChatServer, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_dead_workers_are_started_again(
     assert len(server.requests) == 8 + 4
 
 
+@pytest.mark.slow
 def test_what_a_run_tells_reaches_the_driver(
     nodes: RayNodes, server: ChatServer, tmp_path: Path
 ) -> None:
@@ -177,6 +179,7 @@ def test_what_a_run_tells_reaches_the_driver(
     assert end["nodes/ready"] >= 1, "nothing waits for a worker that is started again"
 
 
+@pytest.mark.slow
 def test_a_new_node_is_used(nodes: RayNodes, server: ChatServer, tmp_path: Path) -> None:
     nodes.kill()
     server.will_answer(reply(hold=True))
@@ -192,6 +195,7 @@ def test_a_new_node_is_used(nodes: RayNodes, server: ChatServer, tmp_path: Path)
     assert len(rows(tmp_path)) == 4
 
 
+@pytest.mark.slow
 def test_a_limit_on_requests_holds_for_all_nodes(
     nodes: RayNodes, server: ChatServer, tmp_path: Path
 ) -> None:
@@ -200,6 +204,7 @@ def test_a_limit_on_requests_holds_for_all_nodes(
     assert server.most_at_once == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_it_gets_ready_gives_back_its_slots(
     nodes: RayNodes, server: ChatServer, tmp_path: Path
 ) -> None:
@@ -216,6 +221,7 @@ def test_a_worker_that_dies_while_it_gets_ready_gives_back_its_slots(
     assert len(rows(tmp_path)) == 4
 
 
+@pytest.mark.slow
 def test_a_node_whose_models_server_was_down_is_tried_again(
     nodes: RayNodes, server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +241,7 @@ def test_a_node_whose_models_server_was_down_is_tried_again(
     assert whole(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_budget_holds_for_all_nodes(nodes: RayNodes, server: ChatServer, tmp_path: Path) -> None:
     dear = ("models.frontier.prices={input: 10000}", "models.frontier.concurrency=1")
     assert main(asking(server, tmp_path, nodes, *dear, "runner.budget_dollars=1.5")) == STOPPED
@@ -248,6 +255,7 @@ def test_a_budget_holds_for_all_nodes(nodes: RayNodes, server: ChatServer, tmp_p
     assert len(server.requests) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_the_driver_is_stopped_or_killed(
     nodes: RayNodes, server: ChatServer, tmp_path: Path, how: signal.Signals
@@ -272,6 +280,7 @@ def test_the_driver_is_stopped_or_killed(
     assert len(server.requests) == 8 + 4
 
 
+@pytest.mark.slow
 def test_a_model_that_no_node_can_open_ends_the_run(
     nodes: RayNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,6 +291,7 @@ def test_a_model_that_no_node_can_open_ends_the_run(
     assert "/nowhere" in told
 
 
+@pytest.mark.slow
 def test_each_node_asks_its_models_first(
     nodes: RayNodes, server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -302,6 +312,7 @@ def test_no_cluster_at_the_address(
     assert f"no Ray cluster answers at runner.ray.address='{address}'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_cluster_without_nodes(
     nodes: RayNodes, server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -365,6 +376,7 @@ def doing(
         yield cluster, work
 
 
+@pytest.mark.slow
 def test_a_rollout_that_kills_its_workers_fails(nodes: RayNodes, tmp_path: Path) -> None:
     with doing(Deadly, nodes, tmp_path) as (cluster, work):
         rollout, conversations = cluster.do(work)
@@ -374,6 +386,7 @@ def test_a_rollout_that_kills_its_workers_fails(nodes: RayNodes, tmp_path: Path)
     assert not conversations
 
 
+@pytest.mark.slow
 def test_rows_that_are_lost_with_their_node_are_made_anew(
     nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,6 +411,7 @@ def test_rows_that_are_lost_with_their_node_are_made_anew(
     assert [sum(count) for count in zip(*counts, strict=True)] == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_time_out_in_a_worker_is_its_rollouts_row(nodes: RayNodes, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool, doing(TimedOut, nodes, tmp_path) as (cluster, work):
         row, _ = pool.submit(cluster.do, work).result(SECONDS)
@@ -424,6 +438,7 @@ def all_ready(cluster: RayCluster) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_a_broken_node_rests_and_others_do_its_rollouts(
     nodes: RayNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -454,6 +469,7 @@ def test_a_broken_node_rests_and_others_do_its_rollouts(
         assert (broken.status.state, broken.done) == ("ready", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_nodes_say_which_images_they_have(nodes: RayNodes, tmp_path: Path, image: str) -> None:
     with doing(RolloutWork, nodes, tmp_path, backend="docker", image=image) as (cluster, work):
@@ -467,6 +483,7 @@ def test_nodes_say_which_images_they_have(nodes: RayNodes, tmp_path: Path, image
         assert not any(node.needed for node in cluster._nodes.all)
 
 
+@pytest.mark.slow
 def test_a_worker_is_lost_as_it_is_given_a_rollout(
     nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -486,6 +503,7 @@ def test_a_worker_is_lost_as_it_is_given_a_rollout(
     assert row.failure_type is None
 
 
+@pytest.mark.slow
 def test_nodes_are_looked_at_again_where_ray_does_not_answer(
     nodes: RayNodes,
     tmp_path: Path,
@@ -507,6 +525,7 @@ def test_nodes_are_looked_at_again_where_ray_does_not_answer(
     assert capsys.readouterr().err.count("the head is out of reach") == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_starts_while_the_run_ends(
     nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -530,6 +549,7 @@ def test_a_worker_that_starts_while_the_run_ends(
     assert not ray.is_initialized(), "nothing of Ray is called after its end"
 
 
+@pytest.mark.slow
 def test_shared_state_that_has_died_is_named(nodes: RayNodes, tmp_path: Path) -> None:
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
         ray.kill(cluster._workers._shared_state)
@@ -539,6 +559,7 @@ def test_shared_state_that_has_died_is_named(nodes: RayNodes, tmp_path: Path) ->
             cluster.do(work)
 
 
+@pytest.mark.slow
 def test_a_run_folder_that_cannot_be_written_to_is_named(nodes: RayNodes, tmp_path: Path) -> None:
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):
         (tmp_path / SPENT).mkdir()

@@ -58,6 +58,7 @@ def bugs(made: Path) -> list[LocalBug]:
     return read_local_bugs(made / "bugs.jsonl")
 
 
+@pytest.mark.slow
 def test_every_bug_is_what_it_claims(made: Path) -> None:
     benchmark = LocalBenchmark(made, languages=("java",))
     instances = benchmark.instances()
@@ -72,6 +73,7 @@ def test_every_bug_is_what_it_claims(made: Path) -> None:
         LocalBenchmark(made).instances()
 
 
+@pytest.mark.slow
 def test_what_is_not_measured_is_not_made_up(bugs: list[LocalBug]) -> None:
     for bug in bugs:
         assert bug.failure is not None
@@ -86,6 +88,7 @@ def test_what_is_not_measured_is_not_made_up(bugs: list[LocalBug]) -> None:
         assert not any(edit.scope == "Stock.unused" for edit in bug.edits)
 
 
+@pytest.mark.slow
 def test_an_issue_names_no_place(bugs: list[LocalBug]) -> None:
     for bug in bugs:
         assert ".java:" not in bug.problem_statement
@@ -102,6 +105,7 @@ def test_the_card_counts_every_edit_once(made: Path) -> None:
     assert project.license == "MIT"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gradle") is None, reason="no Gradle on this machine")
 def test_gradle(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", "gradle")
@@ -127,6 +131,7 @@ def test_gradle(tmp_path: Path) -> None:
     assert run.distance == expected
 
 
+@pytest.mark.slow
 def test_a_project_that_does_not_compile_is_refused(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop")
     (folder / "src/main/java/shop/Broken.java").write_text("class Broken { int x = y; }")

@@ -107,6 +107,7 @@ def test_the_funnel(config: SelfRepairConfig) -> None:
     assert wrong.written_by == "made.jsonl"
 
 
+@pytest.mark.slow
 def test_endless_programs_are_kept_where_that_is_asked_for(config: SelfRepairConfig) -> None:
     allowing = config.model_copy(update={"allow_timeouts": True, "test_timeout": 2.0})
     only = lines_file(Path(str(config.output)).parent.parent / "one.jsonl", problem_row("endless"))

@@ -145,6 +145,7 @@ def test_a_program_that_ends_the_run_fails_its_tests(
     assert message(trial).startswith(expected)
 
 
+@pytest.mark.slow
 def test_a_test_of_a_time_out_is_not_known_to_fail() -> None:
     problem = BigCodeBench().problem("row", BIGCODEBENCH)
     endless = "import math\ndef task_func(xs):\n    while xs == [3, 5]: pass\n    return 3\n"
