@@ -26,7 +26,7 @@ class SourceFile(Protocol):
         """Every function that has code."""
 
     def stops(self, function: FunctionRange | None) -> list[int]:
-        """First lines of a function's own statements, or of the statements outside all functions if None."""
+        """First lines of a function's own statements; None: of statements outside functions."""
 
     def probes(self, line: int, function: str = "") -> list[str]:
         """Expressions of the statement at a line that can be evaluated without side effects.

@@ -197,7 +197,7 @@ class Sampler:
         return self._random is None
 
     def noisy(self, scores: torch.Tensor) -> torch.Tensor:
-        """Scores of the next token, [vocabulary], with sampling noise: the largest one is the choice."""
+        """Scores of the next token, [vocabulary], with sampling noise: the largest wins."""
         if self._random is None or not self._sampling.temperature:
             return scores
         logits = scores.float() / self._sampling.temperature

@@ -52,8 +52,8 @@ def parse_ant(log: str) -> dict[str, TestStatus]:
 
 
 def parse_gradle(log: str) -> dict[str, TestStatus]:
-    """Reads lines such as `Class > test PASSED`; the test's own output may come between, on separate
-    lines."""
+    """Reads lines such as `Class > test PASSED`; the test's own output may come between, on
+    separate lines."""
     statuses: dict[str, TestStatus] = {}
     current: str | None = None
     for line in map(str.strip, log.split("\n")):
