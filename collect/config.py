@@ -15,8 +15,6 @@ from collect.models.config import ModelConfig, OracleConfig
 from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
 
-# Settings for wandb and trackio.
-
 
 class WandbSettings(BaseModel):
     """Log metrics to wandb."""
@@ -31,34 +29,13 @@ class WandbSettings(BaseModel):
     """The run's name in wandb. None: the run's own name."""
 
 
-class TrackioSettings(BaseModel):
-    """Log metrics to trackio, in addition to or instead of wandb; stored in `$TRACKIO_DIR`, for
-    `trackio show`.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    project: str = "stepinto"
-    """The trackio project."""
-    name: str | None = None
-    """The run's name in trackio. None: the run's own name."""
-    space: str | None = None
-    """`OWNER/NAME` of a hub Space to send them to; null keeps them on this machine."""
-
-
-def needed(wandb: WandbSettings | None, trackio: TrackioSettings | None) -> tuple[str, ...]:
-    """The packages that the configured trackers need."""
-    chosen = {"wandb": wandb, "trackio": trackio}
-    return tuple(name for name, settings in chosen.items() if settings is not None)
-
-
 SAVED_NAME = "config.yaml"
 """The config's file name in its run folder."""
 
 MOST_ATTEMPTS = 10_000
 """Maximum attempts per bug and variant."""
 MOST_AT_ONCE = 10_000
-REMOVED = ("copy_to", "copy_every", "copy_behind", "ask_above_dollars")
+REMOVED = ("copy_to", "copy_every", "copy_behind", "ask_above_dollars", "trackio")
 """Settings of `runner` that earlier releases had."""
 
 
@@ -110,8 +87,6 @@ class RunnerConfig(BaseModel):
     """The run stops after this many infrastructure failures in a row."""
     wandb: WandbSettings | None = None
     """Log metrics to wandb during the run."""
-    trackio: TrackioSettings | None = None
-    """Log metrics to trackio, in addition to or instead of wandb."""
     track_every: float = Field(default=30, gt=0)
     """Seconds between two updates of the metrics."""
     logs: bool = True
@@ -133,6 +108,8 @@ class RunnerConfig(BaseModel):
                 "ask_above_dollars: removed, take it out. To limit what a run spends, set "
                 "runner.budget_dollars"
             )
+        if given.get("trackio") is not None:
+            raise ValueError("trackio: removed, take it out. runner.wandb sends the same metrics")
         # Saved configs of earlier releases hold these settings with their defaults.
         kept = {name: value for name, value in given.items() if name not in REMOVED}
         return {**kept, "backend": "threads"} if kept.get("backend") == "asyncio" else kept

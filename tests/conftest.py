@@ -95,14 +95,6 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session")
-def trackio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where trackio keeps its runs, which it asks for once, when it is imported."""
-    folder = tmp_path_factory.mktemp("trackio")
-    os.environ["TRACKIO_DIR"] = str(folder)
-    return folder
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-actions", type=int, help="debugger actions of each fuzzer test")
     parser.addoption("--fuzz-seed", type=int, default=0, help="where the fuzzer tests begin")

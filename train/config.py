@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from collect.config import TrackioSettings, WandbSettings
+from collect.config import WandbSettings
 from format.config import Why
 from train.base_model import SMOLLM2
 
@@ -167,9 +167,17 @@ class TrainConfig(BaseModel):
     checkpoints_at: tuple[int, ...] = ()
     """Numbers of trained rows after which a copy of the model is kept in `RUN/model-at/ROWS`."""
     wandb: WandbSettings | None = None
-    trackio: TrackioSettings | None = None
     trainer_arguments: dict[str, Any] = {}
     """Any other option of TRL's `SFTConfig`, `DPOConfig` or `GRPOConfig`, by its own name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_removed(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "trackio" not in given:
+            return given
+        if given["trackio"] is not None:
+            raise ValueError("trackio: removed, take it out. train.wandb has the same curves")
+        return {name: value for name, value in given.items() if name != "trackio"}
 
     def identity(self) -> dict[str, Any]:
         """The settings that make this training differ from another, as JSON, without other methods'

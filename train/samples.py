@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from collect.errors import ConfigError
-from collect.rollouts.tracking import trackio_run, wandb_run
+from collect.rollouts.tracking import wandb_run
 from train.config import SampleSettings
 from train.evaluation import find_test_split
 from train.job import Job
@@ -22,68 +22,40 @@ from train.processes import is_main_process
 from train.rows import rendered_rows
 from train.tokenization import Tokenization
 
-# Reports a training's curves and tables to wandb, trackio, both or neither.
-
-
 Row = dict[str, str | int]
 """A table row: values by column."""
 
 
-class Trackers:
-    """The open runs of one training."""
+class Tracker:
+    """The open wandb run of one training, if it has one."""
 
-    def __init__(self, wandb_run: Any = None, trackio_run: Any = None) -> None:
-        self._wandb = wandb_run
-        self._trackio = trackio_run
-
-    def numbers(self, numbers: dict[str, Any], step: int) -> None:
-        """Send the trainer's metrics to trackio; the trainer itself sends them to wandb."""
-        if self._trackio is not None:
-            scalars = {name: v for name, v in numbers.items() if isinstance(v, int | float)}
-            self._trackio.log(scalars, step=step)
+    def __init__(self, run: Any = None) -> None:
+        self._run = run
 
     def table(self, name: str, rows: Sequence[Row], step: int) -> None:
         """Send a table; all rows have the same columns."""
-        columns = list(rows[0])
-        data = [list(row.values()) for row in rows]
-        if self._wandb is not None:
+        if self._run is not None:
             import wandb
 
-            table = wandb.Table(columns=columns, data=data)
-            self._wandb.log({name: table, "train/global_step": step})
-        if self._trackio is not None:
-            import trackio
-
-            self._trackio.log({name: trackio.Table(columns=columns, data=data)}, step=step)
+            data = [list(row.values()) for row in rows]
+            table = wandb.Table(columns=list(rows[0]), data=data)
+            self._run.log({name: table, "train/global_step": step})
 
 
 @contextmanager
-def tracked(job: Job) -> Iterator[Trackers]:
-    """Open runs of the config's trackers during the training, with its config and its data's hash.
+def tracked(job: Job) -> Iterator[Tracker]:
+    """Open a wandb run during the training, with its config and its data's hash, if the config asks
+    for one.
 
-    With several processes, only the main one opens them.
+    With several processes, only the main one opens it.
     """
     if not is_main_process():
-        yield Trackers()
+        yield Tracker()
         return
     facts = job.config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
     # The trainer's own callback finds wandb's run and logs to it.
-    with (
-        wandb_run(job.config.wandb, job.work, facts) as for_wandb,
-        trackio_run(job.config.trackio, facts) as for_trackio,
-    ):
-        yield Trackers(for_wandb, for_trackio)
-
-
-def send_numbers(trackers: Trackers) -> Any:
-    """A trainer callback that sends logged metrics."""
-    from transformers import TrainerCallback
-
-    class Send(TrainerCallback):  # type: ignore[misc]
-        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-            trackers.numbers(logs or {}, state.global_step)
-
-    return Send()
+    with wandb_run(job.config.wandb, job.work, facts) as run:
+        yield Tracker(run)
 
 
 NAME = "samples.jsonl"
@@ -216,16 +188,14 @@ def sample_texts(job: Job) -> dict[str, str]:
     return {NAME: lines} if samples else {}
 
 
-def add_callbacks(trainer: Any, job: Job, tokenization: Tokenization, trackers: Trackers) -> None:
-    """Add callbacks that send metrics, and sample replies if the config asks for them."""
-    if job.config.trackio is not None:
-        trainer.add_callback(send_numbers(trackers))
+def add_callbacks(trainer: Any, job: Job, tokenization: Tokenization, tracker: Tracker) -> None:
+    """Add the callback that samples replies, if the config asks for it."""
     settings = job.config.samples
     if settings is not None:
         split = find_test_split(job.run, "train.samples")
         questions = choose_questions(split, settings, tokenization, job.config.max_length)
         tokenizer, file = tokenization.tokenizer, sample_file(job)
-        trainer.add_callback(ask_at_steps(questions, settings, tokenizer, file, trackers))
+        trainer.add_callback(ask_at_steps(questions, settings, tokenizer, file, tracker))
 
 
 def ask_at_steps(
@@ -233,7 +203,7 @@ def ask_at_steps(
     settings: SampleSettings,
     tokenizer: Any,
     file: SampleFile,
-    trackers: Trackers,
+    tracker: Tracker,
 ) -> Any:
     """A trainer callback that samples before the first step, at the steps between, and at the
     end."""
@@ -257,6 +227,6 @@ def ask_at_steps(
             found = list(ask(model, tokenizer, questions, settings.max_new_tokens, step))
             if state.is_world_process_zero:
                 file.add(found)
-                trackers.table("samples", [sample.model_dump() for sample in found], step)
+                tracker.table("samples", [sample.model_dump() for sample in found], step)
 
     return Ask()

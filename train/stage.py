@@ -18,7 +18,6 @@ from typing import Any
 
 import yaml
 
-from collect.config import needed
 from collect.models.model_folders import trained_on
 from collect.quantities import counted
 from format.card import markdown_table
@@ -235,7 +234,7 @@ def run_train(
 def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Method:
     """The config's method. Raises ConfigError if this machine, what is installed, or TRL does not
     support the config; data and models are not checked."""
-    require((*TRAINING, *needed(config.wandb, config.trackio)))
+    require((*TRAINING, "wandb") if config.wandb is not None else TRAINING)
     method = open_method(config, bench)
     method.check()
     cpu = on_cpu(config)
@@ -257,8 +256,8 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     preflight = on_main(lambda: _prepared(job, method, tokenization))
     resume = on_main(lambda: saving.prepare(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, tokenization.base)
-    with method.trainer(job, model, tokenization) as trainer, tracked(job) as trackers:
-        add_callbacks(trainer, job, tokenization, trackers)
+    with method.trainer(job, model, tokenization) as trainer, tracked(job) as tracker:
+        add_callbacks(trainer, job, tokenization, tracker)
         seconds = _fit(trainer, resume, on_step)
     trained = final_model(trainer, config, tokenization.base, job.work / "trained")
     report = TrainReport(

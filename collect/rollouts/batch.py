@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from collect.benchmarks.base import Benchmark
-from collect.config import RuntimeConfig, needed
+from collect.config import RuntimeConfig
 from collect.errors import (
     TRIED_AGAIN,
     ConfigError,
@@ -36,15 +36,7 @@ from collect.rollouts.journal import forget_replies, kept_dollars, replies_of
 from collect.rollouts.progress import Progress, log_file, note_end, open_log
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.settings import note_settings, settings_facts, what_differs
-from collect.rollouts.tracking import (
-    Numbers,
-    Tally,
-    followed,
-    of_nodes,
-    of_progress,
-    public,
-    require_trackers,
-)
+from collect.rollouts.tracking import Tally, followed, metrics, public, require_wandb
 from collect.store.records import Conversation, Rollout
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
@@ -72,7 +64,7 @@ class Batch:
         """Do the missing rollouts. Raises ConfigError, SandboxError."""
         if not self.missing:
             return
-        require_trackers(self._runtime.runner)
+        require_wandb(self._runtime.runner.wandb)
         budget = self._budget()
         with closing(self._executor(budget)) as executor:
             for check in self._checks(executor):
@@ -107,15 +99,17 @@ class Batch:
 
     @contextmanager
     def _tracked(self, progress: Progress, executor: Executor) -> Iterator[Tally]:
-        """Send metrics to the config's trackers meanwhile; yields the tally of the rows."""
+        """Send metrics to wandb meanwhile, if the config asks for it; yields the tally of the
+        rows."""
         runner = self._runtime.runner
-        tally = Tally(self.rows() if needed(runner.wandb, runner.trackio) else ())
-
-        def numbers() -> Numbers:
-            return {**of_progress(progress), **tally.numbers(), **of_nodes(executor.nodes())}
-
+        tally = Tally(self.rows() if runner.wandb is not None else ())
         facts = public(self._runtime.model_dump(mode="json"))
-        with followed(runner, self._store.folder, facts, numbers):
+        with followed(
+            runner,
+            self._store.folder,
+            facts,
+            lambda: metrics(progress, tally, executor.nodes()),
+        ):
             yield tally
 
     def compact(self) -> None:

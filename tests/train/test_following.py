@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -170,23 +169,3 @@ def test_quantization_needs_a_gpu(tmp_path: Path, tiny_folder: Path) -> None:
     run = formatted(tmp_path / "run")
     with pytest.raises(ConfigError, match="4bit needs a CUDA GPU"):
         run_train(config(tiny_folder, lora={"quantize": "4bit"}), run)
-
-
-def test_trackio_has_the_curve_and_the_samples(
-    tmp_path: Path, tiny_folder: Path, trackio_folder: Path
-) -> None:
-    pytest.importorskip("trackio", reason="trackio is not installed")
-    run = formatted(tmp_path / "run")
-    settings = config(
-        tiny_folder,
-        max_steps=1,
-        trackio={"project": "debugging"},
-        samples={"count": 1, "max_new_tokens": 4},
-    )
-    run_train(settings, run)
-    with sqlite3.connect(trackio_folder / "debugging.db") as database:
-        logged = " ".join(str(row) for row in database.execute("select metrics from metrics"))
-        settings_logged = str(list(database.execute("select config from configs")))
-    assert "mean_token_accuracy" in logged
-    assert "<tool_call>" in logged
-    assert "data_sha256" in settings_logged

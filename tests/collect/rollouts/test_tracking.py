@@ -1,9 +1,8 @@
-"""Numbers of a real run in wandb and trackio, and trackers that don't work."""
+"""Numbers of a real run in wandb, and a wandb that does not work."""
 
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -49,21 +48,6 @@ def test_two_starts_are_one_run_of_wandb(server: ChatServer, tmp_path: Path) -> 
     assert not [path for path in files if path.is_file() and b"geheim" in path.read_bytes()]
 
 
-def test_two_starts_are_one_run_of_trackio(
-    server: ChatServer, tmp_path: Path, trackio_folder: Path
-) -> None:
-    pytest.importorskip("trackio", reason="trackio is not installed")
-    tracked = "runner.trackio={project: rollouts, name: mine}"
-    assert main(command(server, tmp_path, tracked, "collect.benchmark.limit=1")) == 0
-    assert main(command(server, tmp_path, tracked)) == 0
-    with sqlite3.connect(trackio_folder / "rollouts.db") as database:
-        names = {name for (name,) in database.execute("select run_name from metrics")}
-        logged = [str(row) for row in database.execute("select metrics from metrics order by id")]
-    assert len(names) == 1
-    assert names.pop().startswith("mine ")
-    assert '"rollouts/done":2' in logged[-1].replace(" ", "")
-
-
 @pytest.mark.parametrize(
     "key",
     [
@@ -101,9 +85,9 @@ def test_a_tracker_that_is_not_installed_is_told_before_work_starts(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(sys.modules, "trackio", None)
-    assert main(command(server, tmp_path, "runner.trackio={}")) == 2
-    assert "run `pip install trackio`" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    assert main(command(server, tmp_path, "runner.wandb={}")) == 2
+    assert "run `pip install wandb`" in capsys.readouterr().err
     assert not server.requests
 
 
