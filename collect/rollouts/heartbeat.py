@@ -40,7 +40,7 @@ class NodeStatus(BaseModel):
 
     host: str
     state: str
-    """`ready`, `starting`, `resting: WHY`, `gone`, or why it can do no rollouts."""
+    """`ready`, `starting`, `excluded: WHY`, `gone`, or why it can do no rollouts."""
     running: int
     """Number of rollouts."""
     done: int

@@ -26,7 +26,7 @@ from collect.rollouts.progress import log_file, open_log
 from collect.rollouts.ray_cluster.connecting import connect, losses, nodes_with_room
 from collect.rollouts.ray_cluster.nodes import Node, Nodes, fault_of
 from collect.rollouts.ray_cluster.shared_state import SharedState
-from collect.rollouts.ray_cluster.worker import Answer, NodeWorker, Readiness
+from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
 from collect.store.build_info import code_version
 
 # The workers of a run: one on each node of a cluster, started, restarted, and ended.
@@ -146,7 +146,10 @@ class Workers:
         if found.refused is not None:
             self._let_go(worker, name)
         with self.changed:
-            _note(found, node, worker)
+            if found.refused is None:
+                node.started(worker, found.images)
+            else:
+                tell(node.unready(found.refused, for_good=found.for_good))
             self.changed.notify_all()
 
     def _let_go(self, worker: Any, name: str) -> None:
@@ -167,19 +170,6 @@ class Workers:
         )
 
 
-def _note(found: Readiness, node: Node, worker: Any) -> None:
-    """Record whether a worker is ready."""
-    if found.refused is None:
-        node.started(worker, found.images)
-    elif found.for_good and not node.ready_once:
-        node.refused(found.refused)
-        tell(f"no rollouts on {node.host}: {found.refused}")
-    else:
-        node.unready(found.refused)
-        seconds = node.health.rest_seconds
-        tell(f"no rollouts on {node.host} for the next {seconds:g} s: {found.refused}")
-
-
 @dataclass(frozen=True)
 class Turn:
     """A rollout's assignment to a node."""
@@ -189,8 +179,6 @@ class Turn:
     """Handle of the node's actor at that time."""
     images: Sequence[str]
     """Images that the rollout needs."""
-    began: float
-    """On the monotonic clock."""
 
 
 class RayCluster:
@@ -213,6 +201,7 @@ class RayCluster:
         """See `collect.rollouts.executor.Executor`."""
         lost: list[str] = []
         failed: dict[str, Rows] = {}
+        """Results by id of the node at fault, the last one last."""
         while len(lost) + len(failed) < self._config.tries:
             try:
                 turn = self._take(work, failed)
@@ -223,11 +212,14 @@ class RayCluster:
             answer = self._take_turn(turn, work)
             if answer is None:
                 lost.append(turn.node.host)
-                continue
-            rows = _rows(answer)
-            if not self._at_fault(turn, work, rows):
-                return rows
-            failed[turn.node.id] = rows
+            elif answer.refused is not None:
+                raise ConfigError(answer.refused)
+            elif answer.rows is None:
+                raise RolloutStopped("the run is being stopped")
+            elif not self._at_fault(turn.node, work, answer.rows):
+                return answer.rows
+            else:
+                failed[turn.node.id] = answer.rows
         gone = f"{counted(len(lost), 'worker')} died with it, on {', '.join(lost)}"
         failure = NodeLost(f"{gone}; look at their memory and Ray's logs")
         return _last(failed) or self._setup.failed(work, failure)
@@ -265,7 +257,8 @@ class RayCluster:
                 raise_if_stopped(self._stop)
                 node = self._nodes.best(images, avoided)
                 if node is not None:
-                    return Turn(node, node.worker, images, node.begin(images))
+                    node.begin(images)
+                    return Turn(node, node.worker, images)
                 if avoided and not self._nodes.others(avoided):
                     return None
                 self._check_nodes()
@@ -314,40 +307,28 @@ class RayCluster:
             return future.result()
         raise RolloutStopped("the run is being stopped")
 
-    def _at_fault(self, turn: Turn, work: Work, rows: Rows) -> bool:
-        """Whether the node may have caused the rollout's failure, which may make it rest."""
-        node, fault, bug = turn.node, fault_of(rows[0]), work.spec.instance.id
+    def _at_fault(self, node: Node, work: Work, rows: Rows) -> bool:
+        """Whether the node may have caused the rollout's failure, which may exclude it."""
+        fault = fault_of(rows[0])
         with self._changed:
-            rests = node.health.ended(fault, bug, turn.began, time.monotonic())
-            if fault is None:
-                node.done += 1
-                node.deaths = 0
+            told = node.report(fault, work.spec.instance.id)
         if fault is None:
             return False
         self._log(work).note("failed_there", host=node.host, why=fault)
         # A rollout that may be resumed elsewhere keeps its replies, as for the next start.
         forget_replies(self._setup.folder, rows[0])
-        if rests:
-            seconds = node.health.rest_seconds
-            tell(f"{node.host} rests for {seconds:g} s: {fault}")
+        if told is not None:
+            tell(told)
         return True
 
     def _give(self, turn: Turn) -> None:
         with self._changed:
-            turn.node.end(turn.images, turn.began)
+            turn.node.end(turn.images)
             self._changed.notify_all()
 
     def _log(self, work: Work) -> RolloutLog:
         text = log_file(self._setup.folder, work.spec.id)
         return open_log(self._setup.runtime.runner, text)
-
-
-def _rows(answer: Answer) -> Rows:
-    if answer.refused is not None:
-        raise ConfigError(answer.refused)
-    if answer.rows is None:
-        raise RolloutStopped("the run is being stopped")
-    return answer.rows
 
 
 def _last(failed: dict[str, Rows]) -> Rows | None:

@@ -1,4 +1,4 @@
-"""The nodes of a cluster: which are there, which has room, and when a dead worker starts again."""
+"""The nodes of a cluster: which are there, which has room, and which are excluded for a while."""
 
 from __future__ import annotations
 
@@ -20,64 +20,19 @@ from sandbox.errors import (
     SandboxUnavailable,
 )
 
-# When a node rests because rollouts fail there, and when it is tried again.
-
-
-IN_A_ROW = 3
-"""A node rests after this many different bugs in a row failed by its fault. One bug alone proves
-little: its image may not exist, or its rollouts may kill their sandboxes."""
-FIRST_REST, LONGEST_REST = 60.0, 900.0
-"""Seconds; each rest is twice as long as the last."""
+BUGS_IN_A_ROW = 3
+"""A node is excluded after this many different bugs in a row failed by its fault. One bug alone
+proves little: its image may not exist, or its rollouts may kill their sandboxes."""
+EXCLUDED_SECONDS = 120.0
+LONGEST_BACK_OFF = 60.0
+"""Seconds. The first death of a worker costs one second, each further one twice as many."""
+HOPELESS_DEATHS = 5
+"""Deaths in a row, before any rollout was done, after which a node is hopeless."""
 OF_A_NODE = (OutOfDisk, SandboxUnavailable, ImageMissing, SandboxDead)
 OF_A_ROLLOUT = (OutOfMemory, DiskExceeded)
 """Failures of sandboxes that would happen on any node."""
 SHOWN = 300
 """Maximum length of a reason."""
-
-
-@dataclass
-class Health:
-    """Health of one node. Not thread-safe. Times are in seconds of one clock."""
-
-    reason: str | None = None
-    """Why it rests or last rested; None once a rollout has succeeded since."""
-    until: float = 0.0
-    """End of the last rest."""
-    rest_seconds: float = 0.0
-    """Length of the last rest; 0 before the first."""
-    bugs: set[str] = field(default_factory=set)
-    """Ids of the bugs that have failed by the node's fault since the last success."""
-
-    def ended(self, fault: str | None, bug: str, began: float, now: float) -> bool:
-        """A bug's rollout that started at `began` has ended; `fault` is the node's fault, if any.
-        Returns whether the node now rests because of it."""
-        if began < self.until:
-            # It began before the rest, so it says nothing about the time after.
-            return False
-        if fault is None:
-            self.reason, self.rest_seconds = None, 0.0
-            self.bugs.clear()
-            return False
-        if bug in self.bugs:
-            # The bug itself may be the cause, so it proves nothing new, also after a rest.
-            return False
-        self.bugs.add(bug)
-        if len(self.bugs) < IN_A_ROW and self.reason is None:
-            return False
-        self.rest(fault, now)
-        return True
-
-    def rest(self, reason: str, now: float) -> None:
-        """Do nothing for a while."""
-        self.rest_seconds = min(2 * self.rest_seconds, LONGEST_REST) or FIRST_REST
-        self.reason, self.until = reason, now + self.rest_seconds
-
-    def room(self, under_way: Collection[float], most: int, now: float) -> bool:
-        """Whether the node can take a rollout beside those `under_way` (start times), of `most` at
-        once. After a rest it takes one until a rollout has ended without its fault."""
-        if now < self.until or len(under_way) >= most:
-            return False
-        return self.reason is None or all(began < self.until for began in under_way)
 
 
 def fault_of(row: Rollout) -> str | None:
@@ -91,16 +46,9 @@ def fault_of(row: Rollout) -> str | None:
     return f"{row.failure_type}: {message[:SHOWN]}"
 
 
-BACK_OFF_SECONDS = 1.0
-"""Delay after a worker's first death; doubles with each further one."""
-MAX_BACK_OFF_SECONDS = 60.0
-HOPELESS_DEATHS = 5
-"""Deaths in a row, before any rollout was done, after which a node is hopeless."""
-
-
 @dataclass
 class Node:
-    """One machine, and its worker process."""
+    """One machine, and its worker process. Times are on the monotonic clock."""
 
     id: str
     host: str
@@ -109,8 +57,8 @@ class Node:
     starting: bool = False
     ready_once: bool = False
     """Whether a worker has ever been ready here."""
-    under_way: list[float] = field(default_factory=list)
-    """Start times of the current rollouts, on the monotonic clock."""
+    running: int = 0
+    """Number of current rollouts."""
     done: int = 0
     lost: int = 0
     """Rollouts in progress when their worker died."""
@@ -118,10 +66,14 @@ class Node:
     """Deaths of workers since one has done a rollout."""
     starts: int = 0
     start_at: float = 0.0
-    """When the next worker may start, on the monotonic clock."""
+    """When the next worker may start."""
     refusal: str | None = None
     """Why no rollout can ever be done here."""
-    health: Health = field(default_factory=Health)
+    excluded_until: float = 0.0
+    reason: str | None = None
+    """Why it is or was excluded; None once a rollout has succeeded since."""
+    failed_bugs: set[str] = field(default_factory=set)
+    """Ids of the bugs that have failed by the node's fault since the last success."""
     present: frozenset[str] = frozenset()
     """Images on the node when its worker last reported."""
     needed: Counter[str] = field(default_factory=Counter)
@@ -135,58 +87,70 @@ class Node:
     def started(self, worker: Any, images: frozenset[str]) -> None:
         """A worker is ready, with these images. It has run a test, so the node works."""
         self.starting, self.worker, self.present = False, worker, images
-        self.ready_once, self.health = True, Health()
+        self.ready_once, self.reason, self.excluded_until = True, None, 0.0
+        self.failed_bugs.clear()
 
-    def refused(self, reason: str) -> None:
-        """The worker can't do rollouts, and another one could not either."""
-        self.starting, self.refusal = False, reason
+    def unready(self, reason: str, *, for_good: bool) -> str:
+        """The worker could not get ready; returns what to tell the user.
 
-    def unready(self, reason: str) -> None:
-        """The worker could not get ready, for a reason that may pass."""
-        now = time.monotonic()
+        A node that was ready before, or whose reason may pass, is only excluded.
+        """
         self.starting = False
-        self.health.rest(reason, now)
-        self.start_at = self.health.until
+        if for_good and not self.ready_once:
+            self.refusal = reason
+            return f"no rollouts on {self.host}: {reason}"
+        told = self.exclude(reason)
+        self.start_at = self.excluded_until
+        return told
 
     def died(self) -> None:
         """The worker is gone."""
         self.starting, self.worker, self.present = False, None, frozenset()
-        # The exponent is limited: after a day of deaths the power would overflow.
-        back_off = BACK_OFF_SECONDS * 2 ** min(self.deaths, 10)
+        self.start_at = time.monotonic() + min(2.0 ** min(self.deaths, 10), LONGEST_BACK_OFF)
         self.deaths += 1
-        self.start_at = time.monotonic() + min(back_off, MAX_BACK_OFF_SECONDS)
 
-    def begin(self, images: Collection[str]) -> float:
-        """Assign a rollout that needs these images; returns its start time."""
-        began = time.monotonic()
-        self.under_way.append(began)
+    def begin(self, images: Collection[str]) -> None:
+        """Assign a rollout that needs these images."""
+        self.running += 1
         self.needed.update(images)
-        return began
 
-    def end(self, images: Collection[str], began: float) -> None:
-        """A rollout has ended."""
-        self.under_way.remove(began)
+    def end(self, images: Collection[str]) -> None:
+        """A rollout has ended or was lost."""
+        self.running -= 1
         self.needed -= Counter(images)
 
-    def room(self, most: int) -> bool:
-        """Whether it can take one more rollout, of `most` at once."""
-        room = self.health.room(self.under_way, most, time.monotonic())
-        return self.worker is not None and room
+    def report(self, fault: str | None, bug: str) -> str | None:
+        """A rollout of a bug has ended; `fault` is the node's fault in it, if any. Returns what to
+        tell the user if the node is now excluded."""
+        if fault is None:
+            self.done, self.deaths, self.reason = self.done + 1, 0, None
+            self.failed_bugs.clear()
+            return None
+        self.failed_bugs.add(bug)
+        if len(self.failed_bugs) < BUGS_IN_A_ROW:
+            return None
+        self.failed_bugs.clear()
+        return self.exclude(fault)
+
+    def exclude(self, reason: str) -> str:
+        """Give it no rollouts for a while; returns what to tell the user."""
+        self.reason, self.excluded_until = reason, time.monotonic() + EXCLUDED_SECONDS
+        return f"no rollouts on {self.host} for the next {EXCLUDED_SECONDS:g} s: {reason}"
 
     @property
-    def running(self) -> int:
-        """Number of current rollouts."""
-        return len(self.under_way)
+    def excluded(self) -> bool:
+        """Whether it gets no rollouts for a while."""
+        return time.monotonic() < self.excluded_until
+
+    @property
+    def can_work(self) -> bool:
+        """Whether it does rollouts now, with or without room for more."""
+        return self.worker is not None and not self.excluded
 
     @property
     def ailment(self) -> str | None:
         """Why it has no worker, if that may pass."""
-        return self.health.reason if self.worker is None else None
-
-    @property
-    def resting(self) -> bool:
-        """Whether it gets no rollouts for a while."""
-        return time.monotonic() < self.health.until
+        return self.reason if self.worker is None else None
 
     @property
     def hopeful(self) -> bool:
@@ -199,8 +163,8 @@ class Node:
     def status(self) -> NodeStatus:
         """Its status for readers outside."""
         state = "ready" if self.worker is not None else self.refusal or "starting"
-        if self.resting:
-            state = f"resting: {self.health.reason}"
+        if self.excluded:
+            state = f"excluded: {self.reason}"
         return NodeStatus(
             host=self.host, state=state, running=self.running, done=self.done, lost=self.lost
         )
@@ -251,7 +215,11 @@ class Nodes:
         does half of `per_node` more than another: then that one gets the images too. Never a node
         in `avoided`.
         """
-        free = [n for n in self.all if n.id not in avoided and n.room(self._per_node)]
+        free = [
+            node
+            for node in self.all
+            if node.id not in avoided and node.can_work and node.running < self._per_node
+        ]
         least = min((node.running for node in free), default=0)
         lead, needed = (self._per_node + 1) // 2, frozenset(images)
 
@@ -264,8 +232,7 @@ class Nodes:
     def others(self, avoided: Collection[str]) -> bool:
         """Whether another node, with or without room, does rollouts now. One that is only starting
         doesn't count: it may take hours."""
-        ready = (node for node in self.all if node.worker is not None and not node.resting)
-        return any(node.id not in avoided for node in ready)
+        return any(node.can_work and node.id not in avoided for node in self.all)
 
     @property
     def hopeful(self) -> bool:

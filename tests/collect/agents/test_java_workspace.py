@@ -13,7 +13,6 @@ from collect.agents.shell_tool import Bash, BashArguments
 from collect.agents.tools import ToolReply
 from collect.store.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig, open_sandbox
-from tests.sandbox.image import TAG
 
 POM = b"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -85,8 +84,8 @@ def test_edits_are_still_refused(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.docker
-def test_what_was_built_behind_the_gate_can_be_built_again() -> None:
-    with open_sandbox(SandboxConfig(backend="docker", image=TAG)) as container:
+def test_what_was_built_behind_the_gate_can_be_built_again(image: str) -> None:
+    with open_sandbox(SandboxConfig(backend="docker", image=image)) as container:
         container.write_files(FILES)
         prepare_java_workspace(container)
         first = bash(container, "mkdir -p target/classes && touch target/classes/a && touch src/x")

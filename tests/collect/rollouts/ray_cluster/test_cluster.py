@@ -225,7 +225,7 @@ def test_a_worker_that_dies_while_it_gets_ready_gives_back_its_slots(
 def test_a_node_whose_models_server_was_down_is_tried_again(
     nodes: RayNodes, server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_nodes, "FIRST_REST", 1.0)
+    monkeypatch.setattr(ray_nodes, "EXCLUDED_SECONDS", 1.0)
     server.will_answer(error(503, "overloaded"), bash("ls"))
     server.after_a_call = reply(hold=True)
     with ThreadPoolExecutor(1) as pool:
@@ -439,7 +439,7 @@ def all_ready(cluster: RayCluster) -> None:
 
 
 @pytest.mark.slow
-def test_a_broken_node_rests_and_others_do_its_rollouts(
+def test_a_broken_node_is_excluded_and_others_do_its_rollouts(
     nodes: RayNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with doing(OnBrokenNodes, nodes, tmp_path) as (cluster, first):
@@ -454,16 +454,16 @@ def test_a_broken_node_rests_and_others_do_its_rollouts(
         with ThreadPoolExecutor(2) as pool:
             done = list(pool.map(cluster.do, works))
         assert [row.failure_type for row, _ in done] == [None] * 6
-        assert broken.status.state == "resting: NotStarted: the engine is broken"
+        assert broken.status.state == "excluded: NotStarted: the engine is broken"
         assert (broken.done, well.done) == (0, 6)
-        assert "rests for 60 s: NotStarted: the engine is broken" in capsys.readouterr().err
+        assert "for the next 120 s: NotStarted: the engine is broken" in capsys.readouterr().err
 
         (tmp_path / well.id).touch()
         row, _ = cluster.do(works[0])
         assert row.failure_type == "NotStarted", "there is no other node"
 
         (tmp_path / broken.id).unlink()
-        broken.health.until = time.monotonic()
+        broken.excluded_until = time.monotonic()
         row, _ = cluster.do(works[0])
         assert row.failure_type is None
         assert (broken.status.state, broken.done) == ("ready", 1)

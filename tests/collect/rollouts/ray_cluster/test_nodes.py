@@ -1,4 +1,4 @@
-"""Which node does a rollout, and when a dead worker starts again."""
+"""Which node does a rollout, which is excluded, and when a dead worker starts again."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from collect.rollouts.ray_cluster.cluster import _note
-from collect.rollouts.ray_cluster.nodes import MAX_BACK_OFF_SECONDS, Nodes
-from collect.rollouts.ray_cluster.worker import Readiness
+from collect.errors import FailureKind
+from collect.rollouts.ray_cluster.nodes import BUGS_IN_A_ROW, LONGEST_BACK_OFF, Nodes, fault_of
+from tests.records import make_rollout
 
 
 def ready(per_node: int = 2, **images: set[str]) -> Nodes:
@@ -35,7 +35,7 @@ def test_work_goes_where_its_image_is_and_else_where_most_room_is() -> None:
     nodes = ready(4, a={"one"}, b={"two"}, c=set())
     assert given(nodes, "two", "two", "three", "one", "four") == "bbaac"
     for node in nodes.all:
-        node.under_way = [0.0] * 4
+        node.running = 4
     assert nodes.best(["two"]) is None
 
 
@@ -52,35 +52,37 @@ def test_an_image_on_its_way_to_a_node_counts_as_there() -> None:
 def test_an_image_counts_as_long_as_it_is_there() -> None:
     nodes = ready(a=set(), b=set())
     first, second = nodes.all
-    first.end(["one"], first.begin(["one"]))
+    first.begin(["one"])
+    first.end(["one"])
     assert nodes.best(["one"]) is first, "it is told where it is by the answer alone"
     second.present = frozenset({"one"})
     assert nodes.best(["one"]) is second
     first.begin(["one"])
-    first.end(["one"], first.begin(["one"]))
+    first.begin(["one"])
+    first.end(["one"])
     assert "one" in first.needed
 
 
-def test_a_node_at_fault_rests_and_is_tried_again_with_one_rollout() -> None:
+def test_a_node_is_excluded_for_a_while_after_faults_in_a_row() -> None:
     nodes = ready(a=set(), b=set())
     first, second = nodes.all
-    first.begin([])
-    now = time.monotonic()
-    first.health.rest("EngineDown: gone", now)
+    for _ in range(2):
+        for number in range(BUGS_IN_A_ROW - 1):
+            assert first.report("EngineDown: gone", f"bug-{number}") is None
+        assert first.report("EngineDown: gone", "bug-0") is None, "one bug counts once"
+        assert first.report(None, "bug") is None
+    for number in range(BUGS_IN_A_ROW - 1):
+        assert first.report("EngineDown: gone", f"bug-{number}") is None
+    told = first.report("EngineDown: gone", "another")
+    assert told == "no rollouts on host-a for the next 120 s: EngineDown: gone"
+    assert first.status.state == "excluded: EngineDown: gone"
     assert given(nodes, "one", "one") == "bb"
     assert nodes.best(["one"]) is None
-    assert first.status.state == "resting: EngineDown: gone"
     assert not nodes.others({second.id})
     assert nodes.hopeful
-    first.health.until = now
+    first.excluded_until = time.monotonic()
     assert nodes.others({second.id})
-    assert given(nodes, "one") == "a"
-    assert nodes.best(["one"]) is None
-    before, tried = first.under_way
-    first.end([], before)
-    assert nodes.best(["one"]) is None
-    first.health.ended(None, "bug", tried, now)
-    assert given(nodes, "one") == "a"
+    assert given(nodes, "one", "one") == "aa"
 
 
 def test_what_is_avoided_is_not_given() -> None:
@@ -107,13 +109,10 @@ def test_a_worker_that_could_not_get_ready_is_started_again_later() -> None:
     nodes = ready(a=set())
     (node,) = nodes.all
     node.died()
-    waits = []
-    for _ in range(6):
-        node.start_at, node.starting = 0.0, True
-        node.unready("EngineDown: gone")
-        waits.append(round(node.start_at - time.monotonic()))
-        assert not nodes.to_start()
-    assert waits == [60, 120, 240, 480, 900, 900]
+    node.start_at, node.starting = 0.0, True
+    node.unready("EngineDown: gone", for_good=False)
+    assert round(node.start_at - time.monotonic()) == 120
+    assert not nodes.to_start()
     assert not nodes.hopeful
     assert nodes.refusals(for_good=False) == ["host-a: EngineDown: gone"]
     assert not nodes.refusals(for_good=True)
@@ -132,7 +131,7 @@ def test_a_worker_that_dies_again_and_again_waits_longer() -> None:
         waits.append(round(node.start_at - time.monotonic()))
         assert not nodes.to_start()
     assert waits[:7] == [1, 2, 4, 8, 16, 32, 60]
-    assert set(waits[7:]) == {MAX_BACK_OFF_SECONDS}
+    assert set(waits[7:]) == {LONGEST_BACK_OFF}
     assert not nodes.hopeful
     node.start_at = 0
     assert nodes.to_start() == [node]
@@ -140,18 +139,18 @@ def test_a_worker_that_dies_again_and_again_waits_longer() -> None:
     assert not node.present
 
 
-def test_a_node_that_was_ready_once_only_rests(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_that_was_ready_once_is_only_excluded() -> None:
     nodes = ready(a=set())
     nodes.update({"a": "host-a", "b": "host-b"})
     old, new = nodes.all
     for node in (old, new):
         node.died()
-        _note(Readiness(refused="no space left", for_good=True), node, object())
-    assert (old.refusal, old.status.state) == (None, "resting: no space left")
+    assert old.unready("no space left", for_good=True) == (
+        "no rollouts on host-a for the next 120 s: no space left"
+    )
+    assert new.unready("no space left", for_good=True) == "no rollouts on host-b: no space left"
+    assert (old.refusal, old.status.state) == (None, "excluded: no space left")
     assert (new.refusal, new.status.state) == ("no space left", "no space left")
-    told = capsys.readouterr().err
-    assert "no rollouts on host-a for the next 60 s: no space left" in told
-    assert "no rollouts on host-b: no space left" in told
     old.start_at = new.start_at = 0.0
     assert nodes.to_start() == [old]
 
@@ -171,9 +170,28 @@ def test_refusals_matter_once_all_refuse() -> None:
     nodes = ready(a=set(), b=set())
     first, second = nodes.all
     first.worker = None
-    first.refused("no Docker")
+    first.refusal = "no Docker"
     assert not nodes.refusals(for_good=False)
     assert nodes.to_start() == []
     second.worker = None
-    second.refused("no key")
+    second.refusal = "no key"
     assert nodes.refusals(for_good=True) == ["host-a: no Docker", "host-b: no key"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "fault"),
+    [
+        ("EngineDown", "EngineDown: it broke"),
+        ("ImageMissing", "ImageMissing: it broke"),
+        ("OutOfDisk", "OutOfDisk: it broke"),
+        ("EndpointDown", None),
+        ("OutOfMemory", None),
+        (None, None),
+    ],
+)
+def test_what_is_a_nodes_fault(failure: str | None, fault: str | None) -> None:
+    kind = None if failure is None else FailureKind.INFRASTRUCTURE
+    row = make_rollout(
+        failure_kind=kind, failure_type=failure, failure_message="it broke\nin this way"
+    )
+    assert fault_of(row) == fault
