@@ -12,8 +12,6 @@ from functools import partial
 from itertools import groupby, zip_longest
 from pathlib import Path
 
-import pyarrow as pa
-
 from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import RoleModel
@@ -43,7 +41,7 @@ from collect.store.atomic_files import locked
 from collect.store.normalising import normalised
 from collect.store.records import Conversation, MessageRow, Rollout, StopReason
 from collect.store.run_store import RunStore
-from collect.store.schema import INT, METADATA, TEXT
+from collect.store.schema import schema_of
 from collect.store.tables import Table
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
@@ -80,25 +78,11 @@ class ReplayRow:
     replayed: str
 
 
-REPLAYS = pa.schema(
-    {
-        "rollout_id": TEXT,
-        "conversation_id": TEXT,
-        "instance_id": TEXT,
-        "status": TEXT,
-        "message_index": INT,
-        "recorded": TEXT,
-        "replayed": TEXT,
-    },
-    metadata=METADATA,
-)
-
-
 class ReplayTable:
     """The results for a folder of rollouts, in `replay/` next to them. Resumable and crash-safe."""
 
     def __init__(self, folder: Path) -> None:
-        self._table = Table(folder / FOLDER, REPLAYS)
+        self._table = Table(folder / FOLDER, schema_of(ReplayRow))
 
     def open(self) -> None:
         """Make the folder, and repair what an interrupted writer left."""

@@ -1,51 +1,44 @@
-"""The Arrow schemas and the record classes name the same fields."""
+"""The Parquet form of the records, which other programs read."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+import hashlib
 
 import pyarrow as pa
 import pytest
 
-from collect.store import records, schema
-from collect.store.messages import Message, ToolCall
-from sandbox.debugger import Breakpoint, DebugEvent, ExceptionInfo, Frame, Value
+from collect.store.records import SCHEMA_VERSION
+from collect.store.schema import CONVERSATIONS, ROLLOUTS, conversation_from_plain, plain
+from tests.records import make_conversations, make_rollout
 
 
-def names(*classes: type[Any], without: tuple[str, ...] = ()) -> list[str]:
-    return [f.name for cls in classes for f in fields(cls) if f.name not in without]
-
-
-def inner(name: str, of: pa.StructType) -> list[str]:
-    """The names below a struct field, or below the items of a list field."""
-    field = of.field(name).type
-    return [f.name for f in (field.value_type if pa.types.is_list(field) else field)]
+def columns(schema: pa.Schema) -> str:
+    return hashlib.sha256(schema.to_string(show_schema_metadata=False).encode()).hexdigest()[:16]
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        (schema.ROLLOUTS.names, names(records.Rollout)),
-        (schema.CONVERSATIONS.names, names(records.Conversation)),
-        (
-            [f.name for f in schema.MESSAGE],
-            names(Message, records.MessageRow, without=("message",)),
-        ),
-        (inner("tool_calls", schema.MESSAGE), names(ToolCall)),
-        ([f.name for f in schema.EVENT], names(records.EventRow, DebugEvent, without=("event",))),
-        (inner("exception", schema.EVENT), names(ExceptionInfo)),
-        ([f.name for f in schema.VALUE], names(Value)),
-        ([f.name for f in schema.FRAME], names(Frame)),
-        ([f.name for f in schema.BREAKPOINT], names(Breakpoint)),
-        (inner("tests", pa.struct(list(schema.ROLLOUTS))), names(records.TestRow)),
-        (inner("answer", pa.struct(list(schema.CONVERSATIONS))), names(records.DebugAnswer)),
-    ],
+    ("schema", "version", "digest"),
+    [(ROLLOUTS, 4, "bd81ebcb01dfa241"), (CONVERSATIONS, 4, "80d0ef6ca2dac021")],
 )
-def test_columns_are_the_fields_in_order(found: list[str], expected: list[str]) -> None:
-    assert found == expected
+def test_a_change_of_columns_is_a_new_version(schema: pa.Schema, version: int, digest: str) -> None:
+    """If this fails, raise SCHEMA_VERSION: rows of earlier releases have other columns."""
+    assert (SCHEMA_VERSION, columns(schema)) == (version, digest)
+
+
+def test_columns_are_named_as_the_fields() -> None:
+    (messages,) = [each for each in CONVERSATIONS if each.name == "messages"]
+    names = [each.name for each in messages.type.value_type]
+    assert names[:4] == ["role", "content", "reasoning", "tool_calls"]
+    assert "message" not in names
+    assert names[-1] == "tool_outcome"
+
+
+def test_rows_come_back_as_they_were() -> None:
+    for conversation in make_conversations(make_rollout()):
+        table = pa.Table.from_pylist([plain(conversation)], schema=CONVERSATIONS)
+        assert [conversation_from_plain(row) for row in table.to_pylist()] == [conversation]
 
 
 def test_the_version_is_in_the_metadata() -> None:
-    expected = {b"stepinto.schema_version": str(records.SCHEMA_VERSION).encode()}
-    assert schema.ROLLOUTS.metadata == schema.CONVERSATIONS.metadata == expected
+    expected = {b"stepinto.schema_version": str(SCHEMA_VERSION).encode()}
+    assert ROLLOUTS.metadata == CONVERSATIONS.metadata == expected
