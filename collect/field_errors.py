@@ -14,7 +14,25 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-# Suggests similar names.
+VALUE_CHARACTERS = 80
+"""Characters of a wrong value that a message shows."""
+LIST, MAPPING = "a list", "a mapping"
+WORDS = {
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), LIST),
+    **dict.fromkeys(("dict_type", "mapping_type"), MAPPING),
+    **dict.fromkeys(("model_type", "model_attributes_type", "dataclass_type"), MAPPING),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    "string_type": "a text",
+    "path_type": "a path",
+}
+"""Replaces pydantic's terms, which are Python's."""
+INPUT = re.compile("^(Input|String|Value|Tuple|List|Set|Frozenset|Dictionary) should ")
+AFTER = re.compile(r" after validation, not \d+$")
+OF_PYDANTIC = re.compile(r"\[.*\]$|^(str|int|float|bool|none)$")
+"""A type or `[key]` at the end of a location, which pydantic adds for unions and mappings."""
+UNKNOWN = "extra_forbidden"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -31,160 +49,104 @@ def the_nearest(name: str, known: Iterable[str]) -> str:
     return f"; the nearest are {', '.join(near)}" if near else ""
 
 
-VALUE_CHARACTERS = 80
-"""Characters of a wrong value that a message shows."""
-LIST, MAPPING = "a list", "a mapping"
-WORDS = {
-    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), LIST),
-    **dict.fromkeys(("dict_type", "mapping_type"), MAPPING),
-    **dict.fromkeys(("model_type", "model_attributes_type", "dataclass_type"), MAPPING),
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
-    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
-    "string_type": "a text",
-    "path_type": "a path",
-}
-"""Replaces pydantic's terms, which are Python's."""
-PYTHON = (
-    (re.compile("^(Input|String|Value|Tuple|List|Set|Frozenset|Dictionary) should "), "must "),
-    (re.compile(r" after validation, not \d+$"), ""),
-)
-OF_PYDANTIC = re.compile(r"\[.*\]$|^(str|int|float|bool|none)$")
-"""A type or `[key]` at the end of a location, which pydantic adds for unions and mappings."""
-UNKNOWN, MISSING, OWN = "extra_forbidden", "missing", "value_error"
-
-
-def wrong_fields(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
-    """One line per error, unknown fields first; `kind` is the expected model."""
-    found = error.errors()
-    wrong = {problem["loc"] for problem in found}
-    for problem in sorted(found, key=lambda problem: problem["type"] != UNKNOWN):
-        # A wrong value can make its container seem too short: report only the inner error.
-        if not any(_is_inside(other, problem["loc"]) for other in wrong):
-            yield _explained(problem, kind)
-
-
 def first_wrong_field(error: ValidationError, kind: type[BaseModel]) -> str:
     """Only the first error."""
     return next(wrong_fields(error, kind))
 
 
-def _is_inside(location: Sequence[str | int], outer: Sequence[str | int]) -> bool:
-    return len(location) > len(outer) and location[: len(outer)] == outer
+def wrong_fields(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
+    """One line per error, unknown fields first; `kind` is the expected model."""
+    problems = sorted(error.errors(), key=lambda problem: problem["type"] != UNKNOWN)
+    places = {problem["loc"] for problem in problems}
+    for problem in problems:
+        place = problem["loc"]
+        # A wrong value can make its container seem too short: report only the inner error.
+        if not any(len(each) > len(place) and each[: len(place)] == place for each in places):
+            yield _explained(problem, kind)
 
 
 def _explained(problem: ErrorDetails, kind: type[BaseModel]) -> str:
     location, value, context = problem["loc"], problem["input"], problem.get("ctx", {})
-    if problem["type"].startswith("union_tag"):
-        location = (*location, chosen_by := context["discriminator"].strip("'"))
-        value = value.get(chosen_by) if isinstance(value, dict) else None
-    place = _place(location, kind)
-    if problem["type"] == UNKNOWN:
-        return f"{place}: there is no such key{_like_key(location, kind)}"
-    if problem["type"] in (MISSING, "union_tag_not_found"):
+    error, expected = problem["type"], str(context.get("expected", ""))
+    if error.startswith("union_tag"):
+        key = context["discriminator"].strip("'")
+        location, expected = (*location, key), str(context.get("expected_tags", ""))
+        value = value.get(key) if isinstance(value, dict) else None
+    place, siblings = _resolved(location, kind)
+    if error == UNKNOWN:
+        return f"{place}: there is no such key{_like(str(location[-1]), siblings)}"
+    if error in ("missing", "union_tag_not_found"):
         return f"{place}: it is missing"
-    if problem["type"] == OWN:
-        return f"{place}: {context['error']}{'' if _kind(value) else _shown(value)}"
-    expected = str(context.get("expected_tags") or context.get("expected") or "")
+    holds_more = isinstance(value, dict | list | tuple | set | BaseModel)
+    if holds_more:
+        shown = f" (it is {MAPPING if isinstance(value, dict | BaseModel) else LIST})"
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        cut = text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]} ..."
+        shown = f" (it is {cut})"
+    if error == "value_error":
+        return f"{place}: {context['error']}{'' if holds_more else shown}"
+    word = f"one of {expected}" if error == "union_tag_invalid" else WORDS.get(error)
+    if word in (LIST, MAPPING) and isinstance(value, str):
+        # It may be a command line or contain a key, so it is not shown.
+        shown = " (it is a text)"
+    what = f"must be {word}" if word else INPUT.sub("must ", problem["msg"])
     near = did_you_mean(str(value), re.findall(r"'([^']+)'", expected))
-    what = _what(problem, expected)
-    # A text instead of a list or mapping may be a command line or contain a key, so it is not
-    # shown.
-    shown = " (it is a text)" if isinstance(value, str) and _holds_more(what) else _shown(value)
-    return f"{place}: {what}{shown}{near}"
+    return f"{place}: {re.sub(AFTER, '', what)}{shown}{near}"
 
 
-def _place(location: Sequence[str | int], kind: type[BaseModel]) -> str:
-    """The location as in the file, without the tags that pydantic adds for unions."""
+def _like(name: str, siblings: Sequence[type[BaseModel]]) -> str:
+    """What an unknown key may have meant: a key inside one of the known ones, or a similar one."""
+    fields = {key: field for model in siblings for key, field in model.model_fields.items()}
+    outer = [
+        key
+        for key, field in sorted(fields.items())
+        if typing.get_origin(field.annotation) is not collections.abc.Mapping
+        and any(name in each.model_fields for each in _models(field.annotation))
+    ]
+    if outer:
+        return f"; did you mean {' or '.join(repr(f'{key}.{name}') for key in outer)}?"
+    there_are = f"; there are: {', '.join(sorted(fields))}" if fields else ""
+    return did_you_mean(name, fields) or there_are
+
+
+def _resolved(
+    location: Sequence[str | int], kind: type[BaseModel]
+) -> tuple[str, list[type[BaseModel]]]:
+    """A location as in the file, without the tags that pydantic adds for unions, and the models
+    whose keys are allowed beside its last part."""
     if location and OF_PYDANTIC.search(str(location[-1])):
         location = location[:-1]
-    parts = []
-    for i, part in enumerate(location):
-        models = _models_at(location[:i], kind)
-        if len(models) == 1 or str(part) not in map(_tag, models):
-            parts.append(str(part))
-    return ".".join(parts) or "the record"
+    models, siblings, parts = [kind], [kind], []
+    for part in map(str, location):
+        tagged = [model for model in models if len(models) > 1 and _tag(model) == part]
+        if tagged:
+            models = tagged
+            continue
+        parts.append(part)
+        siblings = models
+        inner = [each.model_fields[part].annotation for each in models if part in each.model_fields]
+        # The items of lists and mappings are those of the setting that holds them.
+        models = [model for each in inner for model in _models(each)] if inner else models
+    return ".".join(parts) or "the record", siblings
 
 
-def _what(problem: ErrorDetails, expected: str) -> str:
-    """What the value must be."""
-    if problem["type"] == "union_tag_invalid":
-        return f"must be one of {expected}"
-    if word := WORDS.get(problem["type"]):
-        return f"must be {word}"
-    message = problem["msg"]
-    for theirs, ours in PYTHON:
-        message = theirs.sub(ours, message)
-    return message
-
-
-def _holds_more(what: str) -> bool:
-    return what.endswith((LIST, MAPPING))
-
-
-def _kind(value: Any) -> str | None:
-    """The kind of a container, whose contents are not shown."""
-    if isinstance(value, dict | BaseModel):
-        return MAPPING
-    return LIST if isinstance(value, list | tuple | set) else None
-
-
-def _shown(value: Any) -> str:
-    text = _kind(value) or json.dumps(value, ensure_ascii=False, default=str)
-    return f" (it is {text if len(text) <= VALUE_CHARACTERS else f'{text[:VALUE_CHARACTERS]} ...'})"
-
-
-def _like_key(location: Sequence[str | int], kind: type[BaseModel]) -> str:
-    known, name = _known_keys(location[:-1], kind), str(location[-1])
-    outer = [each for each in known if name in _known_keys((*location[:-1], each), kind)]
-    if outer:
-        return f"; did you mean {' or '.join(repr(f'{each}.{name}') for each in outer)}?"
-    there_are = f"; there are: {', '.join(known)}" if known else ""
-    return did_you_mean(name, known) or there_are
-
-
-def _known_keys(location: Sequence[str | int], kind: type[BaseModel]) -> list[str]:
-    """The keys allowed at a location."""
-    return sorted({name for model in _models_at(location, kind) for name in model.model_fields})
-
-
-def _models_at(location: Sequence[str | int], kind: type[BaseModel]) -> list[type[BaseModel]]:
-    """The models allowed at a location, found along pydantic's error location."""
-    candidates: list[Any] = [kind]
-    for part in location:
-        candidates = [inner for outer in candidates for inner in _inside(outer, str(part))]
-    return [found for found in candidates if _is_model(found)]
-
-
-def _inside(annotation: Any, part: str) -> Iterator[Any]:
-    if _is_model(annotation):
-        if part in annotation.model_fields:
-            yield from _unfolded(annotation.model_fields[part].annotation)
-        elif _tag(annotation) == part:
-            yield annotation
-        return
-    if typing.get_origin(annotation) in (dict, collections.abc.Mapping):
-        yield from _unfolded(typing.get_args(annotation)[1])
-    elif typing.get_origin(annotation) in (list, tuple):
-        yield from _unfolded(typing.get_args(annotation)[0])
-
-
-def _unfolded(annotation: Any) -> Iterator[Any]:
-    origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        yield from _unfolded(typing.get_args(annotation)[0])
-    elif origin in (typing.Union, types.UnionType):
-        for member in typing.get_args(annotation):
-            yield from _unfolded(member)
-    else:
-        yield annotation
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models within a type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (dict, collections.abc.Mapping):
+        inner = inner[1:]
+    elif origin is typing.Annotated:
+        inner = inner[:1]
+    elif origin not in (list, tuple, typing.Union, types.UnionType):
+        inner = ()
+    return [model for each in inner for model in _models(each)]
 
 
 def _tag(model: type[BaseModel]) -> str | None:
     """The tag of a model in a discriminated union."""
     field = model.model_fields.get("backend")
-    return typing.get_args(field.annotation)[0] if field else None
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    values = typing.get_args(field.annotation) if field else ()
+    return str(values[0]) if values else None
