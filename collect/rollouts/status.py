@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import heapq
+import platform
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from collect.console import visible
 from collect.errors import TRIED_AGAIN
 from collect.models.budget import read_spent
+from collect.quantities import dollars, duration, tokens
 from collect.rollouts.heartbeat import NAME as HEARTBEAT
 from collect.rollouts.heartbeat import SECONDS, Heartbeat, read_heartbeat
 from collect.store.run_store import RunStore
@@ -17,7 +26,7 @@ from collect.store.tables import TableChanged
 
 SILENT_SECONDS = 12 * SECONDS
 """A start that is silent for this many seconds has died."""
-SLOWEST = 5
+SLOWEST = SHOWN_RUNNING = 5
 READS = 3
 """Attempts to read: at its end a run moves its rows to another file."""
 TOKENS = (
@@ -30,105 +39,104 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Slow:
-    """A rollout that took long."""
-
-    instance_id: str
-    variant: str
-    seconds: float
+def has_begun(folder: Path) -> bool:
+    """Whether a folder has rollouts, or a start that makes some."""
+    return (folder / HEARTBEAT).is_file() or any((folder / "rollouts").glob("*.parquet"))
 
 
 @dataclass(frozen=True)
 class RunStatus:
     """The state of a folder of rollouts."""
 
-    folder: Path
     now: float
     """Unix time, seconds."""
     heartbeat: Heartbeat | None
-    rows: int
-    resolved: int
-    tampered: int
-    failures: Counter[tuple[str, str]]
-    """Counts by kind and type."""
-    tokens: int
-    dollars: float
-    """Dollars of the rows; a repeated rollout counts once."""
+    rows: list[dict[str, Any]]
+    """The rollouts so far, with the columns in `COLUMNS`."""
     spent: float
     """Dollars of all starts, including rollouts without a row."""
-    slowest: tuple[Slow, ...]
 
-    @property
-    def judged(self) -> int:
-        """Rows with a verdict on a model."""
-        lost = sum(count for (kind, _), count in self.failures.items() if kind in TRIED_AGAIN)
-        return self.rows - lost
+    def render(self) -> RenderableType:
+        """A table of counts, failures, the slowest rollouts and those running."""
+        facts = Table.grid(padding=(0, 2))
+        for name, value in self._facts():
+            facts.add_row(Text(name, style="dim"), Text(value))
+        return Group(facts, *(Text(visible(line)) for line in self._lists()))
 
-    @property
-    def remaining(self) -> int | None:
-        """Rollouts still to do; None if the total is unknown."""
-        return None if self.heartbeat is None else self.heartbeat.total - self.heartbeat.done
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        beat, rows = self.heartbeat, self.rows
+        judged = sum(row["failure_kind"] not in TRIED_AGAIN for row in rows)
+        resolved = sum(row["resolved"] for row in rows)
+        tampered = sum(row["tampered"] is not None for row in rows)
+        left = 0 if beat is None else beat.total - beat.done
+        yield "state", self._state(left)
+        yield "rollouts", f"{len(rows)}" if beat is None else f"{beat.done} of {beat.total}"
+        if beat is not None and beat.beside:
+            yield "", f"and {beat.beside} that the config asks for no more; the rest counts both"
+        share = f" ({resolved / judged:.0%})" if judged else ""
+        yield "resolved", f"{resolved} of {judged} judged{share}"
+        if tampered:
+            yield "tampered", f"{tampered}: their code interfered with the run of the tests"
+        if beat is not None and beat.done > beat.done_before:
+            per_hour = 3600 * (beat.done - beat.done_before) / (beat.seen_at - beat.started_at)
+            yield "rate", f"{per_hour:.0f} an hour"
+            if left:
+                yield "left", duration(3600 * left / per_hour)
+        used = sum(row[name] for row in rows for name in TOKENS)
+        paid = sum(row["dollars"] for row in rows)
+        for name, total, worded in (("tokens", used, tokens), ("dollars", paid, dollars)):
+            # Assumes that the remaining rollouts are like those done.
+            end = worded(total * (1 + left / len(rows))) if left and rows else None
+            yield name, f"{worded(total)} so far, about {end} at the end" if end else worded(total)
+        if dollars(self.spent) != dollars(paid):
+            more = "first requests, and rollouts that left no row or were done again"
+            yield "", f"{dollars(self.spent)} with {more}"
 
-    @property
-    def silent(self) -> float | None:
-        """Seconds since the last beat of a start that has not ended; None if it has."""
+    def _state(self, left: int) -> str:
         beat = self.heartbeat
-        return None if beat is None or beat.ended else self.now - beat.seen_at
+        if beat is None:
+            return "no start is known here"
+        where = f"{beat.host}, process {beat.process}"
+        silent = self.now - beat.seen_at
+        if beat.ended:
+            rest = f", {left} left to do" if left else ""
+            return f"ended {duration(silent)} ago{rest} ({where})"
+        gone = beat.host == platform.node() and not Path(f"/proc/{beat.process}").exists()
+        if silent > (2 * SECONDS if gone else SILENT_SECONDS):
+            return f"died, last heard of {duration(silent)} ago ({where}); start it again"
+        return f"running for {duration(self.now - beat.started_at)} ({where})"
 
-    @property
-    def per_hour(self) -> float | None:
-        """Rollouts per hour of the last start; None before its first."""
+    def _lists(self) -> Iterator[str]:
+        failed = [row for row in self.rows if row["failure_kind"] is not None]
+        failures = Counter((row["failure_kind"], row["failure_type"] or "") for row in failed)
+        for (kind, name), count in failures.most_common():
+            yield f"failed: {count} {kind}, {name}"
+        for row in heapq.nlargest(SLOWEST, self.rows, key=lambda row: row["seconds"]):
+            yield f"slow: {duration(row['seconds'])} {row['instance_id']} {row['variant']}"
         beat = self.heartbeat
-        if beat is None or beat.done == beat.done_before:
-            return None
-        return 3600 * (beat.done - beat.done_before) / (beat.seen_at - beat.started_at)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """At the last start's rate."""
-        if not self.remaining or not self.per_hour:
-            return None
-        return 3600 * self.remaining / self.per_hour
-
-    def at_end(self, so_far: float) -> float | None:
-        """Extrapolates a sum to the whole run, assuming that the remaining rollouts are like those
-        done; None if none remain."""
-        if not self.remaining or not self.rows:
-            return None
-        return so_far * (1 + self.remaining / self.rows)
-
-
-def has_begun(folder: Path) -> bool:
-    """Whether a folder has rollouts, or a start that makes some."""
-    return (folder / HEARTBEAT).is_file() or any((folder / "rollouts").glob("*.parquet"))
+        for node in beat.nodes if beat is not None else ():
+            counts = f"{node.running} running, {node.done} done, {node.lost} lost"
+            yield f"node: {node.host} {node.state}: {counts}"
+        running = beat.running if beat is not None and not beat.ended else ()
+        for rollout in running[:SHOWN_RUNNING]:
+            yield f"running: {duration(rollout.seconds)} {rollout.label}"
+        if len(running) > SHOWN_RUNNING:
+            yield f"and {len(running) - SHOWN_RUNNING} more"
 
 
 def read_status(folder: Path, now: float | None = None) -> RunStatus:
     """Read the state, during the run or afterwards. Raises ConfigError on a broken file."""
-    for _ in range(READS - 1):
+    rollouts = RunStore(folder).rollouts
+    for attempt in range(READS):
         try:
-            return _read(folder, now)
+            rows = list(rollouts.rows(columns=COLUMNS))
+            break
         except TableChanged:
-            continue
-    return _read(folder, now)
-
-
-def _read(folder: Path, now: float | None) -> RunStatus:
-    rows = list(RunStore(folder).rollouts.rows(columns=COLUMNS))
-    slowest = heapq.nlargest(SLOWEST, rows, key=lambda row: row["seconds"])
-    failed = [row for row in rows if row["failure_kind"] is not None]
-    dollars = sum(row["dollars"] for row in rows)
+            if attempt == READS - 1:
+                raise
     return RunStatus(
-        folder=folder,
         now=time.time() if now is None else now,
         heartbeat=read_heartbeat(folder),
-        rows=len(rows),
-        resolved=sum(row["resolved"] for row in rows),
-        tampered=sum(row["tampered"] is not None for row in rows),
-        failures=Counter((row["failure_kind"], row["failure_type"] or "") for row in failed),
-        tokens=sum(row[name] for row in rows for name in TOKENS),
-        dollars=dollars,
-        spent=read_spent(folder, dollars),
-        slowest=tuple(Slow(row["instance_id"], row["variant"], row["seconds"]) for row in slowest),
+        rows=rows,
+        spent=read_spent(folder, sum(row["dollars"] for row in rows)),
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
 
 from collect.errors import ConfigError
 from configs.command_line.push import check_target
 from configs.command_line.shared import console, heading
-from configs.run_config import RunConfig, StageName
+from configs.run_config import RunConfig
 from train.config import TrainConfig
 
 REFUSED = 2
@@ -96,60 +95,31 @@ def checked_config(train: TrainConfig, options: argparse.Namespace) -> TrainConf
     )
 
 
-# `stepinto run` checks the sections of all stages before its first stage.
-#
-# Checks of files that earlier stages write come when the stage starts.
-
-
 def check_sections(config: RunConfig) -> None:
-    """Raise ConfigError if one of the config's stages would refuse its section."""
-    for name in config.stages:
-        if name in SECTIONS:
-            SECTIONS[name](config)
+    """Raise ConfigError if one of the config's stages would refuse its section. Files that earlier
+    stages write are checked when the stage starts."""
+    if "make" in config.stages:
+        from collect.synthesis.building import check_factory
 
+        check_factory(config.factory)
+    if "answer" in config.stages:
+        from collect.questions.config import SOURCE_READER
 
-def _make(config: RunConfig) -> None:
-    from collect.synthesis.building import check_factory
+        for name in config.questions.answerers:
+            if name != SOURCE_READER:
+                config.model_config_of(name)
+    if "collect" in config.stages:
+        config.model_config_of(config.collect.main)
+        config.model_config_of(config.collect.sub)
+    if "format" in config.stages:
+        check_target(config)
+    if "train" in config.stages:
+        from train.job import QuestionBench
+        from train.stage import check_train
 
-    check_factory(config.factory)
+        bench = QuestionBench(config, config.questions.benchmark, config.held_out)
+        check_train(config.train, bench)
+    if "eval" in config.stages:
+        from eval.stage import check_eval
 
-
-def _answer(config: RunConfig) -> None:
-    from collect.questions.config import SOURCE_READER
-
-    for name in config.questions.answerers:
-        if name != SOURCE_READER:
-            config.model_config_of(name)
-
-
-def _collect(config: RunConfig) -> None:
-    for name in (config.collect.main, config.collect.sub):
-        config.model_config_of(name)
-
-
-def _format(config: RunConfig) -> None:
-    check_target(config)
-
-
-def _train(config: RunConfig) -> None:
-    from train.job import QuestionBench
-    from train.stage import check_train
-
-    check_train(config.train, QuestionBench(config, config.questions.benchmark, config.held_out))
-
-
-def _eval(config: RunConfig) -> None:
-    from eval.stage import check_eval
-
-    check_eval(config, config.eval, config.collect.benchmark, config.folder)
-
-
-SECTIONS: dict[StageName, Callable[[RunConfig], None]] = {
-    "make": _make,
-    "answer": _answer,
-    "collect": _collect,
-    "format": _format,
-    "train": _train,
-    "eval": _eval,
-}
-"""The check of each stage that has one."""
+        check_eval(config, config.eval, config.collect.benchmark, config.folder)

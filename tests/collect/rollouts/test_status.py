@@ -26,7 +26,6 @@ from collect.rollouts.heartbeat import (
 from collect.rollouts.progress import Progress
 from collect.rollouts.status import SILENT_SECONDS, read_status
 from collect.store.run_store import RunStore
-from configs.command_line.runs import render
 from stepinto import main
 from tests.records import make_failed_rollout, make_rollout
 
@@ -64,7 +63,7 @@ def run_of_four(folder: Path, heartbeat: Heartbeat | None) -> None:
 def shown(folder: Path, now: float) -> list[str]:
     console = Console(width=100)
     with console.capture() as captured:
-        console.print(render(read_status(folder, now)), highlight=False)
+        console.print(read_status(folder, now).render(), highlight=False)
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
@@ -174,7 +173,7 @@ def test_of_a_real_run_that_is_killed(tmp_path: Path, capsys: pytest.CaptureFixt
     process.communicate()
     found = read_heartbeat(tmp_path / "test")
     assert found is not None
-    assert read_status(tmp_path / "test", found.seen_at + 100).silent == pytest.approx(100)
+    assert shown(tmp_path / "test", found.seen_at + 100)[0].startswith("state     died")
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
     assert main(["status", str(tmp_path / "test")]) == 0
     told = capsys.readouterr().out
