@@ -46,10 +46,9 @@ from collect.store.tables import Table
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
 
-# The results of replays, and their table.
-
-
 FOLDER = "replay"
+SHOWN = 400
+"""Characters of a differing line that are shown."""
 
 
 class ReplayStatus(StrEnum):
@@ -83,19 +82,13 @@ class ReplayTable:
 
     def __init__(self, folder: Path) -> None:
         self._table = Table(folder / FOLDER, schema_of(ReplayRow))
-
-    def open(self) -> None:
-        """Make the folder, and repair what an interrupted writer left."""
-        self._table.repair()
+        self.repair = self._table.repair
+        self.compact = self._table.compact
 
     def add(self, rollout_id: str, rows: list[ReplayRow]) -> None:
         """Store the rows of one rollout. Thread-safe for different rollouts."""
         table = self._table.arrow([asdict(row) for row in rows])
         self._table.write(rollout_id, table)
-
-    def compact(self) -> None:
-        """Merge the part files into one."""
-        self._table.compact()
 
     def rollout_ids(self) -> set[str]:
         """The rollouts that were replayed."""
@@ -113,15 +106,6 @@ def verified_conversations(folder: Path) -> dict[str, bool]:
     return {row.conversation_id: row.status is ReplayStatus.VERIFIED for row in rows}
 
 
-# Compares the observations of two conversations.
-#
-# An observation is the answer to a call, normalised (`collect.store.normalising`).
-
-
-SHOWN = 400
-"""Characters of a differing line that are shown."""
-
-
 @dataclass(frozen=True)
 class Difference:
     """The first difference between two conversations with the same calls."""
@@ -133,49 +117,34 @@ class Difference:
     replayed: str
 
 
+Observation = tuple[int, str | None, str]
+"""The answer to a call: message index, status of the call, and normalised text."""
+
+
 def first_difference(
     recorded: Sequence[MessageRow],
     replayed: Sequence[MessageRow],
     passed_over: Collection[str] = (),
 ) -> Difference | None:
     """Compare observation by observation, except answers to the call ids in `passed_over`."""
-    pairs = zip_longest(_observations(recorded, passed_over), _observations(replayed, passed_over))
-    for ours, theirs in pairs:
+
+    def observations(rows: Sequence[MessageRow]) -> Iterator[Observation]:
+        for index, row in enumerate(rows):
+            answers_call = row.message.role == "tool" or row.tool_outcome is not None
+            if answers_call and row.message.tool_call_id not in passed_over:
+                outcome = row.tool_outcome.value if row.tool_outcome else None
+                yield index, outcome, normalised(row.message.content)
+
+    for ours, theirs in zip_longest(observations(recorded), observations(replayed)):
         if ours is None or theirs is None:
             index = ours[0] if ours else len(recorded)
-            return Difference(index, _first_line(ours), _first_line(theirs))
+            first = [each[2].partition("\n")[0][:SHOWN] if each else "" for each in (ours, theirs)]
+            return Difference(index, *first)
         if ours[1:] != theirs[1:]:
-            return Difference(ours[0], *_unlike_lines(ours, theirs))
+            lines = zip_longest(ours[2].splitlines(), theirs[2].splitlines(), fillvalue="")
+            unlike = ((left[:SHOWN], right[:SHOWN]) for left, right in lines if left != right)
+            return Difference(ours[0], *next(unlike, (f"({ours[1]})", f"({theirs[1]})")))
     return None
-
-
-Observation = tuple[int, str | None, str]
-"""Message index, status of the call, and normalised text."""
-
-
-def _observations(
-    rows: Sequence[MessageRow], passed_over: Collection[str]
-) -> Iterator[Observation]:
-    for index, row in enumerate(rows):
-        answers_call = row.message.role == "tool" or row.tool_outcome is not None
-        if answers_call and row.message.tool_call_id not in passed_over:
-            outcome = row.tool_outcome.value if row.tool_outcome else None
-            yield index, outcome, normalised(row.message.content)
-
-
-def _unlike_lines(ours: Observation, theirs: Observation) -> tuple[str, str]:
-    lines = zip_longest(ours[2].splitlines(), theirs[2].splitlines(), fillvalue="")
-    for left, right in lines:
-        if left != right:
-            return left[:SHOWN], right[:SHOWN]
-    return f"({ours[1]})", f"({theirs[1]})"
-
-
-def _first_line(observation: Observation | None) -> str:
-    return observation[2].partition("\n")[0][:SHOWN] if observation else ""
-
-
-# One recorded rollout, run again in fresh sandboxes.
 
 
 Drive = Callable[[RolloutSettings, RolloutTrace], object]
@@ -186,91 +155,73 @@ result.
 
 @dataclass(frozen=True)
 class Recorded:
+    """A recorded rollout, ready to be run again in fresh sandboxes."""
+
     rollout_id: str
     models: tuple[str, ...]
     """The names of the models in the rollout."""
     conversations: tuple[Conversation, ...]
     drive: Drive
 
-    def role_models(self) -> dict[str, RoleModel]:
-        """Models that repeat the recorded messages."""
+    def replay(
+        self, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
+    ) -> list[ConversationLog]:
+        """Run the rollout with models that repeat the recorded messages.
+
+        Raises ConfigError, RolloutError other than the model's, RolloutStopped, SandboxError.
+        """
         recordings = [recording_of(each) for each in self.conversations]
-        backends = {name: ReplayBackend(name, recordings) for name in self.models}
-        return {
-            name: RoleModel(backend, Sampling(), backend.of_oracle)
-            for name, backend in backends.items()
-        }
+        role_models = {}
+        for name in self.models:
+            backend = ReplayBackend(name, recordings)
+            role_models[name] = RoleModel(backend, Sampling(), backend.of_oracle)
+        trace = RolloutTrace()
+        # A record that ends early ended with a model failure, so its replay does too.
+        with suppress(ModelFailure):
+            self.drive(settings(role_models), trace)
+        return trace.logs
 
 
 def verify(
     recorded: Recorded, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
 ) -> list[ReplayRow]:
-    """Run the rollout once, and a second time if anything differs.
+    """Run the rollout once, and a second time if anything differs. Raises what `replay` raises."""
 
-    Raises ConfigError, RolloutError other than the model's, RolloutStopped, SandboxError.
-    """
-    first = _driven(recorded, settings)
-    differences = dict(_differences(recorded, first))
-    again = _driven(recorded, settings) if any(differences.values()) else first
-    return [
-        _row(conversation, differences[conversation.index], _between(conversation, first, again))
-        for conversation in recorded.conversations
-    ]
+    def rows(conversation: Conversation, logs: Sequence[ConversationLog]) -> Sequence[MessageRow]:
+        """The same conversation in a replay; empty if the replay did not reach it."""
+        return logs[conversation.index].rows if conversation.index < len(logs) else ()
 
-
-def _driven(
-    recorded: Recorded, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
-) -> list[ConversationLog]:
-    trace = RolloutTrace()
-    # A record that ends early ended with a model failure, so its replay does too.
-    with suppress(ModelFailure):
-        recorded.drive(settings(recorded.role_models()), trace)
-    return trace.logs
-
-
-def _differences(
-    recorded: Recorded, logs: Sequence[ConversationLog]
-) -> Iterator[tuple[int, Difference | None]]:
+    conversations = recorded.conversations
+    first = recorded.replay(settings)
+    # If a subagent failed, its caller was told why. A replay can't repeat that text.
     failed = {
         each.parent_call_id or ""
-        for each in recorded.conversations
+        for each in conversations
         if each.stop_reason is StopReason.FAILURE
     }
-    for each in recorded.conversations:
-        # If a subagent failed, its caller was told why. A replay can't repeat that text.
-        yield each.index, first_difference(each.messages, _rows(each, logs), failed)
-
-
-def _between(
-    conversation: Conversation, first: Sequence[ConversationLog], again: Sequence[ConversationLog]
-) -> Difference | None:
-    return first_difference(_rows(conversation, first), _rows(conversation, again))
-
-
-def _rows(conversation: Conversation, logs: Sequence[ConversationLog]) -> Sequence[MessageRow]:
-    """The same conversation in a replay; empty if the replay did not reach it."""
-    return logs[conversation.index].rows if conversation.index < len(logs) else ()
-
-
-def _row(
-    conversation: Conversation, difference: Difference | None, unsteady: Difference | None
-) -> ReplayRow:
-    status, shown = ReplayStatus.VERIFIED, difference
-    if difference is not None:
-        status = ReplayStatus.NONDETERMINISTIC if unsteady else ReplayStatus.DIFFERENT
-        shown = unsteady or difference
-    return ReplayRow(
-        rollout_id=conversation.rollout_id,
-        conversation_id=conversation.conversation_id,
-        instance_id=conversation.instance_id,
-        status=status,
-        message_index=shown.message_index if shown else None,
-        recorded=shown.recorded if shown else "",
-        replayed=shown.replayed if shown else "",
-    )
-
-
-# Finds the bug or question of a rollout's row.
+    differences = [
+        first_difference(each.messages, rows(each, first), failed) for each in conversations
+    ]
+    again = recorded.replay(settings) if any(differences) else first
+    found = []
+    for conversation, difference in zip(conversations, differences, strict=True):
+        status, shown = ReplayStatus.VERIFIED, difference
+        if difference is not None:
+            unsteady = first_difference(rows(conversation, first), rows(conversation, again))
+            status = ReplayStatus.NONDETERMINISTIC if unsteady else ReplayStatus.DIFFERENT
+            shown = unsteady or difference
+        found.append(
+            ReplayRow(
+                rollout_id=conversation.rollout_id,
+                conversation_id=conversation.conversation_id,
+                instance_id=conversation.instance_id,
+                status=status,
+                message_index=shown.message_index if shown else None,
+                recorded=shown.recorded if shown else "",
+                replayed=shown.replayed if shown else "",
+            )
+        )
+    return found
 
 
 WHOLE = {"split": "all", "limit": None, "instances": None, "shuffle_seed": None}
@@ -291,9 +242,16 @@ class Bugs:
                     key = (instance.benchmark, instance.id, instance.hash)
                     self._found.setdefault(key, (benchmark, instance))
 
-    def of(self, row: Rollout) -> tuple[Benchmark, Instance] | None:
-        """The bug as the row recorded it and its benchmark, or None if it no longer exists."""
-        return self._found.get((row.benchmark, row.instance_id, row.instance_hash))
+    def of(self, row: Rollout) -> tuple[Benchmark, Instance]:
+        """The row's benchmark and bug. Raises ConfigError if the bug is gone or changed."""
+        found = self._found.get((row.benchmark, row.instance_id, row.instance_hash))
+        if found is None:
+            raise ConfigError(
+                f"the bug {row.benchmark} {row.instance_id} of rollout {row.rollout_id} is not "
+                "among those of the run's config, or has changed since; give the benchmark that "
+                "it was of, e.g. collect.benchmark.path=FOLDER"
+            )
+        return found
 
 
 class Finder:
@@ -308,45 +266,29 @@ class Finder:
 
     def check(self, row: Rollout) -> Instance:
         """The row's bug. Raises ConfigError if the bug or the row's question no longer exists."""
-        instance = self._bug(row)[1]
         if row.variant == VARIANT:
             self._question(row)
-        return instance
+        return self._bugs.of(row)[1]
 
     def benchmark_of(self, row: Rollout) -> Benchmark:
         """The benchmark of the row's bug. Raises ConfigError if the bug is gone or changed."""
-        return self._bug(row)[0]
+        return self._bugs.of(row)[0]
 
     def recorded(self, row: Rollout, conversations: Sequence[Conversation]) -> Recorded:
         """The rollout, ready to be replayed. Raises ConfigError."""
-        instance = self._bug(row)[1]
+        instance = self._bugs.of(row)[1]
+        drive: Drive
+        models: tuple[str, ...]
         if row.variant == VARIANT:
-            question = self._question(row)
+            question, models = self._question(row), (row.sub_model,)
             asked = question_spec(question, instance, row.sub_model, row.attempt)
-            return Recorded(
-                row.rollout_id,
-                (row.sub_model,),
-                tuple(conversations),
-                partial(hold_question, question, asked),
-            )
-        main, sub = row.main_model, row.sub_model or None
-        spec = RolloutSpec(instance, Variant(row.variant), main, sub, row.attempt)
-        return Recorded(
-            row.rollout_id,
-            (main,) if sub is None else (main, sub),
-            tuple(conversations),
-            partial(run_agents, spec),
-        )
-
-    def _bug(self, row: Rollout) -> tuple[Benchmark, Instance]:
-        found = self._bugs.of(row)
-        if found is None:
-            raise ConfigError(
-                f"the bug {row.benchmark} {row.instance_id} of rollout {row.rollout_id} is not "
-                "among those of the run's config, or has changed since; give the benchmark that "
-                "it was of, e.g. collect.benchmark.path=FOLDER"
-            )
-        return found
+            drive = partial(hold_question, question, asked)
+        else:
+            main, sub = row.main_model, row.sub_model or None
+            models = (main,) if sub is None else (main, sub)
+            spec = RolloutSpec(instance, Variant(row.variant), main, sub, row.attempt)
+            drive = partial(run_agents, spec)
+        return Recorded(row.rollout_id, models, tuple(conversations), drive)
 
     def _question(self, row: Rollout) -> Question:
         by = (row.sub_model, row.attempt)
@@ -384,24 +326,6 @@ class ReplayReport:
         return sum(self.counts.values())
 
 
-def replay_rollouts(
-    runtime: RuntimeConfig, finder: Finder, folder: Path, limit: int | None = None
-) -> ReplayReport:
-    """Replay up to `limit` rollouts that have no result yet.
-
-    Raises ConfigError if another process replays here or a rollout's bug or question no longer
-    exists, and ImageMissing if a bug's image is missing.
-    """
-    table = ReplayTable(folder)
-    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    with closing(locked(folder / FOLDER / ".lock")):
-        table.open()
-        replay = _Replay(reproducible(runtime), finder, RunStore(folder), table)
-        replay.run(limit)
-        table.compact()
-        return replay.report()
-
-
 def rollouts_at_once(runner: RunnerConfig) -> int:
     """Number of concurrent replays. They run on this machine only, so a cluster's limit per node
     applies.
@@ -411,73 +335,79 @@ def rollouts_at_once(runner: RunnerConfig) -> int:
     return runner.concurrency
 
 
-def _has_a_record(row: Rollout) -> bool:
-    """Whether there is something to verify: not if infrastructure failed or a call broke the
-    sandbox.
+def replay_rollouts(
+    runtime: RuntimeConfig, finder: Finder, folder: Path, limit: int | None = None
+) -> ReplayReport:
+    """Replay up to `limit` rollouts that have no result yet.
+
+    Raises ConfigError if another process replays here or a rollout's bug or question no longer
+    exists, and ImageMissing if a bug's image is missing.
     """
-    return row.failure_kind not in TRIED_AGAIN and not broke_sandbox(row.failure_type)
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    with closing(locked(folder / FOLDER / ".lock")):
+        table, store = ReplayTable(folder), RunStore(folder)
+        table.repair()
+        every = list(store.read_rollouts())
+        # If infrastructure failed or a call broke the sandbox, there is nothing to verify.
+        rows = {
+            row.rollout_id: row
+            for row in every
+            if row.failure_kind not in TRIED_AGAIN and not broke_sandbox(row.failure_type)
+        }
+        replay = _Replay(reproducible(runtime), finder, table)
+        replay.run(store, rows, limit)
+        table.compact()
+        results = list(table.rows())
+        return ReplayReport(
+            folder=folder,
+            counts=Counter(result.status for result in results),
+            unverified=tuple(r for r in results if r.status is not ReplayStatus.VERIFIED),
+            left=len(rows.keys() - {result.rollout_id for result in results}),
+            failed_before=len(every) - len(rows),
+            reasons=tuple(replay.reasons),
+            stopped=replay.stop.is_set(),
+        )
 
 
 class _Replay:
     """One start of a replay."""
 
-    def __init__(
-        self, runtime: RuntimeConfig, finder: Finder, store: RunStore, table: ReplayTable
-    ) -> None:
-        self._runtime, self._finder = runtime, finder
-        self._store, self._table = store, table
-        self._stop = threading.Event()
-        self._reasons: dict[str, None] = {}
+    def __init__(self, runtime: RuntimeConfig, finder: Finder, table: ReplayTable) -> None:
+        self._runtime, self._finder, self._table = runtime, finder, table
         self._failures = CircuitBreaker(runtime.runner.give_up_after)
-        rows = {row.rollout_id: row for row in store.read_rollouts()}
-        self._rows = {key: row for key, row in rows.items() if _has_a_record(row)}
-        self._failed_before = len(rows) - len(self._rows)
+        self.stop = threading.Event()
+        self.reasons: dict[str, None] = {}
 
-    def run(self, limit: int | None) -> None:
+    def run(self, store: RunStore, rows: Mapping[str, Rollout], limit: int | None) -> None:
         """Replay what has no result yet."""
         done = self._table.rollout_ids()
-        bugs = {key: self._finder.check(row) for key, row in self._rows.items() if key not in done}
+        bugs = {key: self._finder.check(row) for key, row in rows.items() if key not in done}
         missing = list(bugs)[:limit]
         if not missing:
             return
         require_images([bugs[key] for key in missing], self._runtime.sandbox)
         clean_up(self._runtime.sandbox)
-        jobs = self._jobs(set(missing))
+        # Conversations are read as they are needed; those of a rollout are adjacent.
+        held = store.read_conversations(only=set(missing), finished=set(missing))
+        jobs = (
+            (rows[rollout_id], sorted(group, key=lambda each: each.index))
+            for rollout_id, group in groupby(held, key=lambda each: each.rollout_id)
+        )
         with ProgressBar("rollouts", len(missing)) as bar:
 
             def replay(job: tuple[Rollout, list[Conversation]]) -> None:
                 self._replay(*job)
                 bar.advance()
 
-            run_in_threads(jobs, replay, rollouts_at_once(self._runtime.runner), self._stop)
-
-    def report(self) -> ReplayReport:
-        rows = list(self._table.rows())
-        done = {row.rollout_id for row in rows}
-        return ReplayReport(
-            folder=self._store.folder,
-            counts=Counter(row.status for row in rows),
-            unverified=tuple(row for row in rows if row.status is not ReplayStatus.VERIFIED),
-            left=len(self._rows.keys() - done),
-            failed_before=self._failed_before,
-            reasons=tuple(self._reasons),
-            stopped=self._stop.is_set(),
-        )
-
-    def _jobs(self, missing: set[str]) -> Iterator[tuple[Rollout, list[Conversation]]]:
-        """Rollouts with their conversations, read lazily."""
-        held = self._store.read_conversations(only=missing, finished=missing)
-        for rollout_id, group in groupby(held, key=lambda each: each.rollout_id):
-            yield self._rows[rollout_id], sorted(group, key=lambda each: each.index)
+            run_in_threads(jobs, replay, rollouts_at_once(self._runtime.runner), self.stop)
 
     def _replay(self, row: Rollout, conversations: list[Conversation]) -> None:
-        recorded = self._finder.recorded(row, conversations)
+        runtime, recorded = self._runtime, self._finder.recorded(row, conversations)
         benchmark = self._finder.benchmark_of(row)
 
         def settings(role_models: dict[str, RoleModel]) -> RolloutSettings:
-            runtime = self._runtime
             return RolloutSettings(
-                benchmark, runtime.sandbox, runtime.agents, role_models, self._stop
+                benchmark, runtime.sandbox, runtime.agents, role_models, self.stop
             )
 
         reason = None
@@ -490,6 +420,6 @@ class _Replay:
         except Exception as error:
             failure = failure_of(error)
             reason = f"{failure.type}: {failure.message}"
-            self._reasons[reason] = None
+            self.reasons[reason] = None
         if self._failures.count(reason):
-            self._stop.set()
+            self.stop.set()
