@@ -20,6 +20,7 @@ from collect.errors import (
 from collect.models.budget import Budget, read_spent, spent_elsewhere
 from collect.models.config import ModelConfig
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
+from collect.rollout_log import RolloutLog, log_file
 from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.cost import CostReporter, Forecast, check_dollars
 from collect.rollouts.executor import (
@@ -33,7 +34,7 @@ from collect.rollouts.executor import (
 from collect.rollouts.faults import attribute_failure
 from collect.rollouts.heartbeat import beating
 from collect.rollouts.journal import forget_replies, kept_dollars, replies_of
-from collect.rollouts.progress import Progress, log_file, note_end, open_log
+from collect.rollouts.progress import Progress
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.settings import note_settings, settings_facts, what_differs
 from collect.rollouts.tracking import Tally, followed, metrics, public, require_wandb
@@ -148,7 +149,8 @@ class Batch:
         if self.stop.is_set():
             return
         progress.started(work.spec.id, work.label)
-        log = open_log(self._runtime.runner, log_file(self._store.folder, work.spec.id))
+        text = log_file(self._store.folder, work.spec.id)
+        log = RolloutLog(text if self._runtime.runner.logs else None)
         try:
             row, conversations = executor.do(work)
         except RolloutStopped:
@@ -162,7 +164,17 @@ class Batch:
             row, conversations = self._setup.failed(work, error)
         row = attribute_failure(row, self._failed.get(row.rollout_id))
         row = self._keep(work, row, conversations)
-        note_end(log, row)
+        if row.failure_kind is not None:
+            log.note(
+                "failed",
+                kind=row.failure_kind.value,
+                type=row.failure_type,
+                message=row.failure_message,
+            )
+        if row.tampered is not None:
+            log.note("tampered", what=row.tampered)
+        log.note("ended", resolved=row.resolved, seconds=row.seconds, dollars=row.dollars)
+        log.flush()
         forget_replies(self._store.folder, row)
         progress.finished(row)
         tally.add(row)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +21,10 @@ from collect.models.budget import Budget, Limits
 from collect.models.config import ModelConfig, OracleConfig, ReplayConfig
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
+from collect.rollout_log import LogText, RolloutLog
 from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.journal import Journal, JournalText, journaled
 from collect.rollouts.models import open_and_ask, open_model
-from collect.rollouts.progress import LogText, note_begin, open_log
 from collect.rollouts.rollout import (
     RolloutSettings,
     RolloutSpec,
@@ -179,11 +181,21 @@ class ThisMachine:
 
     def do(self, work: Work) -> Rows:
         assert self._settings is not None, "checked before"
-        log = open_log(self._setup.runtime.runner, self._log(work.spec.id))
-        note_begin(log, work.spec)
+        spec = work.spec
+        log = RolloutLog(self._log(spec.id) if self._setup.runtime.runner.logs else None)
+        log.note(
+            "begun",
+            instance=spec.instance.id,
+            variant=spec.variant.value,
+            attempt=spec.attempt,
+            main=spec.main,
+            sub=spec.sub,
+            host=platform.node(),
+            process=os.getpid(),
+        )
         try:
             settings = replace(self._settings, log=log)
-            return do_with_journal(work, settings, self._replies(work.spec.id))
+            return do_with_journal(work, settings, self._replies(spec.id))
         finally:
             log.flush()
             self._limits.note()

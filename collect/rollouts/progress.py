@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -22,12 +16,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from collect.config import RunnerConfig
 from collect.console import VisibleConsole, visible
 from collect.errors import TRIED_AGAIN, FailureKind
 from collect.quantities import dollars, duration, tokens
-from collect.rollout_log import NO_LOG, Fact, RolloutLog
-from collect.rollouts.rollout import RolloutSpec
 from collect.store.records import Rollout
 
 LISTED = 8
@@ -117,12 +108,14 @@ class Progress:
         """A rollout ended with a row."""
         with self._lock:
             self._running.pop(rollout.rollout_id, None)
-            self._count(rollout)
-            line = f"{self._numbers()} | {_outcome(rollout)}"
+            self.done += 1
+            self._add(rollout)
             # Printed under the lock, so that the numbers of the lines never go back.
             if not self._console.is_terminal:
-                self._print(line)
-            if self._is_new(rollout):
+                self._print(f"{self._numbers()} | {_outcome(rollout)}")
+            failed = rollout.failure_kind is FailureKind.INFRASTRUCTURE
+            if failed and rollout.failure_type not in self._told:
+                self._told.add(rollout.failure_type)
                 self._print(f"{rollout.instance_id}: {_why(rollout)}")
 
     def tell(self, line: str) -> None:
@@ -159,14 +152,15 @@ class Progress:
             head = Table.grid(padding=(0, 2))
             bar = ProgressBar(total=max(self.total, 1), completed=self.done, width=40)
             head.add_row(bar, Text(f"elapsed {duration(self._elapsed())}"))
-            rows: list[RenderableType] = [head, Text(self._numbers())]
-            if self._running:
-                rows.append(self._running_table())
-            return Group(*rows)
-
-    def _count(self, rollout: Rollout) -> None:
-        self.done += 1
-        self._add(rollout)
+            running = Table.grid(padding=(0, 2))
+            oldest = sorted(self._running.values(), key=lambda entry: entry[1])
+            for label, since in oldest[: self._listed]:
+                elapsed = Text(duration(self._clock() - since), style="dim")
+                running.add_row("", Text(visible(label)), elapsed)
+            if len(oldest) > self._listed:
+                rest = Text(f"and {len(oldest) - self._listed} more", style="dim")
+                running.add_row("", rest, "")
+            return Group(head, Text(self._numbers()), *([running] if oldest else []))
 
     def _add(self, rollout: Rollout) -> None:
         self._resolved += rollout.resolved
@@ -176,14 +170,6 @@ class Progress:
         self._dollars += rollout.dollars
         if rollout.failure_kind is not None:
             self._failures[rollout.failure_kind.value] += 1
-
-    def _is_new(self, rollout: Rollout) -> bool:
-        """Whether this is the first infrastructure failure of its kind."""
-        name = rollout.failure_type
-        if rollout.failure_kind is not FailureKind.INFRASTRUCTURE or name in self._told:
-            return False
-        self._told.add(name)
-        return True
 
     def _numbers(self, running: bool = True) -> str:
         """`12/72 resolved 9 (75%) failed infrastructure 1 running 2 tokens 1.2M $0.34 left 3m`."""
@@ -197,32 +183,18 @@ class Progress:
             parts.append(f"running {len(self._running)}")
         parts += [f"tokens {tokens(self._tokens)}", dollars(self._dollars)]
         if running:
-            parts.append(f"left {self._left()}")
+            seconds = self._seconds_left()
+            parts.append(f"left {'?' if seconds is None else duration(seconds)}")
         return " ".join(parts)
 
     def _elapsed(self) -> float:
         return self._clock() - self._started_at
-
-    def _left(self) -> str:
-        seconds = self._seconds_left()
-        return "?" if seconds is None else duration(seconds)
 
     def _seconds_left(self) -> float | None:
         finished_now, remaining = self.done - self.done_before, self.total - self.done
         if not remaining:
             return 0.0
         return self._elapsed() / finished_now * remaining if finished_now else None
-
-    def _running_table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
-        oldest = sorted(self._running.values(), key=lambda entry: entry[1])
-        for label, since in oldest[: self._listed]:
-            table.add_row(
-                "", Text(visible(label)), Text(duration(self._clock() - since), style="dim")
-            )
-        if len(oldest) > self._listed:
-            table.add_row("", Text(f"and {len(oldest) - self._listed} more", style="dim"), "")
-        return table
 
     def _print(self, line: str) -> None:
         # A lost terminal must not end the rollouts.
@@ -248,107 +220,3 @@ def _why(rollout: Rollout) -> str:
     else:
         message = f"{rollout.failure_type}: {message}"
     return " ".join(message.split())[:WHY_CHARACTERS]
-
-
-# The log of a rollout as lines of JSON, `RUN/logs/ROLLOUT_ID.jsonl`.
-#
-# A repeated rollout appends to its log. Lines are written in batches: at once after a pause, then
-# every few seconds, because on a cluster each batch is a message. A killed worker loses its last
-# lines.
-
-
-FOLDER = "logs"
-LOT_SECONDS = 5.0
-"""Minimum seconds between two batches."""
-
-
-class LogText(Protocol):
-    """Where a log's lines are written."""
-
-    def add(self, text: str) -> None:
-        """Append lines, or lose them; never raises."""
-
-
-@dataclass(frozen=True)
-class LogFile:
-    """A log in a file."""
-
-    path: Path
-
-    def add(self, text: str) -> None:
-        """See `LogText`."""
-        lines = text.encode()
-        with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab", buffering=0) as file:
-                end = file.tell()
-                if file.write(lines) != len(lines):
-                    # Half a line would corrupt the next one.
-                    file.truncate(end)
-
-
-class LinesLog:
-    """See `RolloutLog`."""
-
-    def __init__(self, text: LogText) -> None:
-        self._text = text
-        self._lines: list[str] = []
-        self._sent_at = float("-inf")
-
-    def note(self, event: str, **facts: Fact) -> None:
-        """See `RolloutLog`."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = {"time": now, "event": event} | {name: _short(fact) for name, fact in facts.items()}
-        self._lines.append(json.dumps(line))
-        if time.monotonic() - self._sent_at >= LOT_SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        """See `RolloutLog`."""
-        if self._lines:
-            self._text.add("".join(f"{line}\n" for line in self._lines))
-            self._lines.clear()
-            self._sent_at = time.monotonic()
-
-
-def _short(fact: Fact) -> Fact:
-    return float(f"{fact:.6g}") if isinstance(fact, float) else fact
-
-
-def log_file(folder: Path, rollout_id: str) -> LogFile:
-    """The file of a rollout's log in a run's folder."""
-    return LogFile(folder / FOLDER / f"{rollout_id}.jsonl")
-
-
-def open_log(runner: RunnerConfig, text: LogText) -> RolloutLog:
-    """The log of a rollout, if the config wants one."""
-    return LinesLog(text) if runner.logs else NO_LOG
-
-
-def note_begin(log: RolloutLog, spec: RolloutSpec) -> None:
-    """The rollout begins, in this process."""
-    log.note(
-        "begun",
-        instance=spec.instance.id,
-        variant=spec.variant.value,
-        attempt=spec.attempt,
-        main=spec.main,
-        sub=spec.sub,
-        host=platform.node(),
-        process=os.getpid(),
-    )
-
-
-def note_end(log: RolloutLog, row: Rollout) -> None:
-    """The rollout has its row."""
-    if row.failure_kind is not None:
-        log.note(
-            "failed",
-            kind=row.failure_kind.value,
-            type=row.failure_type,
-            message=row.failure_message,
-        )
-    if row.tampered is not None:
-        log.note("tampered", what=row.tampered)
-    log.note("ended", resolved=row.resolved, seconds=row.seconds, dollars=row.dollars)
-    log.flush()

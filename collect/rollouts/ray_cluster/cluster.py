@@ -18,11 +18,10 @@ from collect.models.budget import Budget
 from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless
 from collect.preflight import Check
 from collect.quantities import counted
-from collect.rollout_log import RolloutLog
+from collect.rollout_log import RolloutLog, log_file
 from collect.rollouts.executor import Rows, Setup, Work
 from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.journal import forget_replies
-from collect.rollouts.progress import log_file, open_log
 from collect.rollouts.ray_cluster.connecting import connect, losses, nodes_with_room
 from collect.rollouts.ray_cluster.nodes import Node, Nodes, fault_of
 from collect.rollouts.ray_cluster.shared_state import SharedState
@@ -328,7 +327,7 @@ class RayCluster:
 
     def _log(self, work: Work) -> RolloutLog:
         text = log_file(self._setup.folder, work.spec.id)
-        return open_log(self._setup.runtime.runner, text)
+        return RolloutLog(text if self._setup.runtime.runner.logs else None)
 
 
 def _last(failed: dict[str, Rows]) -> Rows | None:

@@ -15,8 +15,8 @@ import ray
 
 from collect.errors import BudgetExhausted, ConfigError
 from collect.models.budget import Budget, Slots
+from collect.rollout_log import log_file
 from collect.rollouts.journal import replies_of
-from collect.rollouts.progress import log_file
 
 
 class SharedState:
@@ -198,7 +198,7 @@ class SharedJournal:
 
 @dataclass(frozen=True)
 class SharedLog:
-    """The log of a rollout. See `collect.rollouts.progress.LogText`."""
+    """The log of a rollout. See `collect.rollout_log.LogText`."""
 
     shared_state: Any
     rollout_id: str

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from collect.rollouts.progress import LinesLog, LogFile
+from collect.rollout_log import LogFile, RolloutLog
 from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
@@ -163,7 +163,7 @@ def test_lines_go_out_in_lots() -> None:
         def add(self, text: str) -> None:
             sent.append(text)
 
-    log = LinesLog(Text())
+    log = RolloutLog(Text())
     for _ in range(1_000):
         log.note("replied", seconds=1 / 3, role=None)
     assert len(sent) == 1, "the first at once, the others a few seconds later"
