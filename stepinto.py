@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import errno
+import logging
 import sys
 from collections.abc import Sequence
 
+logger = logging.getLogger("stepinto")
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 OF_A_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
 """A name is too long, or there is a file in place of a folder or the reverse."""
@@ -30,15 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 if it did what it was asked."""
     options = _options(sys.argv[1:] if arguments is None else arguments)
     # Errors are imported after the command line is read, so that `--help` answers at once.
-    from collect.console import tell
+    from collect.console import log_to_stderr
     from collect.errors import ConfigError
     from configs.command_line.shared import STOPPED
     from sandbox.errors import SandboxError
 
+    log_to_stderr()
     try:
         return int(options.command(options))
     except (ConfigError, SandboxError) as error:
-        tell(str(error))
+        logger.error(str(error))
         return 2
     except KeyboardInterrupt:
         # Before or after the rollouts, which stop at their next step by themselves.
@@ -46,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (*DISK_ERRORS, *OF_A_PATH):
             raise
-        tell(f"{error}; fix that, and start again: {KEPT}")
+        logger.error(f"{error}; fix that, and start again: {KEPT}")
         return 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from contextlib import suppress
@@ -10,9 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-# Escapes control characters in texts from programs and models.
-
-
+PACKAGES = ("collect", "configs", "eval", "format", "sandbox", "stepinto", "train")
 CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 """C0 and C1, including the terminal's escapes; tabs and line breaks are allowed."""
 BIDIRECTIONAL = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -41,10 +40,23 @@ class VisibleConsole(Console):
         return super().render_str(visible(text), **options)
 
 
-def tell(line: str) -> None:
-    """Print a line on standard error. If that is closed, as with a terminal, work continues.
+class StderrHandler(logging.Handler):
+    """Prints log messages on standard error. If that is closed, as with a terminal, work continues.
 
     Text from servers or programs can't control the terminal.
     """
-    with suppress(OSError):
-        print(f"stepinto: {visible(line)}\n", end="", file=sys.stderr, flush=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        with suppress(OSError):
+            line = f"stepinto: {visible(record.getMessage())}\n"
+            print(line, end="", file=sys.stderr, flush=True)
+
+
+def log_to_stderr() -> None:
+    """Let the command line print what StepInto logs; programs that import it choose themselves."""
+    for name in PACKAGES:
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        if not any(isinstance(handler, StderrHandler) for handler in logger.handlers):
+            logger.addHandler(StderrHandler())

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from collect.benchmarks import marks
+from collect.console import log_to_stderr
 from sandbox.engine import connect
 from sandbox.environment import cache_folder
 from tests.sandbox.image import (
@@ -86,6 +87,12 @@ def java_image() -> str:
     if shutil.which("javac") is None:
         pytest.skip("needs a JDK on this machine, to make an image with one")
     return ensure_java_image()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def log_messages() -> None:
+    """Print what is logged, as the command line does."""
+    log_to_stderr()
 
 
 @pytest.fixture(params=["local", pytest.param("docker", marks=pytest.mark.docker)])

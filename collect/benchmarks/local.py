@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,13 +25,14 @@ from collect.benchmarks.projects.layout import is_below
 from collect.benchmarks.running import run_tests
 from collect.benchmarks.workspace import folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, changed_paths, reverse_patch
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.field_errors import the_nearest
 from collect.quantities import counted, first_of
 from collect.store.record_lines import StrictRecord, read_lines, refuse_wrong
 from sandbox import Sandbox
 from sandbox.package_names import PackageName
+
+logger = logging.getLogger(__name__)
 
 # Bugs in repositories on disk: the lines of a `bugs.jsonl`.
 #
@@ -213,7 +215,7 @@ class LocalBenchmark:
             )
         if others:
             left_out = f"{len(bugs) - len(kept)} of {counted(len(bugs), 'bug')}"
-            tell(
+            logger.warning(
                 f"{self.path}: {left_out} left out, whose language is {others[0]}; "
                 "benchmark.language=all takes them too"
             )

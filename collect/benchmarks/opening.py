@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,12 +31,13 @@ from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
 from collect.benchmarks.self_repair.problem import BUNDLED_FILE
 from collect.benchmarks.splits import drawn, held_out
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.field_errors import the_nearest
 from collect.quantities import first_of
 from collect.store.atomic_files import write_text
 from sandbox import SandboxConfig
+
+logger = logging.getLogger(__name__)
 
 SHORT_TEST_TIMEOUT = 60.0
 """Seconds for one run of a bug's few tests; TEST_TIMEOUT is for whole suites of real projects,
@@ -263,7 +265,7 @@ def tell_skipped(choice: Choice, folder: Path) -> None:
     if not choice.skipped:
         path.unlink(missing_ok=True)
         return
-    tell(f"{choice}; benchmark.skip=[] takes them all the same")
+    logger.info(f"{choice}; benchmark.skip=[] takes them all the same")
     folder.mkdir(parents=True, exist_ok=True)
     lines = TypeAdapter(tuple[Verification, ...]).dump_json(choice.skipped, indent=1)
     write_text(path, f"{lines.decode()}\n")

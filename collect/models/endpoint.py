@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 import threading
 import time
@@ -12,7 +13,6 @@ from typing import Annotated, Any
 import openai
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from collect.console import tell
 from collect.errors import ContentRefused, ContextTooLong, EndpointFailure, InvalidReply
 from collect.field_errors import first_wrong_field
 from collect.models.base import Completion, ConversationContext, Sampling, Tokens, Usage
@@ -40,6 +40,8 @@ from collect.quantities import counted, duration
 from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.messages import Message, ToolCall, ToolSchema, to_openai
 from sandbox.text import storable
+
+logger = logging.getLogger(__name__)
 
 # Requests and replies in OpenAI's chat-completions format.
 
@@ -342,7 +344,7 @@ class EndpointBackend:
         if retries.outage_wait:
             longest = duration(retries.outage_wait)
             told += f", and waits {longest} at most for a server that has answered before"
-        tell(f"{self._name} ({self.where}): {said}; {told} (retries)")
+        logger.warning(f"{self._name} ({self.where}): {said}; {told} (retries)")
 
     def _failure(self, refusal: Refusal, retry: int) -> Exception:
         """The error of a request whose last retry was refused."""

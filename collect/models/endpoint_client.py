@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import email.utils
 import json
+import logging
 import math
 import os
 import re
@@ -21,13 +22,14 @@ from urllib.parse import urlsplit
 import openai
 from pydantic import BaseModel, ValidationError
 
-from collect.console import tell
 from collect.errors import ConfigError, EndpointDown, EndpointFailure, InvalidReply, RateLimited
 from collect.models.config import OpenAIConfig
 from collect.models.tool_parsing import BROKEN
 from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
 from collect.quantities import duration
 from sandbox.text import storable
+
+logger = logging.getLogger(__name__)
 
 # Errors of a chat-completions server: their cause, and whether to retry.
 
@@ -395,7 +397,9 @@ class EndpointCircuitBreaker:
             if began_at is not None:
                 self._ended_at = self._answered_at
         if began_at is not None:
-            tell(f"{self._where} is back in service, after {duration(time.monotonic() - began_at)}")
+            logger.info(
+                f"{self._where} is back in service, after {duration(time.monotonic() - began_at)}"
+            )
 
     def refused(self, refusal: Refusal) -> None:
         """Record that the server refused a request for now or did not answer."""
@@ -428,7 +432,7 @@ class EndpointCircuitBreaker:
             self._began_at, self._wait = now, FIRST_WAIT
             self._next_at = now + max(FIRST_WAIT, shortened(refusal.retry_after))
         longest = duration(self._patience)
-        tell(
+        logger.warning(
             f"{self._where} is out of service: {said}; its requests wait, for {longest} at most "
             "(retries.outage_wait)"
         )

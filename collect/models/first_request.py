@@ -4,15 +4,17 @@ tools.
 
 from __future__ import annotations
 
+import logging
 import time
 
-from collect.console import tell
 from collect.errors import BudgetExhausted, ConfigError, RolloutError
 from collect.models.base import Completion, Model, Sampling
 from collect.models.budget import Limits
 from collect.models.endpoint import EndpointBackend, EndpointModel
 from collect.models.tool_parsing import arguments_object
 from collect.store.messages import Message, ToolSchema
+
+logger = logging.getLogger(__name__)
 
 # Checks tool calls with one question and one tool.
 #
@@ -130,7 +132,7 @@ def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
     finally:
         limits.note()
     if warning is not None:
-        tell(f"warning: {warning}")
+        logger.warning(f"warning: {warning}")
         return "answered, but not as it was asked to: see the warning"
     did = "called a tool" if tools else "answered"
     return f"{did} after {time.monotonic() - started:.1f} s"

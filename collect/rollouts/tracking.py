@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import secrets
@@ -17,12 +18,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from collect.config import RunnerConfig, WandbSettings
-from collect.console import tell
 from collect.errors import TRIED_AGAIN, ConfigError
 from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.progress import Progress
 from collect.store.atomic_files import write_text
 from collect.store.records import Rollout
+
+logger = logging.getLogger(__name__)
 
 NAME = "tracking.json"
 INIT_SECONDS = 30.0
@@ -188,7 +190,7 @@ def followed(
     def warn(why: object) -> None:
         if not warned.is_set():
             warned.set()
-            tell(f"wandb gets no more numbers of this run: {why}")
+            logger.warning(f"wandb gets no more numbers of this run: {why}")
 
     def follow(tracked: TrackedRun) -> None:
         try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.quantities import counted
 from collect.rollouts.progress_bar import ProgressBar
@@ -32,6 +32,8 @@ from configs.run_config import RunConfig
 
 if TYPE_CHECKING:
     from format.contamination.training import TrainingRow
+
+logger = logging.getLogger(__name__)
 
 
 # `stepinto bench` on existing bugs: list, show, verify, images, contamination.
@@ -112,7 +114,7 @@ def bench_pull(options: argparse.Namespace) -> int:
             f"{config.sandbox.backend}, or name no image"
         )
     if told := short_of_images(config):
-        tell(told)
+        logger.warning(told)
     client = connect()
     report = ImagePuller(client, config.images, on_event=console.print).fetch(images)
     console.print(
@@ -120,7 +122,7 @@ def bench_pull(options: argparse.Namespace) -> int:
         f"{len(report.evicted)} evicted; all images take {report.used_bytes / GIGABYTE:.1f} GB"
     )
     if report.left:
-        tell(
+        logger.warning(
             f"no room for {len(report.left)} more within images.disk_gb="
             f"{config.images.disk_gb:g}: raise it, or choose fewer bugs"
         )
@@ -142,7 +144,7 @@ def bench_contamination(options: argparse.Namespace) -> int:
         return 0
     found = f"{report.over(options.fail_over)} of {len(instances)} bugs"
     told = f"{found} share more than {options.fail_over:.0%} with the training data"
-    tell(told)
+    logger.warning(told)
     return FAILED
 
 

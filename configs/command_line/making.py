@@ -6,8 +6,8 @@ The last three are also stages of `stepinto run`, if a config's `stages` name th
 from __future__ import annotations
 
 import argparse
+import logging
 
-from collect.console import tell
 from collect.quantities import counted, dollars
 from configs.command_line.shared import (
     AGAIN,
@@ -19,6 +19,8 @@ from configs.command_line.shared import (
 )
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
+
+logger = logging.getLogger(__name__)
 
 
 def bench_self_repair(options: argparse.Namespace) -> int:
@@ -104,5 +106,6 @@ def _answer(config: RunConfig, name: str) -> int:
     if answers.missing and (not failed or is_spent(answers.reasons)):
         return stopped(answers.reasons)
     if answers.missing:
-        tell(f"no answer yet to {counted(answers.missing, 'question')}; the same command goes on")
+        missing = counted(answers.missing, "question")
+        logger.warning(f"no answer yet to {missing}; the same command goes on")
     return FAILED if answers.missing else 0

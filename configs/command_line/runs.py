@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,6 @@ from rich.table import Table
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.config import SAVED_NAME
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.field_errors import did_you_mean
 from collect.quantities import counted
@@ -35,6 +35,8 @@ from sandbox.leftovers import remove_leftovers
 if TYPE_CHECKING:
     from collect.replay import ReplayReport
     from eval.report.facts import Outcome
+
+logger = logging.getLogger(__name__)
 
 
 def add_status(parser: argparse.ArgumentParser) -> None:
@@ -233,7 +235,7 @@ def _saved_config(run: Path) -> RunConfig | None:
     try:
         return load_config(run)
     except ConfigError as error:
-        tell(f"shown without the run's config: {error}")
+        logger.warning(f"shown without the run's config: {error}")
         return None
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.rule import Rule
 
-from collect.console import VisibleConsole, tell
+from collect.console import VisibleConsole
 from collect.errors import BudgetExhausted
 from configs.run_config import RunConfig
 from train.processes import is_main_process
+
+logger = logging.getLogger(__name__)
 
 FAILED = 1
 """Exit status if failures remain or a check failed."""
@@ -85,7 +88,7 @@ def tell_failures(reasons: Sequence[str], then: str = "") -> bool:
     ended with, as `type: message`; `stopped` reports a spent budget."""
     failures = [reason for reason in reasons if not reason.startswith(OF_BUDGET)]
     for reason in failures[:SHOWN_REASONS]:
-        tell(f"failed{then}: {reason[:500]}")
+        logger.warning(f"failed{then}: {reason[:500]}")
     return bool(failures)
 
 
@@ -97,5 +100,5 @@ def is_spent(reasons: Sequence[str]) -> bool:
 def stopped(reasons: Sequence[str] = ()) -> int:
     """Report that the user or the budget ended the run early; returns the exit status."""
     spent = [reason for reason in reasons if reason.startswith(OF_BUDGET)]
-    tell(spent[0].removeprefix(OF_BUDGET) if spent else STOPPED_EARLY)
+    logger.warning(spent[0].removeprefix(OF_BUDGET) if spent else STOPPED_EARLY)
     return STOPPED

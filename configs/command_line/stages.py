@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import takewhile
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.preflight import Finding
 from collect.quantities import counted, dollars
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from eval.end_to_end import InPlaceReport
     from eval.qualitative.judge import JudgeReport
     from eval.standalone.stage import AloneReport
+
+logger = logging.getLogger(__name__)
 
 
 # `--preflight` of collect, eval and run: all checks before rollouts, and no rollouts.
@@ -128,7 +130,7 @@ def collect(config: RunConfig) -> int:
 def _status(summary: RolloutsSummary) -> int:
     tell_failures(summary.reasons, AGAIN)
     if summary.nothing_worked:
-        tell(summary.nothing_worked)
+        logger.warning(summary.nothing_worked)
         return FAILED
     if summary.stopped:
         return stopped(summary.reasons)
@@ -227,7 +229,7 @@ def _asked_status(report: JudgeReport | AloneReport, missing: str) -> int:
     if report.stopped and (not failed or is_spent(report.reasons)):
         return stopped(report.reasons)
     if report.missing:
-        tell(f"{missing}; the same command goes on")
+        logger.warning(f"{missing}; the same command goes on")
     return FAILED if report.missing else 0
 
 

@@ -1,25 +1,36 @@
-"""What the user is told, also where nobody can read it any more."""
+"""Messages of the command line, also if nobody can read them any more."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
 import pytest
 from rich.table import Table
 
-from collect.console import VisibleConsole, tell, visible
+from collect.console import VisibleConsole, log_to_stderr, visible
 from configs.command_line.shared import console, heading
+
+logger = logging.getLogger("collect.anything")
+
+
+def test_a_command_prints_each_message_once(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr()
+    log_to_stderr()
+    logger.info("a notice")
+    logging.getLogger("another.program").info("not ours")
+    assert capsys.readouterr() == ("", "stepinto: a notice\n")
 
 
 def test_it_is_named_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    tell("a [b] line")
+    logger.warning("a [b] line")
     assert capsys.readouterr() == ("", "stepinto: a [b] line\n")
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x1b]0;title\x07", "\r", "\x9b1m", "\u202e"])
 def test_it_steers_no_terminal(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    tell(f"the server said {text}")
+    logger.warning(f"the server said {text}")
     table = Table("why")
     table.add_row(text)
     console.print(text, highlight=False)
@@ -37,7 +48,7 @@ def test_nobody_needs_to_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
     os.close(theirs)
     with open(ours, "w", buffering=1) as gone:
         monkeypatch.setattr(sys, "stderr", gone)
-        tell("to nobody")
+        logger.error("to nobody")
         with pytest.raises(BrokenPipeError):
             print("which is so", file=gone, flush=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), ours)

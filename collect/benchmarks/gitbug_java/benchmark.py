@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -12,7 +13,6 @@ from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
 from collect.benchmarks.git_workspace import check_out, seal_history
 from collect.benchmarks.gitbug_java.records import HUB_ID, Record, read_records, test_id, worst
 from collect.code.unified import renamed_files
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, CommandResult, ImageWorkspace, Sandbox
@@ -24,6 +24,8 @@ from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.maven import SKIPPED_CHECKS, maven_command
 from sandbox.java.project import BuildKind, Module
 from sandbox.scratch import scratch_folder
+
+logger = logging.getLogger(__name__)
 
 # Trees of a commit with patches applied, from local clones, which stay unchanged.
 
@@ -288,7 +290,7 @@ class GitBugJavaBenchmark:
         )
         if not kept:
             raise ConfigError(f"{told}; check their column actions_runs")
-        tell(told)
+        logger.warning(told)
         return kept
 
     def instances(self) -> Sequence[Instance]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from collect.benchmarks import row_files
 from collect.benchmarks.base import TestStatus
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.quantities import first_of
+
+logger = logging.getLogger(__name__)
 
 HUB_ID = "gitbugactions/gitbug-java"
 SPLIT = "test"
@@ -193,7 +195,7 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
         )
     if empty:
         names = first_of([file.name for file in empty])
-        tell(f"{path}: {len(empty)} of {len(files or ())} files are empty: {names}")
+        logger.warning(f"{path}: {len(empty)} of {len(files or ())} files are empty: {names}")
     rows = row_files.open_rows(files, hub_id or HUB_ID, SETTING, split=split or SPLIT)
     return row_files.checked_by_id(rows, Record, "GitBug-Java", lambda record: record.id)
 

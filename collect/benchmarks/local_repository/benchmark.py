@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,6 @@ from collect.benchmarks.projects.project import ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.pytest_run import runner_in
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.field_errors import the_nearest
 from collect.quantities import first_of
@@ -34,6 +34,8 @@ from collect.store.atomic_files import write_text
 from collect.store.record_lines import StrictRecord
 from sandbox import Sandbox, SandboxConfig
 from sandbox.environment import cache_folder
+
+logger = logging.getLogger(__name__)
 
 # The problem statement for a repository with failing tests, if the user gives none.
 
@@ -133,7 +135,7 @@ class Finder:
         known = _read(path)
         if known is not None:
             return known
-        tell(f"{instance.repository}: running all of its tests, to find those that fail")
+        logger.info(f"{instance.repository}: running all of its tests, to find those that fail")
         found = self._found(instance, self._run(instance))
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, found.model_dump_json(indent=1) + "\n")
@@ -176,15 +178,17 @@ class Finder:
                 f"{self._advice(instance)}"
             )
         if run.cut_short is not None:
-            tell(f"{name}: {run.cut_short}")
+            logger.warning(f"{name}: {run.cut_short}")
         if not passing and len(run.statuses) > 1 and failing[0] in run.reasons:
             said = run.reasons[failing[0]].message.partition("\n")[0]
-            tell(
+            logger.warning(
                 f"{name}: none of its {len(run.statuses)} tests passes; the first fails with "
                 f"{said!r}; if the tests lack something, {self._advice(instance)}"
             )
         if run.unloaded:
-            tell(f"{name}: tests that can't be imported are left out: {first_of(run.unloaded)}")
+            logger.warning(
+                f"{name}: tests that can't be imported are left out: {first_of(run.unloaded)}"
+            )
         statement = write_statement(instance, failing, run)
         return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
 
@@ -336,7 +340,9 @@ class LocalRepositoryBenchmark:
             told = "benchmark.packages says what to install instead, [] for nothing"
             raise ConfigError(f"{error}; {told}") from error
         for note in arranged.notes:
-            tell(f"{source.name}: {note}; benchmark.packages says what to install instead")
+            logger.warning(
+                f"{source.name}: {note}; benchmark.packages says what to install instead"
+            )
         environment = arranged.environment
         variables = _variables(environment.variables, suite.options, own)
         return replace(environment, variables=variables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -9,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.console import tell
 from collect.errors import ConfigError
 from collect.models.base import ConversationContext, Model
 from collect.models.budget import Limits
@@ -19,6 +19,8 @@ from collect.models.endpoint_client import list_models
 from collect.models.first_request import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
 from collect.models.serving.launch import SERVED_NAME
 from collect.models.serving.server import VllmServer
+
+logger = logging.getLogger(__name__)
 
 # The servers of this process. Models with the same server settings share one.
 
@@ -164,7 +166,7 @@ class VllmBackend:
         advice = STARTED_ADVICE if server is not None else RUNNING_ADVICE
         warning = check_tool_call(asked, f"{self.name} ({self._endpoint.where})", advice)
         if warning is not None:
-            tell(f"warning: {warning}")
+            logger.warning(f"warning: {warning}")
         if server is not None:
             server.checked.add(model)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import os
 import re
 import socket
@@ -14,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.console import tell
 from collect.errors import ConfigError, EndpointDown
 from collect.models.config import ServerConfig
 from collect.models.serving import guard
@@ -22,6 +22,8 @@ from collect.models.serving.launch import plan_launch
 from collect.models.waiting import raise_if_stopped
 from collect.quantities import counted, duration
 from sandbox.environment import install_command
+
+logger = logging.getLogger(__name__)
 
 # One server process, with its output in a file.
 
@@ -295,13 +297,13 @@ class VllmServer:
     def start(self) -> None:
         """Start it and wait until it answers. Raises ConfigError if it does not."""
         check_port(self.config.host, self._port)
-        tell(f"vLLM is started with {self.config.model}; its log is {self.log}")
+        logger.info(f"vLLM is started with {self.config.model}; its log is {self.log}")
         began = time.monotonic()
         try:
             self._start_once()
         except _NotStarted as error:
             raise ConfigError(str(error)) from error
-        tell(f"vLLM answers at {self.url} after {duration(time.monotonic() - began)}")
+        logger.info(f"vLLM answers at {self.url} after {duration(time.monotonic() - began)}")
         self._watcher = threading.Thread(target=self._keep, name="vllm-watcher", daemon=True)
         self._watcher.start()
 
@@ -376,7 +378,9 @@ class VllmServer:
             allowed = self.config.restarts if self.proven.is_set() else 0
             while deaths <= allowed:
                 short = trouble.partition(": ")[0]
-                tell(f"{short}; it is started again ({deaths} of {allowed}), see {self.log}")
+                logger.warning(
+                    f"{short}; it is started again ({deaths} of {allowed}), see {self.log}"
+                )
                 backoff = min(BACKOFF_MAX, BACKOFF_SECONDS * 2.0 ** (deaths - 1))
                 if self._closed.wait(backoff):
                     return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -12,7 +13,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from collect.benchmarks.images import required_images
-from collect.console import tell
 from collect.errors import ConfigError, NodeLost, RolloutStopped
 from collect.models.budget import Budget
 from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless
@@ -27,6 +27,8 @@ from collect.rollouts.ray_cluster.nodes import Node, Nodes, fault_of
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
 from collect.store.build_info import code_version
+
+logger = logging.getLogger(__name__)
 
 # The workers of a run: one on each node of a cluster, started, restarted, and ended.
 
@@ -109,7 +111,9 @@ class Workers:
                 # Any error: without this thread no worker would ever be restarted.
                 if str(error) != told:
                     told = str(error)
-                    tell(f"the cluster's nodes can't be looked at, and will be again: {told}")
+                    logger.warning(
+                        f"the cluster's nodes can't be looked at, and will be again: {told}"
+                    )
             with self.changed:
                 if self.nodes.hopeful:
                     self.hopeful_at = time.monotonic()
@@ -140,7 +144,7 @@ class Workers:
                 self._let_go(worker, name)
             with self.changed:
                 node.died()
-            tell(f"no worker on {node.host}: {error}")
+            logger.warning(f"no worker on {node.host}: {error}")
             return
         if found.refused is not None:
             self._let_go(worker, name)
@@ -148,7 +152,7 @@ class Workers:
             if found.refused is None:
                 node.started(worker, found.images)
             else:
-                tell(node.unready(found.refused, for_good=found.for_good))
+                logger.warning(node.unready(found.refused, for_good=found.for_good))
             self.changed.notify_all()
 
     def _let_go(self, worker: Any, name: str) -> None:
@@ -317,7 +321,7 @@ class RayCluster:
         # A rollout that may be resumed elsewhere keeps its replies, as for the next start.
         forget_replies(self._setup.folder, rows[0])
         if told is not None:
-            tell(told)
+            logger.warning(told)
         return True
 
     def _give(self, turn: Turn) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 from collect.benchmarks.base import Instance
 from collect.benchmarks.images import required_images
 from collect.config import RuntimeConfig
-from collect.console import tell
+from collect.console import log_to_stderr
 from collect.errors import ConfigError, EndpointDown, InvalidReply, RateLimited, RolloutStopped
 from collect.models.waiting import raise_if_stopped
 from collect.preflight import DiskTooFull
@@ -26,6 +27,8 @@ from sandbox.engine import connect, engine_errors
 from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, SandboxDead, SandboxError
 from sandbox.images import ImagePuller
 from sandbox.opening import ENGINE
+
+logger = logging.getLogger(__name__)
 
 # The images on a node, fetched when a bug needs them and the node has room.
 
@@ -127,7 +130,9 @@ class NodeImages:
         with self._opening:
             if self._puller is None:
                 config = self._runtime.images
-                self._puller = self._open_puller(connect(), config, on_event=tell, stop=self._stop)
+                self._puller = self._open_puller(
+                    connect(), config, on_event=logger.info, stop=self._stop
+                )
             return self._puller
 
 
@@ -168,6 +173,7 @@ class NodeWorker:
 
     def __init__(self, setup: Setup, shared_state: Any, name: str, threads: int) -> None:
         """`name` is the worker's name in the shared state."""
+        log_to_stderr()
         self._setup, self._shared_state, self._name = setup, shared_state, name
         # These threads outlive every rollout: a sandbox dies with the thread that started it.
         self._pool = ThreadPoolExecutor(threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -12,13 +13,14 @@ from collect.agents.inspectcoder.code_blocks import fenced_blocks
 from collect.benchmarks.base import Instance
 from collect.benchmarks.row_files import file_rows
 from collect.benchmarks.self_repair.problem import SOLUTION, Edit, Problem
-from collect.console import tell
 from collect.errors import ConfigError, ModelFailure
 from collect.field_errors import the_nearest
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.quantities import counted, first_of
 from collect.store.messages import Message
 from collect.synthesis.mutations import find_mutations, shuffled
+
+logger = logging.getLogger(__name__)
 
 ORACLE = "oracle"
 ROLE = "solution_writer"
@@ -110,13 +112,13 @@ class SolutionsFile:
                 f"{hint}"
             )
         if unknown:
-            tell(
+            logger.warning(
                 f"{self._path}: {counted(len(unknown), 'solution')} of problems that are not among "
                 f"the chosen source's: {first_of(unknown)}"
             )
         if len(found) < len(problems):
             known = f"{len(found)} of {len(problems)} problems"
-            tell(f"{self._path}: has solutions of {known}, and only these are tried")
+            logger.info(f"{self._path}: has solutions of {known}, and only these are tried")
         return found
 
 
