@@ -1,23 +1,61 @@
 """HumanEvalFix: the bugs of bigcode/humanevalpack (OctoPack, arXiv:2308.07124, section 4).
 
-Each task becomes two files, the program and its test; see `humanevalfix_python` and
-`humanevalfix_java`. A problem in all its languages counts as one repository, so that splits keep it
-together.
+Each task becomes two files. In Python, `prompt` + solution becomes `solution.py`, and `test`
+becomes `test_solution.py`, with upstream's code unchanged except that its final call moves into a
+test function. In Java, `Main.java` is upstream's test class, with the imports of the program.
+
+A problem in all its languages counts as one repository, so that splits keep it together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from collect.benchmarks import humanevalfix_java, humanevalfix_python
+from pydantic import BaseModel, ConfigDict
+
+from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, Language, TestResults
-from collect.benchmarks.humanevalfix_python import HUB_ID, Row, file_rows, hub_rows
 from collect.benchmarks.running import run_tests
+from collect.benchmarks.self_repair.problem import parsed
 from collect.code.patches import diff_trees
+from collect.errors import ConfigError
 from sandbox import Sandbox
 from sandbox.text import source_lines
+
+HUB_ID = "bigcode/humanevalpack"
+SETTING = "benchmark.path"
+IMPORT = re.compile(r"^import .*;$", re.MULTILINE)
+MAIN = re.compile(r"\bpublic class Main\b")
+
+
+class Row(BaseModel):
+    """Only the upstream columns that we use."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    task_id: str
+    prompt: str
+    canonical_solution: str
+    buggy_solution: str
+    test: str
+    entry_point: str
+    docstring: str
+    bug_type: str
+
+    @property
+    def language(self) -> str:
+        """The first half of the task's id (`Java/17`), in lower case."""
+        return self.task_id.partition("/")[0].lower()
+
+    @property
+    def number(self) -> str:
+        """The second half of the task's id: the problem's number, the same in every language."""
+        return self.task_id.partition("/")[2]
 
 
 class HumanEvalFixBenchmark:
@@ -40,11 +78,27 @@ class HumanEvalFixBenchmark:
 
     @cached_property
     def _instances(self) -> tuple[Instance, ...]:
-        if self.path is None:
-            rows = hub_rows(self.hub_id, self.languages)
-        else:
-            rows = file_rows(self.path, self.languages)
-        return tuple(_instance(where, row) for where, row in rows)
+        return tuple(_instance(where, task) for where, task in self._tasks())
+
+    def _tasks(self) -> Iterator[tuple[str, Row]]:
+        """Each task, and the place of its row. Raises ConfigError if a row is invalid, or its
+        language is another."""
+        for where, row in self._rows():
+            task = row_files.checked(where, row, Row, HUB_ID)
+            if task.language not in self.languages:
+                wanted = " or ".join(language.capitalize() for language in self.languages)
+                raise ConfigError(
+                    f"{where}: column task_id: {task.task_id} is not a {wanted} task; give the "
+                    "file of that language, or set benchmark.language"
+                )
+            yield where, task
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        if self.path is not None:
+            yield from row_files.file_rows(self.path, SETTING)
+            return
+        for language in self.languages:
+            yield from row_files.hub_rows(self.hub_id, SETTING, split="test", name=language)
 
     def instances(self) -> Sequence[Instance]:
         return self._instances
@@ -57,36 +111,102 @@ class HumanEvalFixBenchmark:
 
 
 def _instance(where: str, task: Row) -> Instance:
-    layout = humanevalfix_java if task.language == "java" else humanevalfix_python
+    layout = JAVA if task.language == "java" else PYTHON
     test_file = layout.make_test_file(where, task)
     buggy = {
-        layout.SOLUTION: (task.prompt + task.buggy_solution).encode(),
-        layout.TEST_FILE: test_file,
+        layout.solution: (task.prompt + task.buggy_solution).encode(),
+        layout.test_file: test_file,
     }
-    correct = {**buggy, layout.SOLUTION: (task.prompt + task.canonical_solution).encode()}
+    correct = {**buggy, layout.solution: (task.prompt + task.canonical_solution).encode()}
+    specification = "\n".join("    " + line for line in source_lines(task.docstring))
     return Instance(
         id=task.task_id,
         benchmark=HumanEvalFixBenchmark.name,
-        language="java" if task.language == "java" else "python",
+        language=layout.language,
         repository=f"{HumanEvalFixBenchmark.name}/{task.number}",
-        problem_statement=_problem_statement(
-            task, layout.SOLUTION, layout.TEST_FILE, layout.TEST_COMMAND
+        problem_statement=(
+            f"`{task.entry_point}` in `{layout.solution}` does not do what it should\n\n"
+            f"`{layout.command}` fails. This is what `{task.entry_point}` is meant to do:"
+            f"\n\n{specification}\n\n"
+            f"The tests in `{layout.test_file}` are right; the mistake is in "
+            f"`{layout.solution}`.\n"
         ),
-        fail_to_pass=(layout.TEST,),
+        fail_to_pass=(layout.test,),
         pass_to_pass=(),
         gold_patch=diff_trees(buggy, correct),
         files=buggy,
-        test_paths=(layout.TEST_FILE,),
-        solution=layout.SOLUTION if task.language == "python" else "",
+        test_paths=(layout.test_file,),
+        solution=layout.solution if layout.language == "python" else "",
         category=task.bug_type,
     )
 
 
-def _problem_statement(task: Row, solution: str, test_file: str, command: str) -> str:
-    specification = "\n".join("    " + line for line in source_lines(task.docstring))
-    return (
-        f"`{task.entry_point}` in `{solution}` does not do what it should\n\n"
-        f"`{command}` fails. This is what `{task.entry_point}` is meant to do:"
-        f"\n\n{specification}\n\n"
-        f"The tests in `{test_file}` are right; the mistake is in `{solution}`.\n"
-    )
+@dataclass(frozen=True)
+class Layout:
+    """The files of a language's tasks."""
+
+    language: Language
+    solution: str
+    test_file: str
+    test: str
+    command: str
+    make_test_file: Callable[[str, Row], bytes]
+    """From the place of a row and the row. Raises ConfigError."""
+
+
+def _java_test_file(where: str, task: Row) -> bytes:
+    if not MAIN.search(task.test):
+        raise ConfigError(f"{where}: column test: must hold `public class Main`")
+    imports = "\n".join(IMPORT.findall(task.prompt))
+    return f"{imports}\n\n{task.test.strip()}\n".encode()
+
+
+def _python_test_file(where: str, task: Row) -> bytes:
+    tree = parsed(where, "test", task.test)
+    last = tree.body[-1] if tree.body else None
+    if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
+        raise ConfigError(f"{where}: column test: must end with the call that runs the check")
+    lines = source_lines(task.test)
+    kept = "\n".join(lines[: last.lineno - 1]).strip("\n")
+    call = "\n".join("    " + line for line in lines[last.lineno - 1 : last.end_lineno])
+    names = ", ".join(_imported_names(where, task, tree))
+    return (f"from solution import {names}\n\n\n{kept}\n\n\ndef test_check():\n{call}\n").encode()
+
+
+def _imported_names(where: str, task: Row, test: ast.Module) -> list[str]:
+    """Names of the program that the test uses; upstream runs both in one namespace."""
+    program = parsed(where, "prompt", task.prompt + task.canonical_solution)
+    used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    defined: set[str] = set()
+    for node in program.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            defined |= _bound(node)
+        elif isinstance(node, ast.Assign):
+            defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    imports = (n for n in ast.walk(test) if isinstance(n, ast.Import | ast.ImportFrom))
+    imported = {name for node in imports for name in _bound(node)}
+    return sorted({task.entry_point} | (defined & used) - imported)
+
+
+def _bound(node: ast.Import | ast.ImportFrom) -> set[str]:
+    return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+
+
+PYTHON = Layout(
+    language="python",
+    solution="solution.py",
+    test_file="test_solution.py",
+    test="test_solution.py::test_check",
+    command="python -m pytest test_solution.py",
+    make_test_file=_python_test_file,
+)
+JAVA = Layout(
+    language="java",
+    solution="Solution.java",
+    test_file="Main.java",
+    test="Main",
+    command="javac -d /tmp/classes *.java && java -cp /tmp/classes Main",
+    make_test_file=_java_test_file,
+)

@@ -16,8 +16,7 @@ from collect.benchmarks.bundled import BUNDLED, BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.git_clones import is_git_url
 from collect.benchmarks.gitbug_java.benchmark import GitBugJavaBenchmark
-from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
-from collect.benchmarks.humanevalfix_python import HUB_ID
+from collect.benchmarks.humanevalfix import HUB_ID, HumanEvalFixBenchmark
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark
 from collect.benchmarks.local_repository.benchmark import LocalRepositoryBenchmark
 from collect.benchmarks.marks import (

@@ -1,10 +1,12 @@
-"""The stages: each takes a run's config, prints for the user, and returns an exit status."""
+"""The commands that do stages: each stage takes a run's config, prints for the user, and returns an
+exit status."""
 
 from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import takewhile
 from pathlib import Path
@@ -18,8 +20,6 @@ from collect.preflight import Finding
 from collect.quantities import counted, dollars
 from collect.rollouts.stage import RolloutsSummary
 from configs.command_line.making import answer, make, questions
-from configs.command_line.preflight import add_preflight, check_flags, check_sections, preflight
-from configs.command_line.push import add_push, check_target, push_dataset
 from configs.command_line.shared import (
     AGAIN,
     CONFIG_HELP,
@@ -33,6 +33,8 @@ from configs.command_line.shared import (
 )
 from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
+from format.config import PushConfig
+from train.config import TrainConfig
 from train.processes import process_count
 from train.report import LossPoint
 
@@ -42,75 +44,78 @@ if TYPE_CHECKING:
     from eval.standalone.stage import AloneReport
 
 logger = logging.getLogger(__name__)
-
-
-# `--preflight` of collect, eval and run: all checks before rollouts, and no rollouts.
-
-
+Stage = Callable[[RunConfig], int]
+"""Runs one stage and returns the exit status."""
 REFUSED = 2
 """Exit status if a check failed: a start would refuse."""
-
-
-def add_checks(parser: argparse.ArgumentParser) -> None:
-    """Add the flag to commands that run rollouts."""
-    told = "look at images, disks, sandbox, models and limits, say what was found, and end"
-    parser.add_argument("--preflight", action="store_true", help=told)
-
-
-def check_collect(config: RunConfig) -> int:
-    """Check all that the config's rollouts need, and print it; returns the exit status."""
-    from collect.rollouts.stage import look_before_collect
-
-    return _told(look_before_collect(config, config.collect, config.folder, config.held_out))
-
-
-def check_eval(config: RunConfig) -> int:
-    """Check the config's evaluation, each set of rollouts separately; returns the exit status."""
-    from eval.stage import look_before_eval
-
-    found = look_before_eval(config, config.eval, config.collect.benchmark, config.folder)
-    return max(_told(findings, name) for name, findings in found.items())
-
-
-def check_run(config: RunConfig) -> int:
-    """Check each stage of `run` whose rollouts need nothing from an earlier one; of the others only
-    their sections. Raises ConfigError if a section is invalid."""
-    check_sections(config)
-    console.print("the sections of all stages will do")
-    there = takewhile(lambda name: name not in MAKERS, config.stages)
-    now = [name for name in there if name in CHECKS]
-    status = max((CHECKS[name](config) for name in now), default=0)
-    for name in config.stages:
-        if name == "answer":
-            console.print("answer: its questions and models are looked at when its turn comes")
-        elif name in CHECKS and name not in now:
-            console.print(
-                f"{name}: more can be looked at once the stages before it are done, with "
-                f"`stepinto {name} CONFIG --preflight`"
-            )
-    return status
-
-
-CHECKS: dict[str, Callable[[RunConfig], int]] = {
-    "collect": check_collect,
-    "eval": check_eval,
+PREFLIGHT_REPORT = "preflight.json"
+OVERRIDE = re.compile(r"[\w.]+=(?!=)")
+PREFLIGHT_FLAGS = {
+    "template": "training_template",
+    "serving_template": "serving_template",
+    "tool_call_parser": "tool_call_parser",
+    "max_length": "max_length",
 }
-"""The stages that run rollouts."""
+"""Flags of `format --preflight`, with the setting of `train` that each replaces."""
 MAKERS = ("make", "questions", "train")
 """The stages that make bugs, questions or a model."""
 
 
-def _told(findings: Sequence[Finding], name: str | None = None) -> int:
-    table = Table("", "what", "found, or what to do", title=name)
-    for finding in findings:
-        mark = Text("ok", "green") if finding.ok else Text("no", "red")
-        table.add_row(mark, finding.name, Text(finding.said))
-    console.print(table)
-    return 0 if all(finding.ok for finding in findings) else REFUSED
+def add_stages(command: argparse.ArgumentParser, name: str) -> None:
+    """The arguments of a command that does stages of a config."""
+    command.add_argument("config", type=Path, help=CONFIG_HELP)
+    add_overrides(command)
+    command.set_defaults(command=run_format if name == "format" else run_stages, stage=name)
+    if name == "format":
+        _add_format_flags(command)
+    elif name != "train":
+        told = "look at images, disks, sandbox, models and limits, say what was found, and end"
+        command.add_argument("--preflight", action="store_true", help=told)
 
 
-Stage = Callable[[RunConfig], int]
-"""Runs one stage and returns the exit status."""
+def run_stages(options: argparse.Namespace) -> int:
+    """`stepinto collect`, `train`, `eval`, or `run` with the stages that the config names."""
+    config = load_config(options.config, options.overrides)
+    if getattr(options, "preflight", False):
+        checks: Mapping[str, Stage] = {"run": check_run, **CHECKS}
+        return _do(config, (checks[options.stage],), save=False)
+    if options.stage != "run":
+        return _do(config, (STAGES[options.stage],))
+    check_sections(config)
+    return _do(config, [STAGES[name] for name in config.stages])
+
+
+def run_format(options: argparse.Namespace) -> int:
+    """`stepinto format`, with the flags that check its rows or upload them."""
+    check_format_flags(options)
+    config = load_config(options.config, options.overrides)
+    push = config.format.push
+    if options.push is not None:
+        push = PushConfig(repository=options.push, private=options.private)
+
+    def make_dataset(config: RunConfig) -> int:
+        check_push_target(push)
+        status = format_rows(config)
+        if options.preflight is not None:
+            status = status or check_rows(config, options)
+        return status or push_dataset(config, push)
+
+    return _do(config, (make_dataset,))
+
+
+def _do(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> int:
+    """Do the stages up to the first that fails; `save` the config in its folder."""
+    if process_count() > 1 and list(stages) != [train]:
+        raise ConfigError(
+            f"{process_count()} processes were launched, and only `stepinto train` shares its work "
+            "among them; start the other stages without `accelerate launch`"
+        )
+    with config_saved(config) if save else nullcontext():
+        for stage in stages:
+            status = stage(config)
+            if status:
+                return status
+    return 0
 
 
 def collect(config: RunConfig) -> int:
@@ -124,10 +129,10 @@ def collect(config: RunConfig) -> int:
         f"{summary.failed} failed, {dollars(summary.dollars)}; in {summary.folder}/rollouts and "
         f"{summary.folder}/conversations"
     )
-    return _status(summary)
+    return _rollouts_status(summary)
 
 
-def _status(summary: RolloutsSummary) -> int:
+def _rollouts_status(summary: RolloutsSummary) -> int:
     tell_failures(summary.reasons, AGAIN)
     if summary.nothing_worked:
         logger.warning(summary.nothing_worked)
@@ -166,7 +171,99 @@ def format_rows(config: RunConfig) -> int:
 
 def format_and_push(config: RunConfig) -> int:
     """Make training data, and upload them if the config says so."""
-    return format_rows(config) or push_dataset(config)
+    return format_rows(config) or push_dataset(config, config.format.push)
+
+
+def check_push_target(push: PushConfig | None) -> None:
+    """Raise ConfigError, before any work, if the dataset could not be uploaded."""
+    from format.push import check_push
+
+    if push is not None:
+        check_push(push)
+
+
+def push_dataset(config: RunConfig, push: PushConfig | None) -> int:
+    """Upload the run's dataset to the hub, if `push` says where."""
+    from format.push import push as upload
+
+    if push is not None:
+        heading("push")
+        console.print(upload(config.folder / "sft", push), markup=False, highlight=False)
+    return 0
+
+
+def _add_format_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--preflight",
+        nargs="?",
+        const="",
+        metavar="MODEL",
+        help="check the rows for training this model: a folder with a tokenizer, and with weights "
+        "where embeddings are to be checked, or what train.base_model takes; without MODEL the "
+        "config's own",
+    )
+    for (flag, setting), metavar in zip(
+        PREFLIGHT_FLAGS.items(), ("FILE", "FILE", "NAME", "TOKENS"), strict=True
+    ):
+        parser.add_argument(
+            f"--{flag.replace('_', '-')}",
+            metavar=metavar,
+            type=int if metavar == "TOKENS" else str,
+            help=f"in place of the config's train.{setting}",
+        )
+    parser.add_argument(
+        "--push", metavar="OWNER/NAME", help="upload the dataset to this repository of the hub"
+    )
+    parser.add_argument("--private", action="store_true", help="with --push: make it private")
+
+
+def check_format_flags(options: argparse.Namespace) -> None:
+    """Raise ConfigError if a flag has no effect, or the model is given by an override."""
+    if options.private and options.push is None:
+        raise ConfigError("--private is for --push; give that too, or set format.push.private")
+    if options.preflight and OVERRIDE.match(options.preflight):
+        raise ConfigError(f"{options.preflight} is no model; give overrides before --preflight")
+    given = [name for name in PREFLIGHT_FLAGS if getattr(options, name) is not None]
+    if given and options.preflight is None:
+        raise ConfigError(f"--{given[0].replace('_', '-')} is for --preflight; give that too")
+
+
+def check_rows(config: RunConfig, options: argparse.Namespace) -> int:
+    """Check the run's train split for a model, print one line per check, and save the report in the
+    run folder."""
+    from format.dataset import split_file
+    from train.requirements import require
+    from train.rows import check_split
+    from train.tokenization import load_tokenization
+
+    require(("torch", "transformers", "trl"))
+    heading("preflight")
+    settings = checked_config(config.train, options)
+    split = split_file(config.folder / "sft", "train")
+    report = check_split(split, settings, load_tokenization(settings))
+    for line in report.lines():
+        console.print(line, markup=False, highlight=False)
+    path = config.folder / PREFLIGHT_REPORT
+    path.write_text(report.model_dump_json(indent=2) + "\n")
+    console.print(f"{report.looked_through} of {report.rows} rows looked through; {path}")
+    return REFUSED if report.failures else 0
+
+
+def checked_config(train: TrainConfig, options: argparse.Namespace) -> TrainConfig:
+    """The config's `train` section with the flags applied.
+
+    With another model than the config's, the config's templates are not used.
+    """
+    settings = train.model_dump()
+    model = options.preflight or train.base_model
+    if model != train.base_model:
+        for name in ("base_model_sha256", "training_template", "serving_template"):
+            del settings[name]
+    given = {setting: getattr(options, flag) for flag, setting in PREFLIGHT_FLAGS.items()}
+    given["base_model"] = model
+    return TrainConfig.model_validate(
+        settings | {name: value for name, value in given.items() if value is not None}
+    )
 
 
 def train(config: RunConfig) -> int:
@@ -174,9 +271,14 @@ def train(config: RunConfig) -> int:
     from train.job import QuestionBench
     from train.stage import run_train
 
+    def print_step(point: LossPoint, steps: int) -> None:
+        reward = point.metrics.get("reward")
+        told = f" reward {reward:.3f}" if reward is not None else ""
+        console.print(f"step {point.step}/{steps} loss {point.loss:.3f}{told}")
+
     heading("train")
     bench = QuestionBench(config, config.questions.benchmark, config.held_out)
-    report = run_train(config.train, config.folder, on_step=_print_step, bench=bench)
+    report = run_train(config.train, config.folder, on_step=print_step, bench=bench)
     checked = report.preflight
     trained = counted(checked.pairs, "pair") if checked.pairs else counted(checked.rows, "row")
     console.print(
@@ -186,12 +288,6 @@ def train(config: RunConfig) -> int:
         f"model in {config.folder}/model (training.json has the curve)"
     )
     return 0
-
-
-def _print_step(point: LossPoint, steps: int) -> None:
-    reward = point.metrics.get("reward")
-    told = f" reward {reward:.3f}" if reward is not None else ""
-    console.print(f"step {point.step}/{steps} loss {point.loss:.3f}{told}")
 
 
 def evaluate(config: RunConfig) -> int:
@@ -212,7 +308,7 @@ def evaluate(config: RunConfig) -> int:
 
 
 def _in_place_status(report: InPlaceReport) -> int:
-    status = _status(report.rollouts)
+    status = _rollouts_status(report.rollouts)
     judge = report.judge
     if status or judge is None:
         return status
@@ -233,6 +329,82 @@ def _asked_status(report: JudgeReport | AloneReport, missing: str) -> int:
     return FAILED if report.missing else 0
 
 
+def check_collect(config: RunConfig) -> int:
+    """Check all that the config's rollouts need, and print it; returns the exit status."""
+    from collect.rollouts.stage import look_before_collect
+
+    return _found(look_before_collect(config, config.collect, config.folder, config.held_out))
+
+
+def check_eval(config: RunConfig) -> int:
+    """Check the config's evaluation, each set of rollouts separately; returns the exit status."""
+    from eval.stage import look_before_eval
+
+    found = look_before_eval(config, config.eval, config.collect.benchmark, config.folder)
+    return max(_found(findings, name) for name, findings in found.items())
+
+
+def _found(findings: Sequence[Finding], name: str | None = None) -> int:
+    table = Table("", "what", "found, or what to do", title=name)
+    for finding in findings:
+        mark = Text("ok", "green") if finding.ok else Text("no", "red")
+        table.add_row(mark, finding.name, Text(finding.said))
+    console.print(table)
+    return 0 if all(finding.ok for finding in findings) else REFUSED
+
+
+CHECKS: dict[str, Stage] = {"collect": check_collect, "eval": check_eval}
+"""The stages that run rollouts."""
+
+
+def check_run(config: RunConfig) -> int:
+    """Check each stage of `run` whose rollouts need nothing from an earlier one; of the others only
+    their sections. Raises ConfigError if a section is invalid."""
+    check_sections(config)
+    console.print("the sections of all stages will do")
+    now = [name for name in takewhile(lambda n: n not in MAKERS, config.stages) if name in CHECKS]
+    status = max((CHECKS[name](config) for name in now), default=0)
+    for name in config.stages:
+        if name == "answer":
+            console.print("answer: its questions and models are looked at when its turn comes")
+        elif name in CHECKS and name not in now:
+            console.print(
+                f"{name}: more can be looked at once the stages before it are done, with "
+                f"`stepinto {name} CONFIG --preflight`"
+            )
+    return status
+
+
+def check_sections(config: RunConfig) -> None:
+    """Raise ConfigError if one of the config's stages would refuse its section. Files that earlier
+    stages write are checked when the stage starts."""
+    if "make" in config.stages:
+        from collect.synthesis.building import check_factory
+
+        check_factory(config.factory)
+    if "answer" in config.stages:
+        from collect.questions.config import SOURCE_READER
+
+        for name in config.questions.answerers:
+            if name != SOURCE_READER:
+                config.model_config_of(name)
+    if "collect" in config.stages:
+        config.model_config_of(config.collect.main)
+        config.model_config_of(config.collect.sub)
+    if "format" in config.stages:
+        check_push_target(config.format.push)
+    if "train" in config.stages:
+        from train.job import QuestionBench
+        from train.stage import check_train
+
+        bench = QuestionBench(config, config.questions.benchmark, config.held_out)
+        check_train(config.train, bench)
+    if "eval" in config.stages:
+        from eval.stage import check_eval
+
+        check_eval(config, config.eval, config.collect.benchmark, config.folder)
+
+
 STAGES: dict[str, Stage] = {
     "make": make,
     "questions": questions,
@@ -242,65 +414,3 @@ STAGES: dict[str, Stage] = {
     "train": train,
     "eval": evaluate,
 }
-COMMANDS: dict[str, tuple[Stage, ...] | None] = {
-    "collect": (collect,),
-    "format": (format_rows,),
-    "train": (train,),
-    "eval": (evaluate,),
-    "run": None,
-}
-"""The stages of each command; None for those that the config names."""
-CHECKED: dict[str, Stage] = {**CHECKS, "run": check_run}
-"""What `--preflight` does instead, of the commands that have it."""
-
-
-def add_stages(command: argparse.ArgumentParser, name: str) -> None:
-    """The arguments of a command that does stages of a config."""
-    command.add_argument("config", type=Path, help=CONFIG_HELP)
-    add_overrides(command)
-    command.set_defaults(command=lambda options: _run_stages(options, COMMANDS[name]))
-    if name in CHECKED:
-        add_checks(command)
-        command.set_defaults(command=lambda options: _do_or_check(options, name))
-    if name == "format":
-        add_preflight(command)
-        add_push(command)
-        command.set_defaults(command=_format_and_check)
-
-
-def _format_and_check(options: argparse.Namespace) -> int:
-    check_flags(options)
-    stages = (
-        lambda config: check_target(config, options),
-        format_rows,
-        lambda config: preflight(config, options),
-        lambda config: push_dataset(config, options),
-    )
-    return _run_stages(options, stages)
-
-
-def _do_or_check(options: argparse.Namespace, name: str) -> int:
-    if options.preflight:
-        return _run_stages(options, (CHECKED[name],), save=False)
-    return _run_stages(options, COMMANDS[name])
-
-
-def _run_stages(
-    options: argparse.Namespace, stages: Sequence[Stage] | None, save: bool = True
-) -> int:
-    """Do some stages, or for None those that the config names; `save` the config in its folder."""
-    config = load_config(options.config, options.overrides)
-    if stages is None:
-        check_sections(config)
-        stages = [STAGES[name] for name in config.stages]
-    if process_count() > 1 and list(stages) != [train]:
-        raise ConfigError(
-            f"{process_count()} processes were launched, and only `stepinto train` shares its work "
-            "among them; start the other stages without `accelerate launch`"
-        )
-    with config_saved(config) if save else nullcontext():
-        for stage in stages:
-            status = stage(config)
-            if status:
-                return status
-    return 0

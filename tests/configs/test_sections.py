@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from collect.errors import ConfigError
-from configs.command_line.preflight import check_sections
+from configs.command_line.stages import check_sections
 from configs.loading import load_config
 from stepinto import main
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from collect.benchmarks.base import Environment, Instance, TestResults, TestStatus
-from collect.benchmarks.pytest_run import PytestJob, run_job
+from collect.benchmarks.pytest_run import PytestJob, make_twins, run_job
 from collect.benchmarks.running import run_tests, runner_files
-from collect.benchmarks.twins import make_twins
 from collect.code.patches import diff_trees
 from collect.rollouts.scoring import Verdict, score
 from sandbox import Sandbox, SandboxConfig, open_sandbox

@@ -14,7 +14,6 @@ from pyarrow import parquet
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
-from collect.benchmarks.humanevalfix_python import TEST
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
@@ -64,7 +63,7 @@ def test_an_instance(tmp_path: Path) -> None:
     (instance,) = HumanEvalFixBenchmark(path).instances()
     assert instance.id == "Python/900"
     assert instance.repository == "humanevalfix/900"
-    assert instance.fail_to_pass == (TEST,)
+    assert instance.fail_to_pass == ("test_solution.py::test_check",)
     assert instance.files["solution.py"].endswith(b"    return sum(xs) / 2\n")
     assert "+    return sum(xs) / len(xs)\n" in instance.gold_patch
     assert "The mean." in instance.problem_statement

@@ -244,7 +244,7 @@ def test_the_response_template_is_used_where_there_is_one(tiny: Path) -> None:
     from transformers import AutoTokenizer
     from trl.chat_template_utils import add_response_schema
 
-    from collect.models.chat_format import ChatFormat
+    from collect.models.local import ChatFormat
 
     tokenizer = add_response_schema(AutoTokenizer.from_pretrained(tiny))
     chat = ChatFormat(tokenizer, "tiny")

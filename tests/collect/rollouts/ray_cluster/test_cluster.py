@@ -30,7 +30,6 @@ from collect.models.budget import SPENT, Budget
 from collect.rollouts.executor import RolloutWork, Rows, Setup, Work
 from collect.rollouts.heartbeat import read_heartbeat
 from collect.rollouts.ray_cluster import cluster as ray_workers
-from collect.rollouts.ray_cluster import nodes as ray_nodes
 from collect.rollouts.ray_cluster.cluster import RayCluster, Turn
 from collect.rollouts.ray_cluster.connecting import nodes_with_room
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec
@@ -225,7 +224,7 @@ def test_a_worker_that_dies_while_it_gets_ready_gives_back_its_slots(
 def test_a_node_whose_models_server_was_down_is_tried_again(
     nodes: RayNodes, server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_nodes, "EXCLUDED_SECONDS", 1.0)
+    monkeypatch.setattr(ray_workers, "EXCLUDED_SECONDS", 1.0)
     server.will_answer(error(503, "overloaded"), bash("ls"))
     server.after_a_call = reply(hold=True)
     with ThreadPoolExecutor(1) as pool:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from collect.errors import FailureKind
-from collect.rollouts.ray_cluster.nodes import BUGS_IN_A_ROW, LONGEST_BACK_OFF, Nodes, fault_of
+from collect.rollouts.ray_cluster.cluster import BUGS_IN_A_ROW, LONGEST_BACK_OFF, Nodes, fault_of
 from tests.records import make_rollout
 
 
