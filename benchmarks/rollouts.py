@@ -26,8 +26,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,12 +36,78 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rollout_parts import part_seconds
 from benchmarks.synthetic_run import Template, templates_of, write_run
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.workspace import open_instance_sandbox
+from collect.oracle.candidates import gold_candidate
 from collect.store.run_store import RunStore
+from sandbox import Command, SandboxConfig
+from sandbox.debugger import BreakpointRequest, DebugLimits, Launch
 from sandbox.debugger.java_session import PROBE_OPTIONS
+from sandbox.debugger.opening import open_debugger
 from sandbox.engine import connect
 from sandbox.errors import SandboxUnavailable
+
+PART_ROUNDS = 5
+
+
+class Parts:
+    """Seconds by part, of several rounds."""
+
+    def __init__(self) -> None:
+        self._seconds = defaultdict[str, list[float]](list)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Measure what is done within."""
+        began = time.monotonic()
+        yield
+        self._seconds[name].append(time.monotonic() - began)
+
+    @property
+    def medians(self) -> dict[str, float]:
+        """Median seconds of each part."""
+        return {name: statistics.median(found) for name, found in self._seconds.items()}
+
+
+def part_seconds() -> dict[str, float]:
+    """Seconds of each part: the median over the rounds, in the local sandbox."""
+    parts = Parts()
+    for _ in range(PART_ROUNDS):
+        _round(parts)
+    return parts.medians
+
+
+def _round(parts: Parts) -> None:
+    benchmark = BundledBenchmark()
+    instance = next(iter(benchmark.instances()))
+    gold = gold_candidate(instance)
+    point = BreakpointRequest(file=gold.ranges[0].path, function=gold.function)
+    config = SandboxConfig()
+    with parts.part("open a sandbox"):
+        sandbox = open_instance_sandbox(config, instance)
+    with sandbox:
+        with parts.part("lay out the bug"):
+            benchmark.prepare(instance, sandbox)
+        with parts.part("run a command"):
+            sandbox.run(Command(["true"]))
+        with parts.part("start Python alone"):
+            sandbox.run(Command([sandbox.python, "-c", "pass"]))
+        with parts.part("import pytest"):
+            sandbox.run(Command([sandbox.python, "-c", "import pytest"]))
+        with closing(open_debugger(instance.language, sandbox, DebugLimits())) as debugger:
+            with parts.part("debug session, to the first stop"):
+                event = debugger.start(
+                    Launch(instance.fail_to_pass[0], (point,), stop_at_entry=False)
+                )
+            assert event.stops_program, event
+            with parts.part("one look at the locals"):
+                debugger.locals()
+        with parts.part("run the bug's tests"):
+            benchmark.run_tests(instance, sandbox, instance.public_tests)
+        with parts.part("read the workspace"):
+            sandbox.read_tree()
+
 
 ROUNDS = 10
 SHARED = "-Xshare:auto"

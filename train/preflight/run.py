@@ -17,8 +17,7 @@ from typing import Any
 from collect.errors import ConfigError
 from train.base_model import context_length
 from train.config import TrainConfig
-from train.preflight.masks import MasksAreTurns, MasksNotEmpty
-from train.preflight.prefixes import PrefixesPreserved, TemplatesAgree
+from train.preflight.masks import MasksAreTurns, MasksNotEmpty, PrefixesPreserved, TemplatesAgree
 from train.preflight.rendered import RenderedRow
 from train.preflight.report import Check, Finding, Preflight, Verdict
 from train.preflight.tool_calls import ToolCallsSurvive

@@ -2,15 +2,418 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import hmac
+import json
+import posixpath
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from collect.benchmarks.base import Instance, Language, TestResults
+from collect.benchmarks.base import Instance, Language, TestResults, TestStatus
 from collect.benchmarks.git_workspace import lay_out_patch, seal_history
+from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS, Statuses, is_source, run_source
 from collect.benchmarks.swe_bench.records import Record, read_records
-from collect.benchmarks.swe_bench.running import check_runnable, run_record_tests
-from sandbox import ImageWorkspace, Sandbox
+from collect.code.unified import renamed_files
+from collect.errors import ConfigError
+from sandbox import Command, ImageWorkspace, Sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.scratch import scratch_folder
+from sandbox.shell import read_text, write_bytes
+from sandbox.text import BoundedOutput
+
+# A pytest plugin confirms the log's test results, because any program can write to a log.
+#
+# Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
+# SymPy's, tox, Java's) is trusted. If pytest loaded the plugin, a pass counts only if pytest
+# reported it, and a session that did not end confirms nothing.
+
+
+PLUGIN = Path(__file__).with_name("confirming_plugin.py")
+PLUGIN_NAME = "stepinto_confirmation"
+MAX_SESSIONS = 64
+"""Maximum number of pytest sessions in one run of a record."""
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The plugin and its reports for one run, in a folder of the sandbox."""
+
+    folder: str
+    """Absolute path."""
+    key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+
+    def lay_out(self, sandbox: Sandbox) -> None:
+        """Write the plugin. Raises SandboxError."""
+        write_bytes(sandbox, f"{self.folder}/{PLUGIN_NAME}.py", PLUGIN.read_bytes())
+        write_bytes(sandbox, f"{self.folder}/key", self.key.encode())
+
+    @property
+    def settings(self) -> str:
+        """A shell command that makes every later pytest load the plugin."""
+        return (
+            f'export PYTHONPATH="{self.folder}${{PYTHONPATH:+:$PYTHONPATH}}" '
+            f'PYTEST_ADDOPTS="-p {PLUGIN_NAME} ${{PYTEST_ADDOPTS-}}"'
+        )
+
+    def check(
+        self, sandbox: Sandbox, statuses: Mapping[str, TestStatus]
+    ) -> tuple[dict[str, TestStatus], str | None]:
+        """The confirmed statuses of the requested tests, and evidence that the program interfered
+        with the run."""
+        sessions = self._sessions(_read_confirmed(sandbox, f"{self.folder}/key"))
+        if sessions is None:
+            return dict(statuses), "the program changed a file that pytest's own report rests on"
+        passed: set[str] = set()
+        whole = True
+        for number, key in enumerate(sessions):
+            seal, _, text = _read_confirmed(sandbox, f"{self.folder}/report-{number}").partition(
+                " "
+            )
+            if not seal:
+                whole = False
+                continue
+            expected = hmac.digest(key.encode(), text.encode(), "sha256").hex()
+            if not hmac.compare_digest(seal.encode(), expected.encode()):
+                return dict(statuses), "the program wrote to the report of pytest's own plugin"
+            passed.update(json.loads(text))
+        if not sessions:
+            return dict(statuses), None
+        strange = list(_unconfirmed(statuses, passed))
+        found = {**statuses, **dict.fromkeys(strange, TestStatus.FAILED)}
+        told = f"the log says that {strange[0]} passed, and pytest did not" if strange else None
+        return found, told if whole else None
+
+    def _sessions(self, left: str) -> list[str] | None:
+        """The keys that sessions used, from what is left in the file; None if it is invalid."""
+        keys = [self.key]
+        while keys[-1] != left:
+            if len(keys) > MAX_SESSIONS:
+                return None
+            keys.append(hashlib.sha256(keys[-1].encode()).hexdigest())
+        return keys[:-1]
+
+
+def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterator[str]:
+    """Tests that passed in the log more often than pytest reported for their function.
+
+    Logs and upstream's ids cut and rewrite parameters and folders, so passes are counted by file
+    and function.
+    """
+    left = Counter(map(_function, passed))
+    counted: set[str] = set()
+    for test, status in statuses.items():
+        name = test.split(" <- ")[0]
+        if status is not TestStatus.PASSED or "::" not in test or name in counted:
+            continue
+        counted.add(name)
+        if left[_function(test)] < 1:
+            yield test
+        left[_function(test)] -= 1
+
+
+def _function(test: str) -> str:
+    """`test_cart.py::CartTest::test_total`, without folder and parameters."""
+    path, _, names = test.partition("[")[0].replace("::()", "").partition("::")
+    return f"{posixpath.basename(path)}::{names.split(' ')[0]}"
+
+
+def _read_confirmed(sandbox: Sandbox, path: str) -> str:
+    try:
+        return read_text(sandbox, path)
+    except SandboxFileError:
+        return ""
+
+
+# How to run the tests of SWE-bench's own repositories if a record does not say so. The commands are
+# those of swebench 4: `MAP_REPO_VERSION_TO_SPECS_PY`.
+
+
+ENVIRONMENT = (
+    "source /opt/miniconda3/bin/activate",
+    "conda activate testbed",
+)
+EDITABLE = "python -m pip install -e"
+INSTALL = f"{EDITABLE} ."
+PYTEST = "pytest -rA"
+DJANGO = "./tests/runtests.py --verbosity 2"
+LOCALE = ("export LANG=en_US.UTF-8", "export LC_ALL=en_US.UTF-8", "export LANGUAGE=en_US:en")
+GENERATED_LOCALE = "sed -i '/en_US.UTF-8/s/^# //g' /etc/locale.gen && locale-gen"
+NO_TESTS = (
+    *(".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml"),
+    ".toml",
+)
+"""File name endings in a test patch that are not tests; upstream's list."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """How to test one repository of SWE-bench."""
+
+    parser: str
+    test: str = PYTEST
+    install: str = INSTALL
+
+
+REPOSITORIES = {
+    "astropy/astropy": Repository("astropy", install=f"{EDITABLE} .[test] --verbose"),
+    "django/django": Repository("django", f"{DJANGO} --settings=test_sqlite --parallel 1"),
+    "marshmallow-code/marshmallow": Repository("pytest", install=f"{EDITABLE} '.[dev]'"),
+    "matplotlib/matplotlib": Repository("matplotlib"),
+    "mwaskom/seaborn": Repository("seaborn", "pytest --no-header -rA", f"{EDITABLE} .[dev]"),
+    "pallets/flask": Repository("pytest"),
+    "psf/requests": Repository("pytest_options", install="python -m pip install ."),
+    "pvlib/pvlib-python": Repository("pytest", install=f"{EDITABLE} .[all]"),
+    "pydata/xarray": Repository("pytest"),
+    "pydicom/pydicom": Repository("pytest_options"),
+    "pylint-dev/astroid": Repository("pytest"),
+    "pylint-dev/pylint": Repository("pytest_options"),
+    "pytest-dev/pytest": Repository("pytest"),
+    "pyvista/pyvista": Repository("pytest"),
+    "scikit-learn/scikit-learn": Repository(
+        "scikit", install="python -m pip install -v --no-use-pep517 --no-build-isolation -e ."
+    ),
+    "sphinx-doc/sphinx": Repository(
+        "sphinx", "tox --current-env -epy39 -v --", f"{EDITABLE} .[test]"
+    ),
+    "sqlfluff/sqlfluff": Repository("pytest"),
+    "sympy/sympy": Repository(
+        "sympy",
+        "PYTHONWARNINGS='ignore::UserWarning,ignore::SyntaxWarning' bin/test -C --verbose",
+    ),
+}
+
+
+def run_commands(record: Record) -> list[str]:
+    """The test commands, to run after `setup_commands`; for a known repository."""
+    return [" ".join([_test_command(record), *_directives(record)])]
+
+
+def setup_commands(record: Record) -> list[str]:
+    """Commands before the tests: activate the environment, and rebuild the program."""
+    return [*ENVIRONMENT, *_settings(record), _install_command(record)]
+
+
+def _test_command(record: Record) -> str:
+    version = _number(record.version)
+    if record.repo == "django/django" and record.version == "1.9":
+        return DJANGO
+    if record.repo == "astropy/astropy" and version < (3,):
+        return "pytest -rA -vv -o console_output_style=classic --tb=no"
+    return REPOSITORIES[record.repo].test
+
+
+def _install_command(record: Record) -> str:
+    version = _number(record.version)
+    if record.repo == "django/django" and version < (3,):
+        return "python setup.py install"
+    if record.repo == "matplotlib/matplotlib" and version < (3,):
+        return "python setup.py build; python setup.py install"
+    if record.repo == "matplotlib/matplotlib" and version >= (3, 8):
+        return 'python -m pip install --no-build-isolation -e ".[dev]"'
+    if record.repo == "mwaskom/seaborn" and version < (0, 12):
+        return INSTALL
+    return REPOSITORIES[record.repo].install
+
+
+def _settings(record: Record) -> tuple[str, ...]:
+    version = _number(record.version)
+    if record.repo != "django/django" or not (1, 7) <= version < (4,):
+        return ()
+    if version < (3,):
+        return (*LOCALE, "export PYTHONIOENCODING=utf8")
+    return (GENERATED_LOCALE, *LOCALE)
+
+
+def _directives(record: Record) -> list[str]:
+    """The tests to run: the files in the test patch, as the repository's runner names them."""
+    files = [path for _, path in renamed_files(record.test_patch) if not path.endswith(NO_TESTS)]
+    if record.repo != "django/django":
+        return files
+    return [path.removesuffix(".py").removeprefix("tests/").replace("/", ".") for path in files]
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.lstrip("v").split(".") if part.isdigit())
+
+
+BEGIN, END = ">>>>> Start Test Output", ">>>>> End Test Output"
+"""Markers around the test output in the log of a record's own script."""
+PREFIX = "parse_log_"
+# What a script reinstalls is already installed, so pip must not look for it without a network.
+# Tests in an image that was built as root rely on root's home.
+_PREPARE = """\
+export PIP_NO_INDEX=1 PIP_NO_BUILD_ISOLATION=0 PIP_DISABLE_PIP_VERSION_CHECK=1
+if [ "$(id -u)" = 0 ] && [ -w /root ]; then export HOME=/root; fi
+git config --global --add safe.directory "$PWD"
+"""
+_RUN = 'bash "$1/run.sh" >"$1/log" 2>&1 </dev/null'
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The log of a run."""
+
+    whole: str
+    tests: str
+    """The part that the parser reads."""
+    exit_code: str
+    """Exit code of the test command; empty if unknown."""
+
+
+def run_record_tests(
+    record: Record, sandbox: Sandbox, tests: Sequence[str], timeout: float
+) -> TestResults:
+    """Run the record's commands, and return the statuses of these tests.
+
+    `timeout` is in seconds for everything, the build included; a run that hits it yields no
+    results. Raises PatchError if the test patch does not apply, SandboxError.
+    """
+    lay_out_patch(sandbox, record.test_patch, record.test_files, record.base_commit)
+    with scratch_folder(sandbox, "/tmp") as folder:
+        confirmation = Confirmation(f"{folder}/plugin")
+        confirmation.lay_out(sandbox)
+        script = _script(record, folder, confirmation.settings)
+        write_bytes(sandbox, f"{folder}/run.sh", script.encode())
+        command = Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout)
+        result = sandbox.run(command)
+        log = _read_log(record, sandbox, folder)
+        statuses = {} if result.timed_out else _graded(record, sandbox, log)
+        found, tampered = confirmation.check(sandbox, statuses_of(tests, statuses))
+    shown = BoundedOutput(sandbox.config.output_limit)
+    shown.add(log.whole.encode())
+    return TestResults(
+        found,
+        shown.text(),
+        result.timed_out,
+        result.seconds,
+        tampered=tampered,
+    )
+
+
+def check_runnable(record: Record) -> None:
+    """Raise ConfigError if we don't know how to run the record's tests or read their log."""
+    known = record.repo in REPOSITORIES
+    if not (record.test_cmds or record.eval_script or known):
+        raise ConfigError(
+            f"{record.instance_id}: nothing tells how its tests are run: it has neither "
+            f"eval_script nor test_cmds, and {record.repo} is not of SWE-bench's repositories"
+        )
+    name = parser_name(record)
+    if not is_source(name) and name not in LOG_PARSERS:
+        raise ConfigError(
+            f"{record.instance_id}: column log_parser: there is no parser {name!r}; there are "
+            f"{', '.join(sorted(LOG_PARSERS))}, and Python source with a function `parser(log)`"
+        )
+
+
+def parser_name(record: Record) -> str:
+    """The record's parser: a name in LOG_PARSERS, or its source."""
+    if record.log_parser:
+        return record.log_parser.strip().removeprefix(PREFIX)
+    repository = REPOSITORIES.get(record.repo)
+    return repository.parser if repository else "pytest"
+
+
+def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dict[str, TestStatus]:
+    """Statuses of these tests. A test missing from the log has failed, as has one whose file can't
+    be imported. If the log names no test at all, nothing ran: all are MISSING."""
+    found = {test: status_of(test, statuses) for test in tests}
+    if not statuses:
+        return found
+    missing = {test for test, status in found.items() if status is TestStatus.MISSING}
+    return {**found, **dict.fromkeys(missing, TestStatus.FAILED)}
+
+
+def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:
+    """A test's status in the log.
+
+    Some hundred ids of SWE-bench are cut off inside a parameter. Such an id matches all tests that
+    begin with it, if they agree.
+    """
+    if test in statuses:
+        return statuses[test]
+    if test.count("[") > test.count("]"):
+        found = [status for name, status in statuses.items() if name.startswith(test)]
+        passed = {status is TestStatus.PASSED for status in found}
+        if len(passed) == 1:
+            return found[0]
+    return TestStatus.MISSING
+
+
+def _script(record: Record, folder: str, settings: str) -> str:
+    """The whole script; `settings` is a command to run before the tests."""
+    if record.eval_script:
+        lines = [*_with_exit_code(record.eval_script.split("\n"), folder, settings)]
+    else:
+        setup = [] if record.is_live else setup_commands(record)
+        tests = [*(record.test_cmds or run_commands(record))]
+        # The printing commands may need the same shell settings as the tests.
+        kept = ["{", *tests, "}"] if record.print_cmds else ["(", *tests, ")"]
+        kept[-1] += f" >{folder}/tests 2>&1"
+        printed = ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
+        lines = [
+            *setup,
+            *record.rebuild_cmds,
+            *_needed(settings, tests),
+            *kept,
+            *(printed if record.print_cmds else []),
+        ]
+    return _PREPARE + "\n".join(lines) + "\n"
+
+
+def _needed(settings: str, commands: Sequence[str]) -> list[str]:
+    """Settings that only pytest needs."""
+    return [settings] if any("pytest" in command for command in commands) else []
+
+
+def _with_exit_code(lines: Sequence[str], folder: str, settings: str) -> Iterator[str]:
+    """The script, changed to keep the exit code of its test command."""
+    for line in lines:
+        if BEGIN in line:
+            yield from _needed(settings, lines)
+        if END in line:
+            yield "TESTS_EXIT_CODE=$?"
+            yield line
+            yield f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
+        else:
+            yield line
+
+
+def _read_log(record: Record, sandbox: Sandbox, folder: str) -> _Log:
+    whole = _read(sandbox, f"{folder}/log")
+    if not record.eval_script:
+        tests = _read(sandbox, f"{folder}/{'printed' if record.print_cmds else 'tests'}")
+        return _Log(f"{whole}\n{tests}".lstrip(), tests, "")
+    marked = whole.split(BEGIN)[1].split(END)[0] if BEGIN in whole and END in whole else ""
+    return _Log(whole, marked, _read(sandbox, f"{folder}/exit").strip())
+
+
+def _graded(record: Record, sandbox: Sandbox, log: _Log) -> Statuses:
+    statuses = _parsed(record, sandbox, log.tests)
+    if record.eval_script and log.tests:
+        # Some runners write outside the markers.
+        statuses = statuses or _parsed(record, sandbox, log.whole)
+        if log.exit_code not in ("", "0") and TestStatus.FAILED not in statuses.values():
+            # A failing command whose log has no failure: the log is not from that command.
+            return {}
+    return statuses
+
+
+def _parsed(record: Record, sandbox: Sandbox, log: str) -> Statuses:
+    name = parser_name(record)
+    return run_source(sandbox, name, log) if is_source(name) else LOG_PARSERS[name](log)
+
+
+def _read(sandbox: Sandbox, path: str) -> str:
+    try:
+        return read_text(sandbox, path)
+    except SandboxFileError:
+        return ""
+
 
 NAME = "swe_bench"
 TEST_TIMEOUT = 1800.0

@@ -9,20 +9,19 @@ from tree_sitter import Node
 
 from collect.code.java_tree import called_name, parse, text_of, words
 from collect.errors import ConfigError
-from collect.synthesis.java_mutations import conditions, flow, names, numbers, state
 from collect.synthesis.java_mutations.base import Edit, JavaKind
+from collect.synthesis.java_mutations.flow import CONDITIONS_KINDS, FLOW_KINDS
+from collect.synthesis.java_mutations.numbers import NUMBERS_KINDS
+from collect.synthesis.java_mutations.state import NAMES_KINDS, STATE_KINDS
 from collect.synthesis.java_mutations.variables import CLASSES, METHODS, Variables
 from collect.synthesis.mutations.base import Mutation
 
-# All kinds of Java mutations.
-
-
 JAVA_KINDS: tuple[JavaKind, ...] = (
-    *conditions.KINDS,
-    *numbers.KINDS,
-    *state.KINDS,
-    *flow.KINDS,
-    *names.KINDS,
+    *CONDITIONS_KINDS,
+    *NUMBERS_KINDS,
+    *STATE_KINDS,
+    *FLOW_KINDS,
+    *NAMES_KINDS,
 )
 
 

@@ -141,7 +141,7 @@ def _operands(node: Node) -> tuple[Node | None, Node | None, Node | None]:
 
 
 _BINARY = frozenset({"binary_expression"})
-KINDS = (
+NUMBERS_KINDS = (
     JavaKind("wrong_arithmetic_operator", "arithmetic", _BINARY, _wrong_arithmetic_operator),
     JavaKind("dropped_offset", "boundary", _BINARY, _dropped_offset),
     JavaKind("wrong_start", "boundary", words("for_statement method_invocation"), _wrong_start),

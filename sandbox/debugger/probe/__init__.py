@@ -47,7 +47,6 @@ MODULES = (
     "guards",
     "link",
     "describing",
-    "actions",
     "session",
     "targets",
     "unittest_target",

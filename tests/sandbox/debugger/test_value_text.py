@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.debugger.probe.actions import fields_of
+from sandbox.debugger.probe.session import fields_of
 from sandbox.debugger.probe.values import render
 from sandbox.debugger.probe.window import Bounds
 

@@ -14,11 +14,11 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.git_workspace import check_out
 from collect.benchmarks.gitbug_java.benchmark import (
     GitBugJavaBenchmark,
+    read_records,
     read_reports,
     remove_reports,
     run_project_tests,
 )
-from collect.benchmarks.gitbug_java.records import read_records
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.verify import verify_instance
 from collect.code.patches import apply_patch

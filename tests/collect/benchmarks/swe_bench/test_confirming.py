@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.swe_bench.running import Confirmation
+from collect.benchmarks.swe_bench.benchmark import Confirmation
 from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from tests.collect.benchmarks.swe_bench.rows import EMPTY, TOTAL, first, live

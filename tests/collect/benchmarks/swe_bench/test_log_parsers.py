@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from collect.benchmarks.base import TestStatus
+from collect.benchmarks.swe_bench.benchmark import REPOSITORIES
 from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS
-from collect.benchmarks.swe_bench.running import REPOSITORIES
 
 P, F, S = TestStatus.PASSED, TestStatus.FAILED, TestStatus.SKIPPED
 PYTEST = """\

@@ -12,15 +12,15 @@ import pytest
 from collect.benchmarks.base import TestResults, TestStatus
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
-from collect.benchmarks.swe_bench.records import Record
-from collect.benchmarks.swe_bench.running import (
+from collect.benchmarks.swe_bench.benchmark import (
+    SweBenchBenchmark,
     parser_name,
     run_commands,
     setup_commands,
     status_of,
     statuses_of,
 )
+from collect.benchmarks.swe_bench.records import Record
 from collect.benchmarks.verify import judged
 from collect.errors import ConfigError
 from collect.rollouts.scoring import Verdict
