@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.store.records import Role
@@ -86,9 +87,15 @@ class WorkersConfig(BaseModel):
 
     count: int = Field(default=1, ge=1)
     """Number of processes; each takes a CPU and about 0.3 GB. 1: only the command's own process."""
-    ray_address: str | None = None
-    """`auto` or `HOST:PORT` of a Ray cluster, which runs `count` tasks at once; needs the extra
-    `ray`. Null: processes on this machine."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_removed(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "ray_address" not in given:
+            return given
+        if given["ray_address"] is not None:
+            raise ValueError("ray_address: removed, take it out. `count` processes work here")
+        return {name: value for name, value in given.items() if name != "ray_address"}
 
 
 class FormatConfig(BaseModel):

@@ -7,31 +7,29 @@ never all in memory.
 
 from __future__ import annotations
 
-import platform
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import cycle
-from multiprocessing import connection, get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
-from traceback import format_exc
 from typing import Any
 
 from collect.agents.config import AgentsConfig
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
-from collect.rollouts.ray_cluster.connecting import connect
 from collect.store.atomic_files import replacing_folder
-from collect.store.build_info import code_version
 from collect.store.run_store import RunStore
 from format.attempts import Attempt, Attempts, attempt_of, question_ids
 from format.candidates import Candidate, Outcome
 from format.card import write_card
-from format.config import FormatConfig, WorkersConfig
+from format.config import FormatConfig
 from format.duplicates import RULES, Duplicates, Mark
 from format.filters import Filter, build_filters, characters
 from format.mixture import RULE as MIXTURE_RULE
@@ -44,8 +42,6 @@ from format.splits import Splits
 from format.turn_quality import trained_turns
 from format.worth import Asked, Pairs, asked_of, levels
 from format.writing import StagedRows, write_rows, write_trajectories
-
-# The columns on a row's quality and origin.
 
 
 def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
@@ -126,124 +122,65 @@ class Judge:
         return Row(columns, characters(said), Mark.of(said, self.config))
 
 
-# Workers that judge a run's conversations: this process, several local ones, or a Ray cluster.
-
-
 Judging = Callable[[Iterable[Chunk]], Iterator[Judgement]]
-"""Judges chunks in order; reads no more ahead than needed to keep all workers busy."""
-Submit = Callable[[Chunk], Future[list[Judgement]]]
+"""Judges chunks in order; reads no more ahead than needed to keep all processes busy."""
 AHEAD = 2
-"""Maximum number of chunks per worker that are in progress, or finished and waiting for their
+"""Maximum number of chunks per process that are in progress, or finished and waiting for their
 turn."""
+_JUDGE: list[Judge] = []
+"""In a worker process, its one judge."""
 
 
 @contextmanager
-def judging(judge: Judge, config: WorkersConfig) -> Iterator[Judging]:
-    """Run the workers while the context is open. Raises ConfigError if they can't be started, or
-    are lost."""
-    if config.count == 1 and config.ray_address is None:
+def judging(judge: Judge, processes: int) -> Iterator[Judging]:
+    """Run the worker processes while the context is open; for 1, judge in this one.
+
+    Raises ConfigError if a process is killed.
+    """
+    if processes == 1:
         yield lambda chunks: (each for chunk in chunks for each in judge.judge(chunk))
         return
-    workers = _processes if config.ray_address is None else _on_ray
-    with workers(judge, config) as submit:
-        yield lambda chunks: _in_order(submit, chunks, AHEAD * config.count)
+    pool = ProcessPoolExecutor(
+        processes, get_context("spawn"), initializer=_start_worker, initargs=(judge,)
+    )
 
-
-def _in_order(submit: Submit, chunks: Iterable[Chunk], ahead: int) -> Iterator[Judgement]:
-    waiting: deque[Future[list[Judgement]]] = deque()
-    for chunk in chunks:
-        waiting.append(submit(chunk))
-        if len(waiting) == ahead:
+    def in_order(chunks: Iterable[Chunk]) -> Iterator[Judgement]:
+        waiting: deque[Future[list[Judgement]]] = deque()
+        for chunk in chunks:
+            waiting.append(pool.submit(_judge_chunk, chunk))
+            if len(waiting) == AHEAD * processes:
+                yield from waiting.popleft().result()
+        while waiting:
             yield from waiting.popleft().result()
-    while waiting:
-        yield from waiting.popleft().result()
 
-
-@contextmanager
-def _processes(judge: Judge, config: WorkersConfig) -> Iterator[Submit]:
-    with ExitStack() as stack:
-        workers = [stack.enter_context(closing(_Process(judge))) for _ in range(config.count)]
-        turns = cycle(workers)
-        yield lambda chunk: next(turns).submit(chunk)
-
-
-class _Process:
-    """A worker process. A thread waits for it, and sees the end of the pipe if it is killed."""
-
-    def __init__(self, judge: Judge) -> None:
-        spawn = get_context("spawn")
-        self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=_work, args=(theirs, judge), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._thread = ThreadPoolExecutor(1)
-
-    def submit(self, chunk: Chunk) -> Future[list[Judgement]]:
-        """The future raises ConfigError if the process has ended."""
-        return self._thread.submit(self._ask, chunk)
-
-    def close(self) -> None:
-        """Also works while a task is running."""
-        self._process.kill()
-        self._thread.shutdown(cancel_futures=True)
-        self._process.join()
-
-    def _ask(self, chunk: Chunk) -> list[Judgement]:
-        try:
-            self._pipe.send(chunk)
-            answer = self._pipe.recv()
-        except (EOFError, OSError) as error:
-            self._process.join()
-            raise ConfigError(
-                f"a process of format.workers ended before its work (exit code "
-                f"{self._process.exitcode}; -9 is mostly a want of memory); nothing is written; "
-                "lower format.workers.count, and start again"
-            ) from error
-        if isinstance(answer, str):
-            raise RuntimeError(f"a process of format.workers failed:\n{answer}")
-        return list(answer)
-
-
-@contextmanager
-def _on_ray(judge: Judge, config: WorkersConfig) -> Iterator[Submit]:
-    assert config.ray_address is not None
-    ray = connect(config.ray_address, "format.workers.ray_address")
-    lent, task, version = ray.put(judge), ray.remote(_judge_on_node), code_version()
     try:
-        yield lambda chunk: task.remote(lent, chunk, version).future()
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from error
-    except ray.exceptions.RayError as error:
+        yield in_order
+    except BrokenProcessPool as error:
         raise ConfigError(
-            f"tasks of format were lost on the Ray cluster, more often than Ray tries them again: "
-            f"{error}; nothing is written; look at the nodes' memory, and start again"
+            "a process of format.workers ended before its work, mostly because memory ran out; "
+            "nothing is written; lower format.workers.count, and start again"
         ) from error
     finally:
-        ray.shutdown()
+        pool.shutdown(cancel_futures=True)
 
 
-def _work(pipe: connection.Connection, judge: Judge) -> None:
-    """Judge incoming chunks in a separate process, which ends with the command."""
+def _start_worker(judge: Judge) -> None:
+    """Prepare a process that ends with the command."""
+    _JUDGE.append(judge)
     # Ctrl-C reaches the whole process group; the command ends its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(EOFError, ConnectionError):
-        while True:
-            chunk = pipe.recv()
-            try:
-                answer: list[Judgement] | str = judge.judge(chunk)
-            except Exception:
-                answer = format_exc()
-            pipe.send(answer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _judge_on_node(judge: Judge, chunk: Chunk, version: str) -> list[Judgement]:
-    """Raises ConfigError if the node has another version of StepInto."""
-    if version != code_version():
-        raise ConfigError(
-            f"node {platform.node()} has StepInto {code_version()}, and this is {version}; install "
-            "the same on all nodes"
-        )
-    return judge.judge(chunk)
+def _end_with_parent() -> None:
+    command = parent_process()
+    assert command is not None, "it was spawned"
+    command.join()
+    os._exit(1)
+
+
+def _judge_chunk(chunk: Chunk) -> list[Judgement]:
+    return _JUDGE[0].judge(chunk)
 
 
 def run_format(
@@ -328,7 +265,7 @@ def _select(judge: Judge, source: Candidates, kept: StagedRows, attempts: Attemp
     rules = {each.name: each.rule for each in judge.filters} | RULES
     funnel = Funnel(steps=[FunnelStep(name=name, rule=rule) for name, rule in rules.items()])
     duplicates, places = Duplicates(judge.config), {name: i for i, name in enumerate(rules)}
-    with judging(judge, judge.config.workers) as judged:
+    with judging(judge, judge.config.workers.count) as judged:
         for each in judged(source.chunks()):
             if each.attempt is not None:
                 attempts.add(each.attempt)

@@ -427,7 +427,7 @@ class RayCluster:
         """Raises ConfigError if there is no cluster at the address."""
         self._config = setup.runtime.runner.ray
         self._setup, self._stop = setup, stop
-        self._ray = connect(self._config.address, "runner.ray.address")
+        self._ray = connect(self._config.address)
         self._workers = Workers(self._ray, setup, budget, stop)
         self._nodes, self._changed = self._workers.nodes, self._workers.changed
         self._begun = False

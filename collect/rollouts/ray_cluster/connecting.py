@@ -15,18 +15,16 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 LOOK_SECONDS = 10.0
 
 
-def connect(address: str | None, setting: str) -> Any:
+def connect(address: str | None) -> Any:
     """The `ray` module, connected. Raises ConfigError if Ray or the cluster is missing.
 
-    `address` is `auto` or `HOST:PORT` of a head; None starts a cluster on this machine. `setting`
-    is the name of the config's key.
+    `address` is `auto` or `HOST:PORT` of a head; None starts a cluster on this machine.
     """
     try:
         import ray
     except ImportError as error:
         raise ConfigError(
-            "runner.backend=ray and format.workers.ray_address need Ray: "
-            f"{install_command('ray')}, or do without them"
+            f"runner.backend=ray needs Ray: {install_command('ray')}, or set runner.backend=threads"
         ) from error
     if ray.is_initialized():
         return ray
@@ -40,8 +38,8 @@ def connect(address: str | None, setting: str) -> Any:
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(
-            f"no Ray cluster answers at {setting}={address!r}: {error}; start one with `ray start "
-            f"--head`, or set {setting}=null to do it on this machine"
+            f"no Ray cluster answers at runner.ray.address={address!r}: {error}; start one with "
+            "`ray start --head`, or set runner.ray.address=null to work on this machine"
         ) from error
     return ray
 

@@ -24,7 +24,7 @@ SLOTS, SECONDS = 2, 60.0
 
 def main(folder: Path) -> None:
     """Do it."""
-    ray = connect(None, "runner.ray.address")
+    ray = connect(None)
     setup = Setup(RuntimeConfig(), BundledBenchmark(), {}, folder)
     with closing(Workers(ray, setup, Budget(None, 0.0, folder), threading.Event())) as workers:
         limits = SharedLimits(workers._shared_state, "worker")
