@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.debugger_sessions import descendants
 from collect.errors import ConfigError
 from collect.store.run_store import RunStore, conversations_of, rollout_batches
 from format.config import FormatConfig, PreferencesConfig, WorkersConfig
 from format.stage import run_format
+from tests.debugger_sessions import descendants
 from tests.format.attempts import attempt
 from tests.format.conversations import make_rollouts, write_run
 

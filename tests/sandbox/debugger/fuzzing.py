@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchmarks.debugger_sessions import descendants, ended
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import (
     Action,
@@ -24,6 +23,7 @@ from sandbox.debugger import (
 from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.rendering import render
 from sandbox.debugger.session import ALLOWED
+from tests.debugger_sessions import descendants, ended
 from tests.interpreters import Interpreter
 
 HOSTILE = Path(__file__).parent / "hostile"

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("ray", reason="needs the extra ray")
 
-from benchmarks.chaos.ground import RayNodes
+from tests.chaos.ground import RayNodes
 
 
 @pytest.fixture(scope="module")

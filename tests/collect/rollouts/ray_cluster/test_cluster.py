@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 import ray
 
-from benchmarks.chaos.ground import RayNodes
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RayConfig, RunnerConfig, RuntimeConfig
@@ -40,6 +39,7 @@ from configs.command_line.shared import STOPPED
 from sandbox import SandboxConfig
 from sandbox.errors import NotStarted
 from stepinto import main
+from tests.chaos.ground import RayNodes
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
 from tests.wandb_file import offline_runs
 

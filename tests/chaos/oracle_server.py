@@ -1,6 +1,6 @@
 """The scripted oracle as a server of OpenAI's chat completions, for the bundled bugs.
 
-    python -m benchmarks.chaos.oracle_server PORT
+    python -m tests.chaos.oracle_server PORT
 
 It can be killed at any time: which bug a conversation is about is read off its messages, and where
 another server began it, its script is driven again up to where it is. A text counts as a quarter

@@ -1,6 +1,6 @@
 """A run on a Ray cluster of several nodes on this machine, while what it stands on is killed.
 
-    python -m benchmarks.chaos --rollouts 1000 --nodes 4 --disk-mb 1000 \
+    python -m tests.chaos --rollouts 1000 --nodes 4 --disk-mb 1000 \
         --image IMAGE_WITH_PYTHON_AND_PYTEST --work /tmp/chaos
 
 The scripted oracle, behind a server of its own, works on the bundled bugs. After every few
@@ -38,7 +38,6 @@ from typing import IO, Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.chaos.ground import Disk, Endpoint, Engine, RayNodes
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.rollouts.faults import FAULTS
 from collect.rollouts.stage import collect_specs
@@ -49,6 +48,7 @@ from configs.run_config import RunConfig
 from sandbox import clean_up
 from sandbox.engine import LABEL, connect
 from sandbox.leftovers import PREFIX
+from tests.chaos.ground import Disk, Endpoint, Engine, RayNodes
 
 Struck = str | None
 """What was struck; None where there was nothing to strike."""
@@ -404,7 +404,7 @@ def table_of(report: Report) -> Table:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.chaos", description=(__doc__ or "").split("\n")[0]
+        prog="python -m tests.chaos", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--rollouts", type=int, default=1_000, help="at least so many")
     parser.add_argument("--nodes", type=int, default=4)

@@ -124,7 +124,7 @@ class Endpoint:
 
     def start(self) -> None:
         """Return once it answers."""
-        command = [sys.executable, "-m", "benchmarks.chaos.oracle_server", str(self._port)]
+        command = [sys.executable, "-m", "tests.chaos.oracle_server", str(self._port)]
         self._process = subprocess.Popen(command)
         if not _wait(self._answers, self._process):
             sys.exit("the oracle's server does not start")

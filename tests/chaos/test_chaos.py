@@ -1,4 +1,4 @@
-"""The short form of the chaos run: `python -m benchmarks.chaos` with few rollouts."""
+"""The short form of the chaos run: `python -m tests.chaos` with few rollouts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALWAYS = ("worker", "sandbox", "endpoint", "node", "driver")
 
 
 def chaos(work: Path, *options: str) -> str:
-    command = [sys.executable, "-m", "benchmarks.chaos", "--work", str(work), *SHORT, *options]
+    command = [sys.executable, "-m", "tests.chaos", "--work", str(work), *SHORT, *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

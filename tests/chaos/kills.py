@@ -1,6 +1,6 @@
 """Kill `collect` and `eval` at random moments, start them again, and compare all rows.
 
-    python -m benchmarks.kills --kills 60
+    python -m tests.chaos.kills --kills 60
 
 The scripted oracle works on the bundled bugs. First each stage runs undisturbed. Then it runs in
 another folder and is killed with SIGKILL again and again: half of the kills strike `collect`, half
@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from collect.store.records import Conversation, Rollout
 from collect.store.run_store import RunStore
 
-CONFIG = Path(__file__).parents[1] / "configs" / "quickstart.yaml"
+CONFIG = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 STAGES = ("collect", "eval")
 ATTEMPTS = 3
 """Attempts per bug; as many again whenever a start ends before its kill."""

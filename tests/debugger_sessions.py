@@ -1,6 +1,6 @@
 """Debug sessions in a row, one on each task of HumanEvalFix, the endless ones included.
 
-    python -m benchmarks.debugger_sessions --python humanevalfix-python.jsonl \\
+    python -m tests.debugger_sessions --python humanevalfix-python.jsonl \\
         --java humanevalfix-java.jsonl --sessions 200
 
 Every session has to start on the task's failing test, stop at a breakpoint inside the solution,

@@ -1,1 +1,0 @@
-"""A run on a Ray cluster while what it stands on is killed: `python -m benchmarks.chaos`."""

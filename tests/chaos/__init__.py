@@ -1,0 +1,1 @@
+"""A run on a Ray cluster while what it stands on is killed: `python -m tests.chaos`."""
