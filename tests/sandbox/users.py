@@ -124,7 +124,7 @@ TEST_IMPORTS = [
         "py",
         "pygments",
     ),
-    *("pytest", "sortedcontainers", "unidiff"),
+    *("markdown_it", "mdurl", "pytest", "rich", "sortedcontainers", "unidiff"),
 ]
 
 
