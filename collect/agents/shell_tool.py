@@ -14,8 +14,17 @@ from collect.store.records import ToolOutcome
 from sandbox import Command, Sandbox
 
 REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
-READ_ONLY_VARIABLES = {"COVERAGE_FILE": "/tmp/.coverage"}
-"""Lets pytest run with pytest-cov if the workspace is read-only."""
+READ_ONLY_VARIABLES = {
+    "COVERAGE_FILE": "/tmp/.coverage",
+    "HYPOTHESIS_STORAGE_DIRECTORY": "/tmp/.hypothesis",
+    "MYPY_CACHE_DIR": "/tmp/.mypy_cache",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "RUFF_CACHE_DIR": "/tmp/.ruff_cache",
+    # pytest keeps its cache there. Its option for that warns if the cache is switched off.
+    "TOX_ENV_DIR": "/tmp/.tox",
+}
+"""Where tests and linters write their caches if the workspace is read-only. Otherwise they report
+that they can't write, and a harmless command would seem to be refused."""
 ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s)\]$")
 
 

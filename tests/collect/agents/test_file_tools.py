@@ -146,6 +146,19 @@ def test_a_closed_gate_lets_coverage_measure(sandbox: Sandbox) -> None:
     assert closed.call(BashArguments(command=f'python -c "{code}"'), "1").text == "measured"
 
 
+@pytest.mark.parametrize("options", ["", "--lf", "-p no:cacheprovider", "-W error"])
+def test_a_closed_gate_lets_tests_run(sandbox: Sandbox, options: str) -> None:
+    sandbox.write_file("test_cart.py", b"def test_rate():\n    assert 1 == 2\n")
+    closed = Bash(sandbox, 30.0, EditGate(is_open=False))
+    reply = closed.call(BashArguments(command=f"python -m pytest -q {options}"), "1")
+    assert reply.outcome is ToolOutcome.ERROR
+    assert reply.text.endswith("[exit code 1]")
+    assert "Refused" not in reply.text
+    assert "cache" not in reply.text
+    edit = closed.call(BashArguments(command="echo x >test_cart.py"), "2")
+    assert edit.outcome is ToolOutcome.REFUSED
+
+
 @pytest.mark.slow
 def test_how_a_command_failed_can_be_read_off_its_answer(sandbox: Sandbox) -> None:
     exited = call(sandbox, "bash", command="echo '[exit code 4]'; exit 3").text
