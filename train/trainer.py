@@ -110,7 +110,7 @@ def trained_tokens_trainer() -> Any:
     import torch
 
     from collect.models.local_cache import keeps_all_keys
-    from train.measuring import MeasuringTrainer
+    from train.trl_trainers import MeasuringTrainer
 
     class TrainedTokensTrainer(MeasuringTrainer):
         def compute_loss(
@@ -309,7 +309,7 @@ def build_trainer(
 
     `trained_tokens_only` does not change the loss; on a CPU it is faster.
     """
-    from train.measuring import MeasuringTrainer
+    from train.trl_trainers import MeasuringTrainer
 
     arguments = sft_config(config, output)
     chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)

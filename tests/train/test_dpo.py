@@ -15,10 +15,10 @@ from tests.format.attempts import attempt
 from tests.format.conversations import write_run
 from train.config import DpoSettings, TrainConfig
 from train.methods.dpo import encode_pairs
-from train.pair_trainer import MaskedPairs
 from train.rows import load_rows
 from train.stage import run_train
 from train.tokenization import load_tokenization
+from train.trl_trainers import MaskedPairs
 
 
 @pytest.fixture

@@ -192,7 +192,7 @@ class PreferenceOptimization:
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
         from trl import DPOConfig
 
-        from train.pair_trainer import MaskedPairs, PairTrainer
+        from train.trl_trainers import MaskedPairs, PairTrainer
 
         config, tokenizer = self.config, tokenization.tokenizer
         options = shared_options(config, job.checkpoints)

@@ -17,6 +17,7 @@ from collect.agents.prompts import prompt
 from collect.agents.subagent_task import OPEN, parse_answer
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, StopReason
+from format.candidates import QUESTION, RESTARTED
 from format.inspection import (
     START_SESSION,
     Conclusion,
@@ -28,7 +29,6 @@ from format.inspection import (
     opening_at,
     recorded_start,
 )
-from format.translation import QUESTION, RESTARTED
 from sandbox.debugger import DebugEvent
 
 TASK = re.compile(r"Question: (?P<question>.*)\nTest: (?P<test>[^\n]+)(?:\n.*)?", re.DOTALL)
